@@ -1,0 +1,62 @@
+# Two commands for users: `make demo` and `make test`. Everything is set up in .venv by what they depend on; a second run installs nothing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TEXT ?= the food is great and the selection on the menu is great but the service is not bad prices are fine
+REPORT ?= whence-report.html
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help demo test check lint types layers docs bench clean
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+demo: $(VENV)/.installed  ## explain a sentence with every method; a table here, and an HTML report
+	@echo "==> whence compare, on the bundled sentiment model"
+	@$(BIN)/whence compare "$(TEXT)" --model sentiment --html "$(REPORT)"
+
+test: $(VENV)/.installed-dev  ## run the tests
+	@echo "==> pytest"
+	@$(BIN)/python -m pytest -n 2 -q
+
+check: lint types layers docs test  ## everything that CI runs
+
+lint: $(VENV)/.installed-dev  ## ruff
+	@echo "==> ruff"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev  ## pyright
+	@echo "==> pyright"
+	@$(BIN)/pyright
+
+layers: $(VENV)/.installed-dev  ## who may import whom
+	@echo "==> import-linter"
+	@$(BIN)/lint-imports
+
+docs: $(VENV)/.installed-dev  ## build the documentation, strictly
+	@echo "==> mkdocs build --strict"
+	@$(BIN)/mkdocs build --strict --quiet --site-dir docs/site
+
+bench: $(VENV)/.installed-dev  ## ratios to the floor and to peers
+	@echo "==> bench"
+	@$(BIN)/python -m bench
+
+# torch comes first and alone, so that nothing can pull in another version of it
+$(VENV)/bin/python:
+	@echo "==> creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -c 'import sys; sys.exit("whence needs Python 3.11 or newer; say which with make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "==> installing whence and what it needs (pinned by constraints.txt) into $(VENV)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "==> installing the tools for tests, lint, types and docs into $(VENV)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,docs,dev]'
+	@touch $@
+
+clean:  ## remove what was made
+	rm -rf $(VENV) docs/site whence-report.html .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,44 @@
+"""whence: explains what a transformer did, and tests whether the explanation can be trusted.
+
+Everything public is in this file; it is imported when first used, so that ``import whence`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "load": "whence.models.load",
+    "explain": "whence.workflow",
+    "compare": "whence.workflow",
+    "attend": "whence.workflow",
+    "list_methods": "whence.listing",
+    "read": "whence.core.attribution",
+    "Attribution": "whence.core.attribution",
+    "Passage": "whence.core.passage",
+    "Target": "whence.core.target",
+    "WhenceError": "whence.core.errors",
+}
+__all__ = ["Attribution", "Passage", "Target", "WhenceError", "attend", "compare", "explain", "list_methods", "load", "read"]
+
+if TYPE_CHECKING:
+    from whence.core.attribution import Attribution, read
+    from whence.core.errors import WhenceError
+    from whence.core.passage import Passage
+    from whence.core.target import Target
+    from whence.listing import list_methods
+    from whence.models.load import load
+    from whence.workflow import attend, compare, explain
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'whence' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,191 @@
+"""An Attribution: scores over units that never travel alone. It carries target, method, settings, cost, error and evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.errors import InputError, LoadError
+from whence.core.passage import Passage
+from whence.core.provenance import Provenance
+from whence.core.render import render, write_text
+from whence.core.target import Target
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a result cost. A pass is one sequence through the model, however many shared a batch.
+
+    ``shared`` tells that the passes were paid once for several methods. ``peak_bytes`` is by how much the process's memory rose
+    above its highest mark so far (on an accelerator: the peak of the run); None where the system does not tell.
+    """
+
+    forwards: int = 0
+    backwards: int = 0
+    seconds: float = 0.0
+    peak_bytes: int | None = None
+    shared: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Error:
+    """How far the scores may be off: a standard error per unit, and the completeness gap relative to the change to be explained."""
+
+    standard_error: Float[np.ndarray, " unit"] | None = None
+    completeness_gap: float | None = None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        spread = None if self.standard_error is None else self.standard_error.tolist()
+        return {"standard_error": spread, "completeness_gap": self.completeness_gap, "note": self.note}
+
+    @classmethod
+    def from_dict(cls, d: dict[str, Any]) -> Error:
+        spread = d["standard_error"]
+        return cls(None if spread is None else np.asarray(spread, dtype=np.float64), d["completeness_gap"], d["note"])
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """One score per unit of a passage, and everything that is needed to judge it.
+
+    >>> a.scores, a.units                          # doctest: +SKIP
+    >>> print(a)                                   # doctest: +SKIP
+    >>> a.save("a.json"); whence.read("a.json")    # doctest: +SKIP
+    """
+
+    passage: Passage
+    scores: Float[np.ndarray, " unit"]
+    target: Target
+    value: float  # of the target, on the unperturbed input
+    method: str
+    version: int
+    settings: Mapping[str, Any]
+    seed: int | None
+    signed: bool
+    cost: Cost
+    provenance: Provenance
+    error: Error | None = None
+    evidence: Mapping[str, Any] | None = None
+    prediction: Mapping[str, float] = field(default_factory=dict)  # the leading labels with their probabilities
+
+    def __post_init__(self) -> None:
+        scores = np.array(self.scores, dtype=np.float64)
+        if scores.shape != (len(self.passage.unit_spans),):
+            raise InputError(f"{scores.size} scores for {len(self.passage.unit_spans)} units.")
+        if not np.isfinite(scores).all():
+            raise InputError(f"method {self.method!r} gave a score that is not finite: {scores.tolist()}.")
+        scores.flags.writeable = False
+        object.__setattr__(self, "scores", scores)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.passage.units
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The units, trimmed for tables and figures."""
+        return self.passage.names
+
+    def ranking(self) -> np.ndarray:
+        """Unit indices, most important first: by size for signed scores, ties in reading order."""
+        size = np.abs(self.scores) if self.signed else self.scores
+        return np.argsort(-size, kind="stable")
+
+    def top(self, k: int = 5) -> list[tuple[str, float]]:
+        """The ``k`` most important units with their scores."""
+        return [(self.names[i], float(self.scores[i])) for i in self.ranking()[:k]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attribution) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # carries arrays and mappings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; ``from_dict`` gives back an equal Attribution, bit by bit."""
+        return {
+            "schema": SCHEMA,
+            "kind": "attribution",
+            "units": list(self.units),  # for readers without whence; recomputed from the passage
+            "scores": self.scores.tolist(),
+            "target": self.target.to_dict(),
+            "value": self.value,
+            "method": self.method,
+            "version": self.version,
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "signed": self.signed,
+            "prediction": dict(self.prediction),
+            "cost": asdict(self.cost),
+            "error": self.error.to_dict() if self.error else None,
+            "evidence": None if self.evidence is None else dict(self.evidence),
+            "provenance": self.provenance.to_dict(),
+            "passage": self.passage.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Attribution:
+        schema = d.get("schema")
+        if not isinstance(schema, int):
+            raise LoadError("this is not a whence attribution: it has no 'schema' number.")
+        if schema > SCHEMA:
+            raise LoadError(f"this attribution has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it.")
+        try:
+            return cls(
+                passage=Passage.from_dict(d["passage"]),
+                scores=np.asarray(d["scores"], dtype=np.float64),
+                target=Target(**d["target"]),
+                value=d["value"],
+                method=d["method"],
+                version=d["version"],
+                settings=d["settings"],
+                seed=d["seed"],
+                signed=d["signed"],
+                cost=Cost(**d["cost"]),
+                provenance=Provenance(**d["provenance"]),
+                error=Error.from_dict(d["error"]) if d["error"] else None,
+                evidence=d["evidence"],
+                prediction=d["prediction"],
+            )
+        except (KeyError, TypeError) as problem:
+            raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {problem}.") from problem
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1))
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained page; also written to ``path`` when one is given."""
+        page = render("attribution_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        return render("attribution_fragment", self)
+
+    def __str__(self) -> str:
+        return render("attribution_text", self)
+
+
+def read(path: str | Path) -> Attribution:
+    """Read what ``Attribution.save`` wrote."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as problem:
+        raise LoadError(f"no file {str(path)!r}.") from problem
+    except OSError as problem:
+        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
+    except ValueError as problem:
+        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
+    if not isinstance(content, dict):
+        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
+    return Attribution.from_dict(content)

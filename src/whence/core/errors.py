@@ -1,0 +1,59 @@
+"""Every error a user can meet: one root, few leaves, each also a standard type.
+
+A message says what was asked, what was found, and what to do next. The command line prints it and exits with 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class WhenceError(Exception):
+    """The root of all errors that are the caller's to mend."""
+
+
+class InputError(WhenceError, ValueError):
+    """The text, image or file cannot be explained as it is."""
+
+
+class TargetError(WhenceError, ValueError):
+    """The number to explain does not exist for this model."""
+
+
+class SettingsError(WhenceError, ValueError):
+    """A method's setting has a wrong name, type or value."""
+
+
+class UnknownName(WhenceError, KeyError):
+    """A name that nothing is registered under."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0])
+
+
+class Unsupported(WhenceError, NotImplementedError):
+    """The model cannot do what the method needs."""
+
+
+class LoadError(WhenceError, OSError):
+    """A model or a result cannot be loaded."""
+
+    def __str__(self) -> str:  # OSError would look for errno
+        return str(self.args[0]) if self.args else ""
+
+
+class ModelError(WhenceError, RuntimeError):
+    """The model ran, and what came back is unusable."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
+    """The error for a name that is not in ``known``, with the nearest one.
+
+    >>> unknown_name("method", "lim", ["lime", "random"])
+    UnknownName("no method named 'lim'. Did you mean 'lime'? Known: lime, random.")
+    """
+    known = sorted(known)
+    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return UnknownName(f"no {kind} named {str(name)!r}.{hint} Known: {', '.join(known)}.")

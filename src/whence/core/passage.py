@@ -1,0 +1,237 @@
+"""A Passage: a text (or a pair, or an image) with its tokens, the characters of each token, and its units."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from whence.core.errors import InputError
+from whence.core.units import UnitKind, unit_of_tokens, unit_spans
+
+SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """What goes into a model, and the units that a person scores.
+
+    ``parts`` says which text a token comes from (0, or 1 for the second of a pair; -1 for a special token), ``spans`` where in that
+    text. ``unit_of`` gives the unit of every token, -1 for special ones. The strings of ``units`` concatenate back to the text.
+
+    >>> p = Passage.from_tokens("so good", ids=[101, 7, 8, 102], tokens=["[CLS]", "so", "good", "[SEP]"],
+    ...                         spans=[(0, 0), (0, 2), (3, 7), (0, 0)], parts=[-1, 0, 0, -1])
+    >>> p.units
+    ('so', ' good')
+    """
+
+    text: str
+    ids: Int[np.ndarray, " token"]
+    tokens: tuple[str, ...]
+    spans: Int[np.ndarray, "token 2"]
+    parts: Int[np.ndarray, " token"]
+    unit_of: Int[np.ndarray, " token"]
+    unit_spans: tuple[tuple[int, int, int], ...]  # part, start, end; of an image: 0, row, column
+    kind: UnitKind | str = "word"
+    pair: str | None = None
+    reply: Passage | None = None  # the decoder's side of an encoder-decoder model, teacher-forced
+    pixels: Float[np.ndarray, "channel height width"] | None = field(default=None, repr=False)
+    types: Int[np.ndarray, " token"] | None = None  # the tokenizer's segment of each token, where the model reads it
+    readout: int | None = None  # the token at which a masked language model is read
+    dropped: int = 0  # characters that truncation left out; never silently
+
+    @classmethod
+    def from_tokens(
+        cls,
+        text: str,
+        ids: Sequence[int],
+        tokens: Sequence[str],
+        spans: Sequence[tuple[int, int]],
+        parts: Sequence[int],
+        *,
+        units: UnitKind | Sequence[int] = "word",
+        pair: str | None = None,
+        reply: Passage | None = None,
+        types: Sequence[int] | None = None,
+    ) -> Passage:
+        """Cut the units of freshly tokenized text; ``units`` may also be the character positions at which own sections begin."""
+        span_array = np.asarray(spans, dtype=np.int64).reshape(-1, 2)
+        part_array = np.asarray(parts, dtype=np.int64)
+        unit_of = np.full(len(ids), SPECIAL, dtype=np.int64)
+        cut: list[tuple[int, int, int]] = []
+        for part, content in enumerate([text] if pair is None else [text, pair]):
+            here = part_array == part
+            of_part = unit_spans(content, span_array[here], units)
+            unit_of[here] = unit_of_tokens(of_part, span_array[here], units) + len(cut)
+            cut += [(part, start, end) for start, end in of_part]
+        kind = units if isinstance(units, str) else "section"
+        return cls(
+            text=text,
+            ids=np.asarray(ids, dtype=np.int64),
+            tokens=tuple(tokens),
+            spans=span_array,
+            parts=part_array,
+            unit_of=unit_of,
+            unit_spans=tuple(cut),
+            kind=kind,
+            pair=pair,
+            reply=reply,
+            types=None if types is None else np.asarray(types, dtype=np.int64),
+        )
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """The units' own characters, white space included: they concatenate back to the text (then to its pair)."""
+        if self.pixels is not None:
+            return tuple(f"patch {row},{column}" for _, row, column in self.unit_spans)
+        texts = (self.text, self.pair or "")
+        return tuple(texts[part][start:end] for part, start, end in self.unit_spans)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The units as a table or a figure shows them: trimmed; where no character is left, the token's own string."""
+        first_token = {int(u): t for t, u in reversed(list(enumerate(self.unit_of)))}
+        return tuple(unit.strip() or self.tokens[first_token[u]] for u, unit in enumerate(self.units))
+
+    @property
+    def special(self) -> Bool[np.ndarray, " token"]:
+        return self.parts == SPECIAL
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Passage) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.pair, self.kind, self.ids.tobytes()))
+
+    def merge(self, scores: Float[np.ndarray, " token"], rule: str = "sum") -> Float[np.ndarray, " unit"]:
+        """Scores of tokens to scores of units; special tokens are left out.
+
+        ``sum`` keeps completeness; ``mean`` and ``max`` are what they say; ``norm`` is the root of the sum of squares, which makes
+        the L2 norm of a word's gradient out of the norms of its tokens' gradients.
+        """
+        of_text = self.unit_of >= 0
+        unit, score = self.unit_of[of_text], np.asarray(scores, dtype=np.float64)[of_text]
+        d = len(self.unit_spans)
+        if rule == "max":
+            out = np.full(d, -np.inf)
+            np.maximum.at(out, unit, score)
+            return out
+        if rule == "norm":
+            return np.sqrt(np.bincount(unit, score**2, minlength=d))
+        total = np.bincount(unit, score, minlength=d)
+        return total / np.bincount(unit, minlength=d) if rule == "mean" else total
+
+    def to_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "text": self.text,
+            "ids": self.ids.tolist(),
+            "tokens": list(self.tokens),
+            "spans": self.spans.tolist(),
+            "parts": self.parts.tolist(),
+            "unit_of": self.unit_of.tolist(),
+            "unit_spans": [list(s) for s in self.unit_spans],
+            "kind": self.kind,
+            "pair": self.pair,
+            "reply": self.reply.to_dict() if self.reply else None,
+            "types": None if self.types is None else self.types.tolist(),
+            "readout": self.readout,
+            "dropped": self.dropped,
+        }
+        if self.pixels is not None:
+            pixels = np.ascontiguousarray(self.pixels, dtype="<f4")
+            out["pixels"] = {"shape": list(pixels.shape), "float32": base64.b64encode(pixels.tobytes()).decode()}
+        return out
+
+    @classmethod
+    def from_dict(cls, d: dict[str, Any]) -> Passage:
+        pixels = d.get("pixels")
+        return cls(
+            text=d["text"],
+            ids=np.asarray(d["ids"], dtype=np.int64),
+            tokens=tuple(d["tokens"]),
+            spans=np.asarray(d["spans"], dtype=np.int64).reshape(-1, 2),
+            parts=np.asarray(d["parts"], dtype=np.int64),
+            unit_of=np.asarray(d["unit_of"], dtype=np.int64),
+            unit_spans=tuple((int(p), int(a), int(b)) for p, a, b in d["unit_spans"]),
+            kind=d["kind"],
+            pair=d["pair"],
+            reply=cls.from_dict(d["reply"]) if d["reply"] else None,
+            types=None if d["types"] is None else np.asarray(d["types"], dtype=np.int64),
+            readout=d["readout"],
+            dropped=d["dropped"],
+            pixels=None
+            if pixels is None
+            else np.frombuffer(base64.b64decode(pixels["float32"]), dtype="<f4").reshape(pixels["shape"]).copy(),
+        )
+
+
+def windows(passage: Passage, limit: int) -> list[Passage]:
+    """Cut a passage that is too long into consecutive ones of at most ``limit`` tokens, at unit boundaries, each with the special tokens.
+
+    Spans keep counting from the beginning of the whole text; the windows' units, one after the other, are the whole passage's units.
+    """
+    if passage.pair is not None or passage.reply is not None or passage.pixels is not None:
+        raise InputError("only a single text can be cut into windows; shorten the pair, or use overflow='truncate'.")
+    content = np.flatnonzero(~passage.special)
+    before = np.arange(content[0])
+    after = np.arange(content[-1] + 1, len(passage))
+    room = limit - len(before) - len(after)
+    cuts, start = [], 0
+    while start < len(content):
+        end = min(start + room, len(content))
+        if end < len(content):
+            unit = passage.unit_of[content]
+            while end > start and unit[end] == unit[end - 1]:
+                end -= 1
+        if end == start:
+            name = passage.names[int(passage.unit_of[content[start]])][:40]
+            raise InputError(f"the unit {name!r} alone has more than the {room} tokens that fit the model; use smaller units.")
+        cuts.append((start, end))
+        start = end
+    return [_part(passage, np.concatenate([before, content[a:b], after])) for a, b in cuts]
+
+
+def truncate(passage: Passage, limit: int) -> Passage:
+    """The beginning of a passage, at most ``limit`` tokens with the special ones, ended at a unit; ``dropped`` counts what is left out.
+
+    Of a pair, the end of the second text goes first, as its tail is the last to be read.
+    """
+    if len(passage) <= limit:
+        return passage
+    content = np.flatnonzero(~passage.special)
+    keep = len(content) - (len(passage) - limit)
+    unit = passage.unit_of[content]
+    while keep > 0 and unit[keep] == unit[keep - 1]:
+        keep -= 1
+    if keep <= 0:
+        raise InputError(f"the first unit alone has more tokens than the {limit} that fit the model; use smaller units.")
+    kept = np.sort(np.concatenate([np.flatnonzero(passage.special), content[:keep]]))
+    ends = {part: end for part, _, end in passage.unit_spans[: int(unit[keep - 1]) + 1]}
+    text = passage.text[: ends[0]]
+    pair = None if passage.pair is None else passage.pair[: ends.get(1, 0)]
+    dropped = len(passage.text) + len(passage.pair or "") - len(text) - len(pair or "")
+    return replace(_part(passage, kept), text=text, pair=pair, dropped=dropped)
+
+
+def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
+    unit = passage.unit_of[tokens]
+    first = int(unit[unit >= 0].min())
+    last = int(unit.max())
+    return replace(
+        passage,
+        ids=passage.ids[tokens],
+        tokens=tuple(passage.tokens[t] for t in tokens),
+        spans=passage.spans[tokens],
+        parts=passage.parts[tokens],
+        types=None if passage.types is None else passage.types[tokens],
+        unit_of=np.where(unit >= 0, unit - first, SPECIAL),
+        unit_spans=passage.unit_spans[first : last + 1],
+    )

@@ -1,0 +1,123 @@
+"""Methods by name. A method is a frozen dataclass of settings that can be called on a Trace (later: on a Game)."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Flag, auto
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+from whence.core.errors import SettingsError, unknown_name
+
+T = TypeVar("T", bound=type)
+
+
+class Needs(Flag):
+    """What a method wants from the trace. ``compare`` collects the needs of all and runs one trace."""
+
+    NOTHING = 0
+    ATTENTION = auto()
+    ATTENTION_GRADIENTS = auto()
+    EMBEDDINGS = auto()
+    EMBEDDING_GRADIENTS = auto()
+    HIDDEN_STATES = auto()
+    RERUNS = auto()  # values and gradients at other embeddings: a path, a cloud
+
+
+GRADIENTS = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
+ANY_ATTENTION = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """One registered method: its name, its class of settings, and what the class declares."""
+
+    name: str
+    settings: type
+    version: int
+    cites: str
+
+    @property
+    def needs(self) -> Needs:
+        return self.settings.needs
+
+    @property
+    def signed(self) -> bool:
+        return self.settings.signed
+
+    @property
+    def merge(self) -> str:
+        return getattr(self.settings, "merge", "sum")
+
+    @property
+    def summary(self) -> str:
+        return (self.settings.__doc__ or "").strip().splitlines()[0]
+
+
+_methods: dict[str, MethodInfo] = {}
+
+
+def method(name: str, *, version: int, cites: str) -> Callable[[T], T]:
+    """Register a class of settings as the method ``name``; the version rises when the mathematics changes."""
+
+    def register(settings: T) -> T:
+        _methods[name] = MethodInfo(name, settings, version, cites)
+        return settings
+
+    return register
+
+
+@cache
+def _discover(package: str) -> None:
+    """Import every module of ``package``, so that a new method is one new file and no list to keep."""
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+
+
+def methods() -> Mapping[str, MethodInfo]:
+    _discover("whence.methods")
+    return dict(sorted(_methods.items()))
+
+
+def find_method(name: str) -> MethodInfo:
+    known = methods()
+    if name not in known:
+        raise unknown_name("method", name, known)
+    return known[name]
+
+
+def settings_of(info: MethodInfo, given: Mapping[str, Any], seed: int | None = None) -> Any:
+    """An instance of the method's settings from loose values (strings of a command line too), or an error that names the fault."""
+    names = [f.name for f in fields(info.settings)]
+    for key in given:
+        if key not in names:
+            problem = str(unknown_name("setting", key, names)) if names else f"it has no settings, so {key!r} means nothing."
+            raise SettingsError(f"method {info.name!r}: {problem}")
+    values = dict(given)
+    if "seed" in names and seed is not None:
+        values.setdefault("seed", seed)
+    return _adapter(info.settings)(info.name, values)
+
+
+@cache
+def _adapter(settings: type) -> Callable[[str, dict[str, Any]], Any]:
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter = TypeAdapter(settings)
+
+    def validated(name: str, values: dict[str, Any]) -> Any:
+        try:
+            return adapter.validate_python(values)
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            where = f", setting {str(first['loc'][0])!r}" if first["loc"] else ""
+            raise SettingsError(f"method {name!r}{where}: {first['msg']}, not {first['input']!r}.") from None
+
+    return validated
+
+
+def settings_dict(settings: Any) -> dict[str, Any]:
+    return asdict(settings)

@@ -1,0 +1,32 @@
+"""Results know how to show themselves without importing the views: a view is found by name, when it is wanted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from whence.core.errors import InputError
+
+VIEWS = {
+    "attribution_text": "whence.views.terminal",
+    "comparison_text": "whence.views.terminal",
+    "attribution_page": "whence.views.html",
+    "attribution_fragment": "whence.views.html",
+    "comparison_page": "whence.views.html",
+    "comparison_fragment": "whence.views.html",
+}
+
+
+def render(view: str, result: Any) -> str:
+    return getattr(import_module(VIEWS[view]), view)(result)
+
+
+def write_text(path: str | Path, content: str) -> Path:
+    """Write a file, or say in one line why it cannot be written."""
+    path = Path(path)
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot write {str(path)!r}: {problem.strerror or problem}.") from problem
+    return path

@@ -1,0 +1,20 @@
+"""What a method returns: one number per token, and, if it has them, the signs of its own inexactness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Raw scores "batch token"; ``gap`` is the completeness gap of each passage, ``jackknife`` the scores with one sample left out.
+
+    A method without error bars may return the tensor alone.
+    """
+
+    tokens: Any  # Float[Tensor, "batch token"]
+    gap: Sequence[float] | None = None
+    jackknife: Any | None = None  # Float[Tensor, "left_out batch token"]
+    notes: Sequence[str] = ()

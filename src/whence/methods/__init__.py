@@ -1,0 +1,1 @@
+"""One file per method; each reads like its formula and is found by itself."""

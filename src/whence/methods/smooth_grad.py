@@ -1,0 +1,68 @@
+"""SmoothGrad: the gradient, averaged over noisy copies of the input."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whence.core.passage import Passage
+from whence.core.registry import Needs, method
+from whence.core.scores import Scores
+from whence.trace.trace import Trace
+
+
+@method("smooth-grad", version=1, cites="smilkov2017smoothgrad")
+@dataclass(frozen=True, slots=True)
+class SmoothGrad:
+    """The target's gradient averaged over Gaussian clouds around the embeddings, read as a norm or times the input.
+
+    ``noise`` is the standard deviation as a share of the range of the text's embeddings (largest less smallest entry), as in the
+    paper. Special tokens stay as they are. The standard error is the jackknife's over the samples.
+    """
+
+    samples: int = 16
+    noise: float = 0.1
+    form: Literal["l2", "l1", "x-input"] = "l2"
+    seed: int = 0
+
+    needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
+
+    @property
+    def signed(self) -> bool:
+        return self.form == "x-input"
+
+    @property
+    def merge(self) -> str:
+        return "norm" if self.form == "l2" else "sum"
+
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise ValueError("samples must be at least 2, or there is no standard error")
+        if self.noise < 0:
+            raise ValueError("noise cannot be negative")
+
+    def __call__(self, trace: Trace) -> Scores:
+        scores = torch.zeros(trace.content.shape, dtype=trace.embeddings.dtype, device=trace.embeddings.device)
+        left_out = scores.new_zeros(self.samples, *scores.shape)
+        for i, passage in enumerate(trace.passages):
+            x, content = trace.embeddings_of(i), trace.content[i, : len(passage), None]
+            spread = x[content[:, 0]].max() - x[content[:, 0]].min()
+            gradients = trace.gradients_at(i, x + self.noise * spread * self._cloud(passage, x) * content)
+            total = gradients.sum(0)
+            scores[i, : len(passage)] = self._read(total / self.samples, x)
+            left_out[:, i, : len(passage)] = self._read((total - gradients) / (self.samples - 1), x)
+        return Scores(scores, jackknife=left_out)
+
+    def _cloud(self, passage: Passage, x: Float[Tensor, "token dim"]) -> Float[Tensor, "sample token dim"]:
+        """From the seed and the text, so that neither padding nor batch-mates change it."""
+        digest = hashlib.sha256(passage.ids.tobytes() + self.seed.to_bytes(8, "little", signed=True)).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
+        return torch.randn(self.samples, *x.shape, generator=generator).to(x)
+
+    def _read(self, gradient: Float[Tensor, "*sample token dim"], x: Float[Tensor, "token dim"]) -> Float[Tensor, "*sample token"]:
+        if self.form == "x-input":
+            return (gradient * x).sum(-1)
+        return gradient.norm(p=2 if self.form == "l2" else 1, dim=-1)

@@ -1,0 +1,1 @@
+"""Models: loading them, and the few things that explaining needs of them."""

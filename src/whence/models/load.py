@@ -1,0 +1,185 @@
+"""Loading: a bundled name, a local folder, a hub id, or what the caller already has. Safetensors only, no remote code, unless asked."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from whence.core.errors import LoadError, ModelError, Unsupported
+from whence.models.model import Model, Task
+
+BUNDLED = Path(__file__).parent / "bundled"
+HEADS: dict[str, tuple[Task, str]] = {
+    "ForSequenceClassification": ("classification", "AutoModelForSequenceClassification"),
+    "ForImageClassification": ("image", "AutoModelForImageClassification"),
+    "ForMaskedLM": ("masked", "AutoModelForMaskedLM"),
+    "ForCausalLM": ("causal", "AutoModelForCausalLM"),
+    "LMHeadModel": ("causal", "AutoModelForCausalLM"),
+    "ForConditionalGeneration": ("seq2seq", "AutoModelForSeq2SeqLM"),
+    "MTModel": ("seq2seq", "AutoModelForSeq2SeqLM"),  # MarianMTModel
+    "Model": ("bare", "AutoModel"),
+}
+KNOWN_HEADS = "sequence classification, causal LM, seq2seq, masked LM, image classification"
+
+
+def bundled() -> list[str]:
+    """The names of the models inside the package."""
+    return sorted(p.name for p in BUNDLED.iterdir() if (p / "config.json").exists())
+
+
+def load(
+    model: Any,
+    *,
+    tokenizer: Any = None,
+    image_processor: Any = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    allow_remote_code: bool = False,
+) -> Model:
+    """Load a model by bundled name, folder or hub id; or wrap a Hugging Face model that the caller already has.
+
+    ``dtype`` is float32 by default, whatever the checkpoint is stored in: gradients in half precision lose the completeness that
+    they are checked by. ``"auto"`` keeps the stored one. A live model keeps its own dtype and device. Checkpoints are read from
+    safetensors only; ``allow_pickle`` and ``allow_remote_code`` let the checkpoint run code on this machine, so ask by name.
+
+    >>> import whence
+    >>> whence.load("sentiment").task
+    'classification'
+    """
+    if not isinstance(model, (str, os.PathLike)):
+        return _wrap(model, tokenizer, image_processor)
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    name = str(model)
+    source = _source(name)
+    if isinstance(source, Path):
+        _check_folder(source, allow_pickle)
+    import torch
+    import transformers
+
+    if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise LoadError(f"dtype {dtype!r} is not one of torch's; use 'float32', 'float64', 'bfloat16', 'float16' or 'auto'.")
+    common = {"revision": revision, "trust_remote_code": allow_remote_code}
+    try:
+        config = transformers.AutoConfig.from_pretrained(source, **common)
+    except (OSError, ValueError) as problem:
+        raise _not_found(name, problem) from None
+    task, auto = _head(config, name)
+    try:
+        hf, info = getattr(transformers, auto).from_pretrained(
+            source, dtype=dtype, use_safetensors=not allow_pickle, output_loading_info=True, **common
+        )
+    except (OSError, ValueError) as problem:
+        raise _not_found(name, problem) from None
+    if info["missing_keys"] and task != "bare":
+        some = ", ".join(sorted(info["missing_keys"])[:3])
+        raise LoadError(f"the checkpoint {name!r} lacks weights that the model needs ({some} …): its head would be random.")
+    hf = hf.to(device).eval()
+    if task == "image":
+        image_processor = image_processor or _image_processor(transformers, source, common)
+    else:
+        tokenizer = tokenizer or _tokenizer(transformers, source, name, common)
+    return _finished(hf, tokenizer, image_processor, task, name, revision or getattr(config, "_commit_hash", None))
+
+
+def _wrap(hf: Any, tokenizer: Any, image_processor: Any) -> Model:
+    import torch
+
+    if isinstance(hf, Model):
+        return hf
+    if not isinstance(hf, torch.nn.Module) or not hasattr(hf, "config"):
+        raise LoadError(f"load takes a name, a folder, a hub id or a Hugging Face model, not a {type(hf).__name__}.")
+    task, _ = _task(type(hf).__name__, type(hf).__name__)
+    if task != "image" and tokenizer is None:
+        raise LoadError(f"{type(hf).__name__} reads text: pass its tokenizer, load(model, tokenizer=tokenizer).")
+    name = getattr(hf.config, "_name_or_path", "") or type(hf).__name__
+    return _finished(hf, tokenizer, image_processor, task, name, getattr(hf.config, "_commit_hash", None))
+
+
+def _finished(hf: Any, tokenizer: Any, image_processor: Any, task: Task, name: str, revision: str | None) -> Model:
+    if any(p.is_meta for p in hf.parameters()):
+        raise ModelError("the model's weights are on the meta device, so it cannot run; load it onto a real device first.")
+    if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
+        raise Unsupported(
+            f"{type(tokenizer).__name__} is a slow tokenizer without character offsets, so words cannot be found; "
+            "use the fast one (AutoTokenizer.from_pretrained(…, use_fast=True)), or convert it to tokenizer.json."
+        )
+    return Model(hf, tokenizer, task, name, revision, image_processor)
+
+
+def _source(name: str) -> Path | str:
+    if (BUNDLED / name / "config.json").exists() and name in bundled():
+        return BUNDLED / name
+    if Path(name).is_dir():
+        return Path(name)
+    if Path(name).is_file():
+        raise LoadError(f"{name!r} is a file; give the folder that holds config.json and the weights.")
+    looks_like_a_path = name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or os.sep != "/" and os.sep in name
+    if looks_like_a_path or not name.strip():
+        raise LoadError(f"no folder {name!r}. Bundled models: {', '.join(bundled())}.")
+    if "/" not in name and (close := get_close_matches(name, bundled(), n=1)):
+        raise LoadError(f"no bundled model named {name!r}. Did you mean {close[0]!r}? Bundled: {', '.join(bundled())}.")
+    return name
+
+
+def _check_folder(folder: Path, allow_pickle: bool) -> None:
+    if not (folder / "config.json").exists():
+        raise LoadError(f"the folder {str(folder)!r} has no config.json, so it holds no Hugging Face model.")
+    if not list(folder.glob("*.safetensors")):
+        pickles = sorted(p.name for p in [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")])
+        if pickles and not allow_pickle:
+            raise LoadError(
+                f"the folder {str(folder)!r} holds only a pickle ({pickles[0]}), which can run code when it is read. Save it with "
+                "model.save_pretrained(folder) as safetensors, or, if you trust its source, load with allow_pickle=True."
+            )
+        if not pickles:
+            raise LoadError(f"the folder {str(folder)!r} has a config.json and no weights (*.safetensors).")
+
+
+def _head(config: Any, name: str) -> tuple[Task, str]:
+    architectures = getattr(config, "architectures", None) or []
+    if not architectures:
+        raise Unsupported(f"{name!r} does not say in its config.json which head it has ('architectures'); load the model yourself and pass it.")
+    return _task(architectures[0], name)
+
+
+def _task(architecture: str, name: str) -> tuple[Task, str]:
+    for ending, task in HEADS.items():
+        if architecture.endswith(ending):
+            return task
+    raise Unsupported(f"{name!r} has the head {architecture}, which has no target to explain here. Supported: {KNOWN_HEADS}.")
+
+
+def _tokenizer(transformers: Any, source: Path | str, name: str, common: dict[str, Any]) -> Any:
+    names = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "source.spm")
+    if isinstance(source, Path) and not any((source / n).exists() for n in names):
+        raise LoadError(f"the folder {str(source)!r} has no tokenizer (tokenizer.json); pass one with tokenizer=….")
+    try:
+        return transformers.AutoTokenizer.from_pretrained(source, **common)
+    except (OSError, ValueError, TypeError, AttributeError) as problem:
+        raise LoadError(f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} Pass one with tokenizer=….") from None
+
+
+def _image_processor(transformers: Any, source: Path | str, common: dict[str, Any]) -> Any:
+    """None where there is none: pixels can then be passed as an array."""
+    if isinstance(source, Path) and not (source / "preprocessor_config.json").exists():
+        return None
+    try:
+        return transformers.AutoImageProcessor.from_pretrained(source, **common)
+    except (OSError, ValueError, ImportError):
+        return None
+
+
+def _not_found(name: str, problem: Exception) -> LoadError:
+    offline = " The hub was not asked: HF_HUB_OFFLINE is set." if os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0") else ""
+    return LoadError(f"cannot load {name!r}: {_first_line(problem)}{offline} Bundled models: {', '.join(bundled())}.")
+
+
+def _first_line(problem: Exception) -> str:
+    text = str(problem).strip().splitlines()
+    return text[0] if text else type(problem).__name__
+
+

@@ -1,0 +1,413 @@
+"""The Model: a Hugging Face transformer with its tokenizer, seen through the few things that explaining needs.
+
+A classifier, a causal generator, a sequence-to-sequence and a masked language model differ only in where the logits are read; an
+image classifier differs in what a unit is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from whence.core.errors import InputError, ModelError, TargetError, Unsupported
+from whence.core.passage import Passage, truncate
+from whence.core.target import Target, as_target, resolve
+from whence.core.units import UnitKind
+from whence.models.untouched import untouched
+
+Task = Literal["classification", "causal", "seq2seq", "masked", "image", "bare"]
+Overflow = Literal["error", "truncate", "window"]
+LEADING_LABELS = 5
+TOKENS_PER_BATCH = 8192  # of one forward in ``predict``; enough to keep a CPU busy, little enough for a small accelerator
+
+_locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+_locks_lock = threading.Lock()
+
+
+def lock_of(module: nn.Module) -> threading.RLock:
+    """One lock per model object, whoever wraps it: a trace switches the model's attention, so two must not overlap."""
+    with _locks_lock:
+        return _locks.setdefault(module, threading.RLock())
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says of one input: the leading labels with their probabilities, most likely first."""
+
+    label: str
+    probabilities: Mapping[str, float]
+
+
+class Vocabulary(Mapping[int, str]):
+    """The labels of a language model: its tokens, as text."""
+
+    def __init__(self, tokenizer: Any, backend: Any, size: int) -> None:
+        self._tokenizer, self._backend, self._size = tokenizer, backend, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._size))
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < self._size:
+            raise KeyError(index)
+        return self._tokenizer.decode([index]) or str(self._tokenizer.convert_ids_to_tokens(index))
+
+    def index_of(self, text: str) -> list[int]:
+        """The one token that ``text`` is; several where it is not one token."""
+        known = self._backend.token_to_id(text)
+        return self._backend.encode(text, add_special_tokens=False).ids if known is None else [known]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Several passages as tensors, padded to one length, with the position at which each is read."""
+
+    inputs: dict[str, Tensor]
+    lengths: list[int]
+    readout: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A transformer that can be encoded for, run and read. Made by ``whence.load``."""
+
+    hf: Any
+    tokenizer: Any
+    task: Task
+    name: str
+    revision: str | None = None
+    image_processor: Any = None
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {type(self.hf).__name__}, task={self.task!r}, dtype={self.dtype}, device={self.device})"
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def config(self) -> Any:
+        return self.hf.config
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.hf.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(p.dtype for p in self.hf.parameters() if p.is_floating_point())
+
+    @property
+    def lock(self) -> threading.RLock:
+        return lock_of(self.hf)
+
+    @cached_property
+    def labels(self) -> Mapping[int, str]:
+        if self.task in ("classification", "image"):
+            return {int(i): str(name) for i, name in self.config.id2label.items()}
+        if self.task == "bare":
+            return {}
+        size = self.config.get_text_config().vocab_size
+        return Vocabulary(self.tokenizer, self._backend, size)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @cached_property
+    def limit(self) -> int | None:
+        """How many tokens the positions allow; None for relative positions without an end."""
+        if self.task == "image":
+            return None
+        config = self.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        if limit is None or config.model_type in ("t5", "mt5", "umt5"):
+            return None
+        # RoBERTa and its kin count positions from padding_idx + 1, so the first two rows of the table are never a position
+        for module in self.hf.modules():
+            table = getattr(module, "position_embeddings", None)
+            if isinstance(table, nn.Embedding) and table.padding_idx is not None:
+                return limit - table.padding_idx - 1
+        return limit
+
+    @cached_property
+    def input_embeddings(self) -> nn.Module:
+        """The module whose output stands for the input tokens (patches)."""
+        side = self.hf.get_encoder() if self.is_encoder_decoder else self.hf
+        return side.get_input_embeddings()
+
+    @cached_property
+    def decoder_embeddings(self) -> nn.Module | None:
+        return self.hf.get_decoder().get_input_embeddings() if self.is_encoder_decoder else None
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether a token sees only what stands before it."""
+        causal_names = ("bloom", "mpt", "falcon")  # families that do not mark their attention modules
+        return self.task == "causal" or self.config.model_type in causal_names or any(
+            getattr(m, "is_causal", False) is True for m in self.hf.modules()
+        ) and not self.is_encoder_decoder
+
+    def readout(self, passage: Passage) -> int | None:
+        """The token from which the head reads, None where it reads the mean of all: whose attention row speaks for the output.
+
+        The classification token of an encoder, the last token of a decoder, the masked token; of an encoder-decoder the decoder's
+        position (the end of the text where it classifies), whose row is one of cross attention.
+        """
+        config = self.config
+        if self.task == "masked":
+            return passage.readout
+        if self.is_encoder_decoder:
+            return len(passage) - 1 if self.task == "classification" else 0 if passage.reply is None else int((~passage.reply.special).sum())
+        if self.is_causal:
+            return len(passage) - 1
+        means = getattr(config, "classifier_pooling", "cls") == "mean" or getattr(config, "use_mean_pooling", False)
+        return None if means or not passage.special[0] else 0
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of names, shapes and sampled weights: tells models apart, notices fine-tuning, costs almost nothing."""
+        state = [(n, p) for n, p in self.hf.named_parameters()]
+        key = hash(tuple((p.data_ptr(), p._version) for _, p in state))
+        known = _fingerprints.get(self.hf)
+        if known is None or known[0] != key:
+            digest = hashlib.sha256()
+            for name, p in state:
+                flat = p.detach().reshape(-1)
+                step = max(1, flat.numel() // 16)
+                digest.update(f"{name}{tuple(p.shape)}{p.dtype}".encode())
+                digest.update(flat[::step][:16].double().cpu().numpy().tobytes())
+            known = _fingerprints[self.hf] = (key, digest.hexdigest()[:16])
+        return known[1]
+
+    # ------------------------------------------------------------------ text and images in
+
+    def encode(
+        self,
+        text: Any,
+        pair: str | None = None,
+        *,
+        units: UnitKind | Sequence[int] = "word",
+        reply: str | None = None,
+        overflow: Overflow = "error",
+    ) -> Passage:
+        """A Passage of a text, a pair of texts, or (for an image model) an image or its pixels.
+
+        ``reply`` is the decoder's side of an encoder-decoder model. A text longer than the model's positions is an error unless
+        ``overflow`` says ``"truncate"``; ``"window"`` lets it pass here, and ``whence.explain`` cuts it.
+
+        >>> import whence
+        >>> whence.load("sentiment").encode("It isn't bad").units
+        ('It', " isn't", ' bad')
+        """
+        if self.task == "image":
+            from whence.models.images import encode_image
+
+            return encode_image(self, text)
+        passage = self._tokenize(text, pair, units)
+        if reply is not None:
+            if not self.is_encoder_decoder:
+                raise InputError("reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text.")
+            passage = replace(passage, reply=self._tokenize(reply, None, units))
+        if not (passage.unit_of >= 0).any():
+            raise InputError(f"the text {text!r} has nothing to explain: no token is left of it.")
+        if self.limit is not None and len(passage) > self.limit:
+            if overflow == "truncate":
+                return truncate(passage, self.limit)
+            if overflow != "window":
+                raise InputError(
+                    f"the text has {len(passage)} tokens and the model's positions end at {self.limit}. Options: overflow='truncate' "
+                    "explains the beginning, overflow='window' explains consecutive windows and averages their targets."
+                )
+        return passage
+
+    def _tokenize(self, text: str, pair: str | None, units: UnitKind | Sequence[int]) -> Passage:
+        if not isinstance(text, str):
+            raise InputError(f"this model reads text, not a {type(text).__name__}.")
+        for content in (text, pair or ""):
+            _refuse_surrogates(content)
+        if not text.strip():
+            raise InputError("the text is empty or only white space; there is nothing to explain.")
+        encoding = self._backend.encode(text, pair)
+        parts = [-1 if s is None else s for s in encoding.sequence_ids]
+        wants_types = "token_type_ids" in getattr(self.tokenizer, "model_input_names", [])
+        types = encoding.type_ids if wants_types else None
+        return Passage.from_tokens(
+            text, encoding.ids, encoding.tokens, encoding.offsets, parts, units=units, pair=pair, types=types
+        )
+
+    @cached_property
+    def _backend(self) -> Any:
+        """An own copy of the fast tokenizer: text that spells a special token stays text, and the caller's copy keeps its state."""
+        from tokenizers import Tokenizer
+
+        backend = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True
+        return backend
+
+    def fill(self, passage: Passage, at: int) -> Passage:
+        """The passage with unit ``at`` under the mask token, to be read there by a masked language model."""
+        if not 0 <= at < len(passage.unit_spans):
+            raise TargetError(f"at={at} is outside the {len(passage.unit_spans)} units of this text.")
+        here = passage.unit_of == at
+        ids = np.where(here, self.tokenizer.mask_token_id, passage.ids)
+        tokens = tuple(self.tokenizer.mask_token if h else t for h, t in zip(here, passage.tokens, strict=True))
+        return replace(passage, ids=ids, tokens=tokens, readout=int(np.flatnonzero(here)[0]))
+
+    # ------------------------------------------------------------------ running
+
+    def batch(self, passages: Sequence[Passage]) -> Batch:
+        """Pad on the right, mask the padding, and note where each passage is read."""
+        if self.task == "image":
+            pixels = torch.from_numpy(np.stack([p.pixels for p in passages if p.pixels is not None]))
+            return Batch({"pixel_values": pixels.to(self.device, self.dtype)}, [len(p) for p in passages], None)
+        inputs = self._padded(passages, "input_ids", "attention_mask")
+        if passages[0].types is not None:
+            inputs["token_type_ids"] = self._pad([p.types for p in passages], 0)
+        lengths = [len(p) for p in passages]
+        readout = None
+        if self.is_encoder_decoder and self.task != "classification":
+            start = self.decoder_start
+            # a reply's closing token would ask for what follows the end
+            replies = [[start] if p.reply is None else [start, *p.reply.ids[~p.reply.special].tolist()] for p in passages]
+            inputs["decoder_input_ids"] = self._pad(replies, self.pad_id)
+            inputs["decoder_attention_mask"] = self._pad([[1] * len(r) for r in replies], 0)
+            readout = torch.tensor([len(r) - 1 for r in replies], device=self.device)
+        elif self.task == "causal":
+            readout = torch.tensor([n - 1 for n in lengths], device=self.device)
+        elif self.task == "masked":
+            readout = torch.tensor([p.readout or 0 for p in passages], device=self.device)
+        return Batch(inputs, lengths, readout)
+
+    def _padded(self, passages: Sequence[Passage], ids: str, mask: str) -> dict[str, Tensor]:
+        ones = [np.ones(len(p), dtype=np.int64) for p in passages]
+        return {ids: self._pad([p.ids for p in passages], self.pad_id), mask: self._pad(ones, 0)}
+
+    def _pad(self, rows: Sequence[Any], value: int) -> Tensor:
+        longest = max(len(r) for r in rows)
+        table = np.full((len(rows), longest), value, dtype=np.int64)
+        for row, content in zip(table, rows, strict=True):
+            row[: len(content)] = content
+        return torch.from_numpy(table).to(self.device)
+
+    @property
+    def pad_id(self) -> int:
+        known = (getattr(self.tokenizer, "pad_token_id", None), getattr(self.config, "pad_token_id", None))
+        return next((int(i) for i in known if i is not None), 0)
+
+    @property
+    def decoder_start(self) -> int:
+        """The token that a decoder begins with."""
+        known = (getattr(self.config, "decoder_start_token_id", None), getattr(self.config, "bos_token_id", None))
+        return next((int(i) for i in known if i is not None), self.pad_id)
+
+    @property
+    def pads(self) -> bool:
+        """Whether passages of unequal length may share a batch: a decoder that classifies finds its last token by the pad id."""
+        return self.task != "classification" or getattr(self.config, "pad_token_id", None) is not None
+
+    def groups(self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH) -> list[list[int]]:
+        """Indices of passages that go through the model together: of like length, within a budget of padded tokens."""
+        order = sorted(range(len(passages)), key=lambda i: len(passages[i]))
+        groups: list[list[int]] = []
+        for i in order:
+            longest = len(passages[i])
+            fits = groups and longest * (len(groups[-1]) + 1) <= tokens_per_batch
+            if fits and (self.pads or len(passages[groups[-1][0]]) == longest):
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        return groups
+
+    def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
+        """The logits that a target is read from."""
+        logits = getattr(outputs, "logits", None)
+        if logits is None:
+            raise Unsupported(f"{type(self.hf).__name__} has no head, so there is no logit to explain; only attention can be shown.")
+        if batch.readout is None:
+            return logits
+        return logits[torch.arange(len(logits), device=logits.device), batch.readout]
+
+    def probabilities(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch label"]:
+        several = getattr(self.config, "problem_type", None) == "multi_label_classification"
+        return logits.sigmoid() if several or logits.shape[-1] == 1 else logits.softmax(-1)
+
+    def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
+        """Plain logits, batched, in inference mode."""
+        rows: dict[int, np.ndarray] = {}
+        with self.lock, untouched(self.hf), torch.inference_mode():
+            for group in self.groups(passages):
+                batch = self.batch([passages[i] for i in group])
+                logits = finite(self.read(self.hf(**batch.inputs), batch))
+                rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
+        return np.stack([rows[i] for i in range(len(passages))])
+
+    def predict(self, texts: Sequence[Any], overflow: Overflow = "error") -> list[Prediction]:
+        """The leading labels of each text (of a language model: the next tokens) with their probabilities.
+
+        >>> import whence
+        >>> whence.load("sentiment").predict(["a wonderful film", "dull and far too long"])[0].label
+        'positive'
+        """
+        if isinstance(texts, str):
+            raise InputError("predict takes a list of texts; for one text write model.predict([text]).")
+        if self.task == "masked":
+            raise Unsupported("a masked language model predicts at a masked unit: use explain with Target(at=…).")
+        passages = [self.encode(t, overflow="truncate" if overflow == "window" else overflow) for t in texts]
+        return [self.prediction(row) for row in self.logits(passages)] if passages else []
+
+    def prediction(self, logits: Float[np.ndarray, " label"]) -> Prediction:
+        p = self.probabilities(torch.from_numpy(np.asarray(logits, dtype=np.float64))[None])[0].numpy()
+        leading = np.argsort(-p, kind="stable")[:LEADING_LABELS]
+        return Prediction(self.labels[int(leading[0])], {self.labels[int(i)]: float(p[i]) for i in leading})
+
+    def resolve(self, target: Target | str | int | None, logits: Float[np.ndarray, " label"]) -> Target:
+        """Fix the target for one input, given its logits."""
+        return resolve(as_target(target), logits, self.labels)
+
+    def value(self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]) -> Float[Tensor, " batch"]:
+        """The scalar under explanation, for each row."""
+        read = targets[0].read
+        if read == "log-probability":
+            several = getattr(self.config, "problem_type", None) == "multi_label_classification"
+            scores = nn.functional.logsigmoid(logits) if several or logits.shape[-1] == 1 else logits.log_softmax(-1)
+        else:
+            scores = self.probabilities(logits) if read == "probability" else logits
+        rows = torch.arange(len(targets), device=logits.device)
+        value = scores[rows, [t.index for t in targets]]
+        if targets[0].against_index is not None:
+            value = value - scores[rows, [t.against_index for t in targets]]
+        return value
+
+
+_fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
+
+
+def finite(logits: Tensor) -> Tensor:
+    if not bool(torch.isfinite(logits).all()):
+        raise ModelError("the model returned logits that are not finite (NaN or infinite); check its weights and dtype (float16 overflows).")
+    return logits
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as problem:
+        bad = ord(text[problem.start])
+        raise InputError(
+            f"the text has a lone surrogate U+{bad:04X} at character {problem.start}, which is not valid Unicode; "
+            "decode the bytes with the right encoding, or with errors='replace'."
+        ) from None

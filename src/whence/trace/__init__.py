@@ -1,0 +1,1 @@
+"""The Trace: one forward (and one backward) under observation; one home for every hook."""

@@ -1,0 +1,196 @@
+"""Seeing attention from inside the graph, through transformers' own AttentionInterface.
+
+Our function is registered once under the name "whence" and does nothing but ask the family's own ``eager_attention_forward`` to
+do the arithmetic, extra arguments included, so there is no second implementation that could drift. The observer of the running
+trace, if there is one in this thread, keeps, reduces or edits what passes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from whence.core.errors import InputError, Unsupported
+from whence.trace.edits import Edit
+from whence.trace.reducers import Block, Reducer
+
+NAME = "whence"
+BLOCK_BYTES = 32 * 2**20  # of weights held at once while reducing
+CROSS = re.compile(r"enc(oder)?_?(dec|attn|attention)|cross", re.IGNORECASE)
+
+# The extra arguments that families pass, and that the eager arithmetic honours or that do not change a plain forward pass. An argument
+# that is not here may change the result in a way nobody has looked at, so it is refused by name.
+PER_QUERY = frozenset({"position_bias"})  # tensors with a query axis: cut along with the queries
+HONOURED = frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}) | PER_QUERY
+WITHOUT_EFFECT = frozenset(
+    "deterministic use_cache cache_position position_ids position_embeddings num_items_in_batch past_key_values "
+    "encoder_hidden_states encoder_attention_mask token_type_ids".split()
+)
+ASKS_FOR_OUTPUT = ("output_", "return_")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Where an attention map comes from: the module's name, its kind, and its place among the layers of that kind."""
+
+    module: str
+    kind: str
+    index: int
+
+
+@dataclass
+class Observer:
+    """What one forward pass shows: maps by kind, in order of layers. Not shared between threads."""
+
+    hf: nn.Module
+    keep: bool
+    reducer: Reducer | None = None
+    edits: Sequence[Edit] = ()
+    layers: list[Layer] = field(default_factory=list)
+    maps: list[Tensor] = field(default_factory=list)
+    applied: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.names = {id(m): name for name, m in self.hf.named_modules()}
+        self.two_sided = bool(getattr(self.hf.config, "is_encoder_decoder", False))
+
+    def attend(
+        self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        layer = self._layer(module)
+        edits = [(i, e) for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
+        self.applied.update(i for i, _ in edits)
+        self.layers.append(layer)
+        in_blocks = self.reducer is not None and not torch.is_grad_enabled()
+        rows = block_rows(q, k) if in_blocks else q.shape[2]
+        outputs, kept, weights = [], [], None
+        for first in range(0, q.shape[2], rows):
+            part = slice(first, first + rows)
+            mask_part = of_rows(mask, part, q.shape[2])
+            extra_part = {n: of_rows(a, part, q.shape[2]) if n in PER_QUERY else a for n, a in extra.items()}
+            output, weights = eager(module, q[:, :, part], k, v, mask_part, **extra_part)
+            if edits:
+                output, weights = apply_edits([e for _, e in edits], output, weights, v, mask_part)
+            outputs.append(output)
+            if self.reducer is not None:
+                kept.append(self.reducer(Block(weights, v, first, layer.kind)))
+        if self.reducer is not None:
+            self.maps.append(torch.cat(kept, -2) if self.reducer.join == "rows" else torch.stack(kept).sum(0))
+        elif self.keep and weights is not None:
+            self.maps.append(weights)
+        return (outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)), None
+
+    def _layer(self, module: nn.Module) -> Layer:
+        name = self.names.get(id(module), type(module).__name__)
+        kind = kind_of(name, module, self.two_sided)
+        return Layer(name, kind, sum(known.kind == kind for known in self.layers))
+
+
+def block_rows(q: Tensor, k: Tensor) -> int:
+    return max(1, BLOCK_BYTES // (q.shape[0] * q.shape[1] * k.shape[2] * 4))
+
+
+def of_rows(tensor: Any, rows: slice, length: int) -> Any:
+    """The part of a mask or bias that belongs to some query rows; one that broadcasts over queries is left whole."""
+    if isinstance(tensor, Tensor) and tensor.ndim >= 2 and tensor.shape[-2] == length and length > 1:
+        return tensor[..., rows, :]
+    return tensor
+
+
+def kind_of(name: str, module: nn.Module, two_sided: bool) -> str:
+    """encoder, decoder or cross, from the module's place in an encoder-decoder model, else from whether it is causal."""
+    parts = name.split(".")
+    if two_sided:
+        if "decoder" not in parts:
+            return "encoder"
+        below = ".".join(parts[parts.index("decoder") + 1 :])
+        return "cross" if CROSS.search(below) else "decoder"
+    if getattr(module, "is_cross_attention", False) or CROSS.search(parts[-1]):
+        return "cross"
+    return "decoder" if getattr(module, "is_causal", False) else "encoder"
+
+
+def apply_edits(
+    edits: Sequence[Edit], output: Float[Tensor, "b q h dim"], weights: Tensor, value: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Edited weights, and the heads' outputs that follow from them."""
+    on_attention = [e for e in edits if e.where == "attention"]
+    if on_attention:
+        visible = visible_keys(mask, weights)
+        for edit in on_attention:
+            weights = edit.on_heads(weights, 1, visible)
+        repeats = weights.shape[1] // value.shape[1]
+        output = (weights.to(value.dtype) @ value.repeat_interleave(repeats, dim=1)).transpose(1, 2)
+    for edit in edits:
+        if edit.where == "output":
+            output = edit.on_heads(output, 2)
+    return output, weights
+
+
+def visible_keys(mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "#b #h #q k"]:
+    if mask is None:
+        return torch.ones(1, 1, 1, weights.shape[-1], dtype=torch.bool, device=weights.device)
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+
+
+_observer: ContextVar[Observer | None] = ContextVar("whence_observer", default=None)
+
+
+def observed_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **extra: Any
+) -> tuple[Tensor, Tensor | None]:
+    """The function in transformers' registry: the family's own arithmetic, under the eyes of this thread's observer."""
+    unknown = sorted(n for n, a in extra.items() if a is not None and n not in HONOURED | WITHOUT_EFFECT and not n.startswith(ASKS_FOR_OUTPUT))
+    if unknown:
+        raise Unsupported(
+            f"{type(module).__name__} passes {', '.join(map(repr, unknown))} to its attention, which whence does not know to honour. "
+            'Use attention_via="output", or a gradient method, which leaves the model\'s own attention in place.'
+        )
+    eager = eager_of(module)
+    observer = _observer.get()
+    if observer is None:  # another thread of the caller's runs the model while a trace has it switched
+        return eager(module, query, key, value, attention_mask, **extra)
+    return observer.attend(eager, module, query, key, value, attention_mask, extra)
+
+
+def eager_of(module: nn.Module) -> Callable[..., Any]:
+    """The family's own eager arithmetic, from the Python module that defines the attention class."""
+    for base in type(module).__mro__:
+        home = sys.modules.get(base.__module__)
+        if home is not None and hasattr(home, "eager_attention_forward"):
+            return home.eager_attention_forward
+    raise Unsupported(f"{type(module).__name__} has no eager_attention_forward beside it; its attention cannot be captured.")
+
+
+def can_observe(hf: Any) -> bool:
+    """Whether the family computes its attention through the registry."""
+    return bool(hf._can_set_attn_implementation())
+
+
+@contextmanager
+def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
+    """Switch the model to our function for the length of a forward pass. ``untouched`` around it puts the implementation back."""
+    AttentionInterface.register(NAME, observed_attention)
+    # without this line the mask silently vanishes, and a causal model sees the future
+    AttentionMaskInterface.register(NAME, eager_mask)
+    hf.set_attn_implementation(NAME)
+    token = _observer.set(observer)
+    try:
+        yield observer
+    finally:
+        _observer.reset(token)
+    missed = [e for i, e in enumerate(observer.edits) if e.where != "embeddings" and i not in observer.applied]
+    if missed:
+        known = ", ".join(f"{k} 0–{max(y.index for y in observer.layers if y.kind == k)}" for k in dict.fromkeys(y.kind for y in observer.layers))
+        raise InputError(f"edit {missed[0].name!r} at layer {missed[0].layer}, kind {missed[0].kind} met no layer. There are: {known or 'none'}.")

@@ -1,0 +1,59 @@
+"""Baselines: embeddings that stand for the absence of the text, special tokens kept."""
+
+from __future__ import annotations
+
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from whence.core.errors import Unsupported
+from whence.models.model import Model
+from whence.trace.trace import Trace
+
+Baseline = Literal["mean", "mask", "pad", "zero"]
+
+
+def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tensor, "token dim"]:
+    """The embeddings of passage ``i`` with every token of the text replaced by the baseline's embedding."""
+    x, content = trace.embeddings_of(i), trace.content[i, : len(trace.passages[i]), None]
+    if baseline == "zero":
+        neutral = torch.zeros_like(x[0])
+    elif trace.model.task == "image":
+        if baseline != "mean":
+            raise Unsupported(f"an image model has no {baseline} token; use baseline 'mean' (of the image's patches) or 'zero'.")
+        neutral = x[content[:, 0]].mean(0)
+    elif baseline == "mean":
+        neutral = mean_embedding(trace.model)
+    else:
+        neutral = token_embedding(trace.model, baseline)
+    return torch.where(content, neutral.to(x), x)
+
+
+def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
+    known = getattr(model.tokenizer, f"{name}_token_id", None)
+    if known is None:
+        raise Unsupported(f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'.")
+    with model.lock, torch.no_grad():
+        return model.input_embeddings(torch.tensor([[known]], device=model.device))[0, 0]
+
+
+_means: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
+
+
+def mean_embedding(model: Model) -> Float[Tensor, " dim"]:
+    """The mean over the vocabulary of what the embedding module gives out (some scale it). Remembered until the table changes."""
+    table = model.input_embeddings.get_parameter("weight")
+    version = (table.data_ptr(), table._version)
+    known = _means.get(model.input_embeddings)
+    if known is None or known[0] != version:
+        known = _means[model.input_embeddings] = (version, _mean_of_outputs(model, len(table)))
+    return known[1]
+
+
+def _mean_of_outputs(model: Model, size: int) -> Float[Tensor, " dim"]:
+    with model.lock, torch.no_grad():
+        pieces = torch.arange(size, device=model.device).split(4096)
+        return torch.stack([model.input_embeddings(ids[None])[0].sum(0, dtype=torch.float64) for ids in pieces]).sum(0) / size

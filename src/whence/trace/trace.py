@@ -1,0 +1,288 @@
+"""The Trace: one forward, and when asked one backward, of one or several passages, with what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from whence.core.errors import ModelError, Unsupported
+from whence.core.passage import Passage
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
+from whence.core.target import Target, as_target
+from whence.models.model import Batch, Model, finite
+from whence.models.untouched import untouched
+from whence.trace.attention import Layer, Observer, can_observe, observing
+from whence.trace.edits import Edit
+from whence.trace.reducers import Block, Reducer
+
+Via = Literal["auto", "interface", "output"]
+RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
+
+
+@dataclass
+class Passes:
+    """Counts sequences through the model, forwards and backwards, for each passage."""
+
+    forwards: list[int]
+    backwards: list[int]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the model said, and the number that is being explained."""
+
+    logits: Float[Tensor, "batch label"]
+    values: Float[Tensor, " batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What one run showed. Tensors are detached, padded to the longest passage, and special tokens are in their places.
+
+    ``attentions[kind][layer]`` is "batch head query key" (or what the reducer made of it), ``layers[kind]`` names the modules.
+    """
+
+    model: Model
+    passages: tuple[Passage, ...]
+    targets: tuple[Target, ...]
+    embeddings: Float[Tensor, "batch token dim"]
+    head: Head | None  # None for a model without one
+    gradients: Float[Tensor, "batch token dim"] | None = None
+    attentions: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    attention_gradients: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    layers: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
+    hidden_states: tuple[Tensor, ...] = ()
+    attention_via: str = "own"
+    passes: Passes = field(default_factory=lambda: Passes([], []))
+    tick: Callable[[], None] = lambda: None  # called after each batch of reruns: a progress bar moves
+
+    @property
+    def logits(self) -> Float[Tensor, "batch label"]:
+        return self._head.logits
+
+    @property
+    def values(self) -> Float[Tensor, " batch"]:
+        """The target's value, for each passage."""
+        return self._head.values
+
+    @property
+    def _head(self) -> Head:
+        if self.head is None:
+            raise Unsupported(f"{type(self.model.hf).__name__} has no head, so there is no number to explain.")
+        return self.head
+
+    @property
+    def embedding_gradients(self) -> Float[Tensor, "batch token dim"]:
+        if self.gradients is None:
+            raise Unsupported("this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS.")
+        return self.gradients
+
+    @cached_property
+    def content(self) -> Bool[Tensor, "batch token"]:
+        """True for tokens of the text, False for special tokens and padding."""
+        longest = max(len(p) for p in self.passages)
+        rows = [np.pad(p.unit_of >= 0, (0, longest - len(p))) for p in self.passages]
+        return torch.from_numpy(np.stack(rows)).to(self.model.device)
+
+    def embeddings_of(self, i: int) -> Float[Tensor, "token dim"]:
+        """The embeddings of one passage, without padding."""
+        return self.embeddings[i, : len(self.passages[i])]
+
+    def values_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, " point"]:
+        """The value of passage ``i``'s target at other embeddings."""
+        with torch.no_grad():
+            return torch.cat([value for _, value in self._rerun(i, points)])
+
+    def gradients_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, "point token dim"]:
+        """The gradient of passage ``i``'s target at other embeddings: along a path, in a cloud."""
+        slopes = []
+        with torch.enable_grad():
+            for leaf, value in self._rerun(i, points):
+                slopes += torch.autograd.grad(value.sum(), [leaf])
+                self.passes.backwards[i] += len(leaf)
+        return torch.cat(slopes)
+
+    def _rerun(self, i: int, points: Float[Tensor, "point token dim"]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of (embeddings, values), with the model's own fast attention."""
+        model, passage = self.model, self.passages[i]
+        with model.lock, untouched(model.hf):
+            for chunk in points.split(max(1, RERUN_TOKENS // len(passage))):
+                batch = model.batch([passage] * len(chunk))
+                leaf = chunk.detach().clone().requires_grad_(torch.is_grad_enabled())
+                with embedded(model, batch, lambda _, leaf=leaf: leaf):
+                    logits = finite(model.read(model.hf(**batch.inputs), batch))
+                self.passes.forwards[i] += len(chunk)
+                yield leaf, model.value(logits, [self.targets[i]] * len(chunk))
+                self.tick()
+
+
+def trace(
+    model: Model,
+    passages: Sequence[Passage],
+    target: Target | str | int | list[Target] | None = None,
+    needs: Needs = Needs.NOTHING,
+    *,
+    reducer: Reducer | None = None,
+    edits: Sequence[Edit] = (),
+    attention_via: Via = "auto",
+    tick: Callable[[], None] = lambda: None,
+) -> Trace:
+    """Run passages that fit one batch, and keep what ``needs`` asks for.
+
+    >>> import whence
+    >>> from whence.core.registry import Needs
+    >>> model = whence.load("sentiment")
+    >>> t = trace(model, [model.encode("not bad")], needs=Needs.ATTENTION)
+    >>> t.attentions["encoder"][0].shape[0], len(t.attentions["encoder"]) == len(t.layers["encoder"])
+    (1, True)
+    """
+    backward = bool(needs & GRADIENTS)
+    wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None
+    if reducer is not None and needs & Needs.ATTENTION_GRADIENTS:
+        raise Unsupported("a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other.")
+    edits_attention = any(e.where != "embeddings" for e in edits)
+    via = _path(model, attention_via, wants_maps or edits_attention, edits_attention)
+    batch = model.batch(passages)
+    passes = Passes([1] * len(passages), [0] * len(passages))
+    observer = Observer(model.hf, keep=wants_maps, reducer=reducer, edits=edits)
+    asked = {"output_hidden_states": True} if needs & Needs.HIDDEN_STATES else {}
+    if via == "output" and wants_maps:
+        asked["output_attentions"] = True
+    caught: list[Tensor] = []
+
+    def catch(old: Tensor) -> Tensor:
+        for edit in edits:
+            if edit.where == "embeddings":
+                old = edit.change(old)
+        caught.append(old.detach().clone().requires_grad_(backward))
+        return caught[0]
+
+    with model.lock, untouched(model.hf), torch.enable_grad() if backward else torch.no_grad():
+        if via == "output":
+            model.hf.set_attn_implementation("eager")
+        with observing(model.hf, observer) if via == "interface" else nullcontext(), embedded(model, batch, catch):
+            outputs = model.hf(**batch.inputs, **asked)
+        layers, maps = (observer.layers, observer.maps) if via == "interface" else _from_outputs(model, outputs)
+        if reducer is not None and via == "output":
+            maps = [reducer(Block(m, None, 0, layer.kind)) for layer, m in zip(layers, maps, strict=True)]
+        if wants_maps and not maps:
+            raise Unsupported(f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work.")
+        if model.task == "bare":
+            if backward:
+                model.read(outputs, batch)
+            logits, targets, value = None, (), None
+        else:
+            logits = finite(model.read(outputs, batch))
+            targets = _resolve(model, target, logits)
+            value = model.value(logits, targets)
+        slopes: list[Tensor | None] = []
+        if backward and value is not None:
+            wanted = [caught[0], *(maps if needs & Needs.ATTENTION_GRADIENTS else [])]
+            slopes = list(torch.autograd.grad(value.sum(), wanted, allow_unused=True))
+            passes.backwards = [1] * len(passages)
+            if any(s is None for s in slopes[1:]):
+                raise Unsupported(f"the gradient does not reach the attention weights of {type(model.hf).__name__} (path: {via}).")
+    kinds = list(dict.fromkeys(layer.kind for layer in layers)) if wants_maps else []
+    return Trace(
+        model=model,
+        passages=tuple(passages),
+        targets=targets,
+        embeddings=_in_place(caught[0].detach(), batch),
+        head=None if logits is None or value is None else Head(logits.detach(), value.detach()),
+        gradients=_in_place(slopes[0], batch) if slopes and slopes[0] is not None else None,
+        attentions={k: _of_kind(k, layers, [m.detach() for m in maps]) for k in kinds},
+        attention_gradients={k: _of_kind(k, layers, slopes[1:]) for k in kinds} if len(slopes) > 1 else {},
+        layers={k: _of_kind(k, layers, layers) for k in kinds},
+        hidden_states=_hidden_states(outputs) if asked.get("output_hidden_states") else (),
+        attention_via=via,
+        passes=passes,
+        tick=tick,
+    )
+
+
+def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
+    """own: the model's fast attention stays; interface: our function in the registry; output: eager and ``output_attentions``."""
+    if not needed:
+        return "own"
+    observable = can_observe(model.hf)
+    if via == "interface" and not observable or inside and not observable:
+        raise Unsupported(
+            f"{type(model.hf).__name__} computes attention without AttentionInterface, so it cannot be edited. "
+            'Use attention_via="output" without edits, or a gradient method.'
+        )
+    return via if via != "auto" else "interface" if observable else "output"
+
+
+def _resolve(model: Model, target: Target | str | int | list[Target] | None, logits: Tensor) -> tuple[Target, ...]:
+    rows = logits.detach().double().cpu().numpy()
+    wanted = target if isinstance(target, list) else [as_target(target)] * len(rows)
+    return tuple(t if t.index is not None else model.resolve(t, row) for t, row in zip(wanted, rows, strict=True))
+
+
+def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]]:
+    """The fallback for families outside the registry: what ``output_attentions`` returns."""
+    own = "decoder" if model.task == "causal" else "encoder"
+    layers: list[Layer] = []
+    maps: list[Tensor] = []
+    for name, kind in (("encoder_attentions", "encoder"), ("decoder_attentions", "decoder"), ("cross_attentions", "cross"), ("attentions", own)):
+        for index, weights in enumerate(getattr(outputs, name, None) or ()):
+            if weights is not None:
+                layers.append(Layer(f"{kind}.{index}", kind, index))
+                maps.append(weights)
+    return layers, maps
+
+
+def _of_kind(kind: str, layers: Sequence[Layer], things: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(thing for layer, thing in zip(layers, things, strict=True) if layer.kind == kind)
+
+
+def _hidden_states(outputs: Any) -> tuple[Tensor, ...]:
+    states = getattr(outputs, "hidden_states", None) or getattr(outputs, "encoder_hidden_states", None) or ()
+    return tuple(s.detach() for s in states)
+
+
+def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
+    """Image models embed patches only; zero rows for the special tokens in front keep every table one row per token."""
+    missing = max(batch.lengths) - embeddings.shape[1]
+    return embeddings if missing <= 0 else nn.functional.pad(embeddings, (0, 0, missing, 0))
+
+
+@contextmanager
+def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Let ``change`` see, and replace, the embeddings of the input tokens. The ids still go in, as poolers and positions read them."""
+    hooked = model.input_embeddings
+    leaf: list[Tensor] = []
+
+    def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        if leaf:
+            return on_decoder(_module, args, output)
+        changed = change(output)
+        leaf.append(changed if changed.shape == output.shape else changed[:, -output.shape[1] :])
+        return leaf[0]
+
+    def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        ids = batch.inputs.get("input_ids")
+        shifted = args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())
+        if shifted and leaf:  # a sequence-to-sequence classifier reads the text twice, the second time one place to the right
+            return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
+        return output.detach().requires_grad_(torch.is_grad_enabled())  # so that gradients reach the decoder's own attention too
+
+    handles = [hooked.register_forward_hook(on_input)]
+    decoder = model.decoder_embeddings
+    if decoder is not None and decoder is not hooked:
+        handles.append(decoder.register_forward_hook(on_decoder))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not leaf:
+        raise ModelError(f"{type(model.hf).__name__} never called its input embeddings, so there is nothing to attribute to.")

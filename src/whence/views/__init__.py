@@ -1,0 +1,1 @@
+"""Views of results: terminal and HTML. They see core types only, never torch."""

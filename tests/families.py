@@ -1,0 +1,174 @@
+"""Small random models of every family on the support list: they show whether code is right, never whether an explanation is good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers as tf
+
+from tests import tokenizers as tok
+from whence.models.load import load
+from whence.models.model import Model
+
+SMALL: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
+LABELS = {"num_labels": 3, "id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
+
+
+@dataclass(frozen=True)
+class Family:
+    build: Callable[[], Any]
+    tokenizer: Callable[[], Any] | None
+    kinds: tuple[str, ...]
+    via: str = "interface"
+
+
+def _encoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
+    def build() -> Any:
+        size = len(tok.wordpiece())
+        settings = {**SMALL, "vocab_size": size, "pad_token_id": 0, "max_position_embeddings": 64, **LABELS, **more}
+        return getattr(tf, model)(getattr(tf, config)(**settings))
+
+    return build
+
+
+def _roberta() -> Any:
+    config = tf.RobertaConfig(**SMALL, vocab_size=len(tok.roberta()), pad_token_id=1, bos_token_id=0, eos_token_id=2, max_position_embeddings=66, **LABELS)
+    return tf.RobertaForSequenceClassification(config)
+
+
+def _distilbert() -> Any:
+    config = tf.DistilBertConfig(
+        vocab_size=len(tok.wordpiece()), dim=32, n_layers=2, n_heads=4, hidden_dim=40, max_position_embeddings=64, pad_token_id=0, **LABELS
+    )
+    return tf.DistilBertForSequenceClassification(config)
+
+
+def _gpt2(model: str) -> Callable[[], Any]:
+    def build() -> Any:
+        labels = LABELS if "Classification" in model else {}
+        config = tf.GPT2Config(
+            vocab_size=len(tok.byte_level()), n_embd=32, n_layer=2, n_head=4, n_positions=64, pad_token_id=0, bos_token_id=0, eos_token_id=0, **labels
+        )
+        return getattr(tf, model)(config)
+
+    return build
+
+
+def _decoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
+    def build() -> Any:
+        settings = {**SMALL, "vocab_size": len(tok.byte_level()), "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0, "max_position_embeddings": 64}
+        return getattr(tf, model)(getattr(tf, config)(**{**settings, **more}))
+
+    return build
+
+
+def _opt() -> Any:
+    config = tf.OPTConfig(
+        vocab_size=len(tok.byte_level()), hidden_size=32, num_hidden_layers=2, ffn_dim=40, num_attention_heads=4, word_embed_proj_dim=32,
+        max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    return tf.OPTForCausalLM(config)
+
+
+def _t5() -> Any:
+    config = tf.T5Config(
+        vocab_size=len(tok.unigram()), d_model=32, d_kv=8, d_ff=40, num_layers=2, num_decoder_layers=2, num_heads=4,
+        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
+    return tf.T5ForConditionalGeneration(config)
+
+
+def _bart(model: str) -> Callable[[], Any]:
+    def build() -> Any:
+        labels = LABELS if "Classification" in model else {}
+        config = tf.BartConfig(
+            vocab_size=len(tok.roberta()), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+            encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+            decoder_start_token_id=2, **labels,
+        )  # fmt: skip
+        return getattr(tf, model)(config)
+
+    return build
+
+
+def _marian() -> Any:
+    config = tf.MarianConfig(
+        vocab_size=len(tok.unigram()), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+        decoder_vocab_size=len(tok.unigram()),
+    )  # fmt: skip
+    return tf.MarianMTModel(config)
+
+
+def _vit() -> Any:
+    return tf.ViTForImageClassification(tf.ViTConfig(**SMALL, image_size=16, patch_size=4, **LABELS))
+
+
+GQA = {"num_key_value_heads": 2}
+BERT_TOKENS = tok.wordpiece
+GPT_TOKENS = tok.byte_level
+
+FAMILIES: dict[str, Family] = {
+    "bert": Family(_encoder("BertConfig", "BertForSequenceClassification"), BERT_TOKENS, ("encoder",)),
+    "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ("encoder",)),
+    "distilbert": Family(_distilbert, BERT_TOKENS, ("encoder",)),
+    "roberta": Family(_roberta, tok.roberta, ("encoder",)),
+    "albert": Family(_encoder("AlbertConfig", "AlbertForSequenceClassification", embedding_size=16), BERT_TOKENS, ("encoder",)),
+    "electra": Family(_encoder("ElectraConfig", "ElectraForSequenceClassification", embedding_size=16), BERT_TOKENS, ("encoder",)),
+    "modernbert": Family(
+        _encoder("ModernBertConfig", "ModernBertForSequenceClassification", local_attention=4, global_attn_every_n_layers=2, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3),
+        BERT_TOKENS,
+        ("encoder",),
+    ),
+    "modernbert-mean": Family(
+        _encoder("ModernBertConfig", "ModernBertForSequenceClassification", classifier_pooling="mean", cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3),
+        BERT_TOKENS,
+        ("encoder",),
+    ),
+    "deberta-v2": Family(
+        _encoder("DebertaV2Config", "DebertaV2ForSequenceClassification", relative_attention=True, pos_att_type=["p2c", "c2p"]),
+        BERT_TOKENS,
+        ("encoder",),
+        via="output",
+    ),
+    "gpt2": Family(_gpt2("GPT2LMHeadModel"), GPT_TOKENS, ("decoder",)),
+    "gpt2-classifier": Family(_gpt2("GPT2ForSequenceClassification"), GPT_TOKENS, ("decoder",)),
+    "gpt-neox": Family(_decoder("GPTNeoXConfig", "GPTNeoXForCausalLM"), GPT_TOKENS, ("decoder",)),
+    "opt": Family(_opt, GPT_TOKENS, ("decoder",)),
+    "llama": Family(_decoder("LlamaConfig", "LlamaForCausalLM", **GQA), GPT_TOKENS, ("decoder",)),
+    "llama-classifier": Family(_decoder("LlamaConfig", "LlamaForSequenceClassification", **GQA, **LABELS), GPT_TOKENS, ("decoder",)),
+    "qwen3": Family(_decoder("Qwen3Config", "Qwen3ForCausalLM", **GQA, head_dim=8), GPT_TOKENS, ("decoder",)),
+    "gemma2": Family(_decoder("Gemma2Config", "Gemma2ForCausalLM", **GQA, head_dim=8, query_pre_attn_scalar=8, sliding_window=4, attn_logit_softcapping=2.0), GPT_TOKENS, ("decoder",)),
+    "gemma3": Family(_decoder("Gemma3TextConfig", "Gemma3ForCausalLM", **GQA, head_dim=8, query_pre_attn_scalar=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"]), GPT_TOKENS, ("decoder",)),
+    "gpt-oss": Family(_decoder("GptOssConfig", "GptOssForCausalLM", **GQA, head_dim=8, num_local_experts=2, num_experts_per_tok=1, sliding_window=4, layer_types=["sliding_attention", "full_attention"]), GPT_TOKENS, ("decoder",)),
+    "t5": Family(_t5, tok.unigram, ("encoder", "decoder", "cross")),
+    "bart": Family(_bart("BartForConditionalGeneration"), tok.roberta, ("encoder", "decoder", "cross")),
+    "bart-classifier": Family(_bart("BartForSequenceClassification"), tok.roberta, ("encoder", "decoder", "cross")),
+    "marian": Family(_marian, tok.unigram, ("encoder", "decoder", "cross")),
+    "vit": Family(_vit, None, ("encoder",)),
+}  # fmt: skip
+
+
+def build(name: str, seed: int = 0) -> Model:
+    """A fresh model of a family, its weights drawn wide enough that attention is far from uniform."""
+    family = FAMILIES[name]
+    torch.manual_seed(seed)
+    hf = family.build().eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            if parameter.ndim >= 2:
+                parameter.mul_(4.0)
+    return load(hf, tokenizer=family.tokenizer() if family.tokenizer else None)
+
+
+def inputs(model: Model, count: int = 2) -> list[Any]:
+    """Encoded inputs of unequal length."""
+    if model.task == "image":
+        generator = torch.Generator().manual_seed(1)
+        return [model.encode(torch.randn(3, 16, 16, generator=generator).numpy()) for _ in range(count)]
+    texts = ["the food is great but the service is not", "not bad prices", "I didn't like it, it's dull"]
+    passages = [model.encode(t) for t in texts[:count]]
+    return [model.fill(p, 1) for p in passages] if model.task == "masked" else passages
