@@ -152,6 +152,18 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 
 
+# Families that compute in their own dtype throughout; the others cast to float32 in norms or softmax, or cannot run in float64 at all.
+DOUBLE = ("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2", "gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit")  # fmt: skip
+
+
+def precise(name: str, seed: int = 0) -> tuple[Model, float]:
+    """A model in the highest precision that its family computes in, and the relative tolerance that follows."""
+    model = build(name, seed)
+    if name in DOUBLE:
+        model.hf.double()
+    return model, 1e-6 if name in DOUBLE else 2e-3
+
+
 def build(name: str, seed: int = 0) -> Model:
     """A fresh model of a family, its weights drawn wide enough that attention is far from uniform."""
     family = FAMILIES[name]

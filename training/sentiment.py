@@ -10,7 +10,7 @@ step, for the model card.
 
 Read it from the bottom (`main`), or top-down: data -> teacher -> student -> distil -> evaluate -> write card.
 
-    python training/sentiment.py                 # the real thing, about 35 minutes on one core
+    python training/sentiment.py                 # the real thing, 35 to 55 minutes on one core, as busy as it is
     python training/sentiment.py --quick --out /tmp/sentiment   # a smoke run, about a minute; a poor model
 """
 
@@ -786,10 +786,10 @@ nearest thing that could be measured, and it is the main weakness.
 negation ("not bad at all") was taught with templates; negation at a distance or by implication was not.
 - *Contrast.* {share["dev, with a contrast (but, though, despite …)"]} on sentences that turn (but, though, despite).
 - *Long text.* {share["film reviews, whole (movie_reviews fold 9, first 512 tokens)"]} on whole film reviews of some \
-700 words, of which only the first 512 tokens fit: plot summary misleads it.
+700 words, of which only the first 512 tokens fit. Whether plot summary misleads it was not measured.
 - *Small edits.* It gets both members of a counterfactual IMDb pair right in \
 {share["… both members of a counterfactual pair"]} of pairs.
-- *Other domains.* {share["Reddit comments (goemotions dev, clear emotions)"]} on Reddit comments with clear emotions. \
+- *Other domains.* {share["Reddit comments (goemotions dev, clear emotions)"]} on Reddit comments with clear emotions, but such comments were also trained on; no text from a domain quite unseen was measured. \
 It has no neutral class: facts and questions get a confident answer all the same. Not for other languages.
 - It learned from film critics and Reddit users, and repeats their associations, also about people. Do not use it to \
 judge people.
@@ -802,7 +802,8 @@ Confident mistakes on dev (the surest ones of at most 32 words, by slice):
 
 ## Sentences people try first
 
-None of these was trained on.
+None of these was trained on, but the generated sentences are of the same kind: this shows no more than that plain
+statements work.
 
 | text | model says | P(positive) | as expected |
 |---|---|---|---|

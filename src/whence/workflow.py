@@ -18,7 +18,7 @@ from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.maps import AttentionMaps, axis_of, membership
 from whence.core.passage import Passage, windows
 from whence.core.provenance import Provenance
-from whence.core.registry import MethodInfo, Needs, find_method, methods as all_methods, settings_dict, settings_of
+from whence.core.registry import GRADIENTS, MethodInfo, Needs, find_method, methods as all_methods, settings_dict, settings_of
 from whence.core.scores import Scores
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
@@ -47,6 +47,7 @@ class _Raw:
     gap: float | None
     note: str
     cost: Cost
+    extra: tuple[int, int]  # forwards and backwards beyond the shared trace's
     target: Target
     value: float
     logits: Float[np.ndarray, " label"]
@@ -89,8 +90,8 @@ def explain(
     return attributions if isinstance(text, list) else attributions[0]
 
 
-def _one(result: tuple[dict[str, Attribution], dict[str, Exception]], method: str) -> Attribution:
-    attributions, failed = result
+def _one(result: tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]], method: str) -> Attribution:
+    attributions, failed, _ = result
     if method in failed:
         raise failed[method]
     return attributions[method]
@@ -125,20 +126,13 @@ def compare(
     given = methods if isinstance(methods, Mapping) else {}
     asked = [_Asked(info := find_method(n), settings_of(info, given.get(n, {}), seed)) for n in names]
     started = time.perf_counter()
-    ((attributions, failed),) = _run(model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress)
+    ((attributions, failed, passes),) = _run(model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress)
     if failed and methods is not None:
         raise next(iter(failed.values()))
     if not attributions:
         raise next(iter(failed.values()))
-    parts = [a.cost for a in attributions.values()]
-    traced = min(c.forwards for c in parts), min(c.backwards for c in parts)
-    shared = sum(c.shared for c in parts) - 1  # the trace's own passes are in each method's cost, and were paid once
-    total = Cost(
-        forwards=sum(c.forwards for c in parts) - max(shared, 0) * traced[0],
-        backwards=sum(c.backwards for c in parts) - max(shared, 0) * traced[1],
-        seconds=time.perf_counter() - started,
-        peak_bytes=max((c.peak_bytes for c in parts if c.peak_bytes is not None), default=None),
-    )
+    peaks = [a.cost.peak_bytes for a in attributions.values() if a.cost.peak_bytes is not None]
+    total = Cost(*passes, seconds=time.perf_counter() - started, peak_bytes=max(peaks, default=None))
     return Comparison(attributions, total, {n: str(e) for n, e in failed.items()})
 
 
@@ -153,8 +147,8 @@ def _run(
     overflow: Overflow,
     via: Via,
     progress: Progress | None,
-) -> list[tuple[dict[str, Attribution], dict[str, Exception]]]:
-    """Attributions, and the errors of methods that do not fit, for each text."""
+) -> list[tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]]]:
+    """Attributions, the errors of methods that do not fit, and the passes paid in all, for each text."""
     if model.task == "bare":
         raise Unsupported(f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend.")
     wholes = [_encode(model, t, pair, units, overflow, target) for t in texts]
@@ -174,7 +168,9 @@ def _run(
         good = {a.info.name: a for a in asked if not any(isinstance(r[a.info.name], Exception) for r in rows)}
         failed = {a.info.name: next(e for r in rows if isinstance(e := r[a.info.name], Exception)) for a in asked if a.info.name not in good}
         made = {n: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[n], _Raw)], seed, len(asked) > 1) for n, a in good.items()}
-        results.append((made, failed))
+        extra = np.array([r.extra for row in rows for r in row.values() if isinstance(r, _Raw)]).reshape(-1, 2).sum(0)
+        traced = len(ps), len(ps) if needs & GRADIENTS else 0
+        results.append((made, failed, (traced[0] + int(extra[0]), traced[1] + int(extra[1]))))
     return results
 
 
@@ -236,15 +232,14 @@ def _trace_group(
         seconds = traced + (time.perf_counter() - begun) / len(group)
         peak = _memory(model, memory)
         for k, i in enumerate(group):
-            backwards = t.passes.backwards[k]
-            if not a.info.needs & (Needs.EMBEDDING_GRADIENTS | Needs.ATTENTION_GRADIENTS):
-                backwards -= base[k][1]  # others in the comparison asked for the trace's backward pass
-            cost = Cost(t.passes.forwards[k], backwards, seconds, peak, shared=len(asked) > 1)
-            out[i][a.info.name] = _raw(t, k, scores, getattr(a.settings, "merge", "sum"), cost, logits[k])
+            extra = t.passes.forwards[k] - base[k][0], t.passes.backwards[k] - base[k][1]
+            own = base[k][1] if a.info.needs & GRADIENTS else 0  # others in the comparison may have asked for the trace's backward pass
+            cost = Cost(base[k][0] + extra[0], own + extra[1], seconds, peak, shared=len(asked) > 1)
+            out[i][a.info.name] = _raw(t, k, scores, getattr(a.settings, "merge", "sum"), cost, extra, logits[k])
     return out
 
 
-def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, logits: np.ndarray) -> _Raw:
+def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, extra: tuple[int, int], logits: np.ndarray) -> _Raw:
     passage = t.passages[k]
     n = len(passage)
     left_out = None
@@ -256,6 +251,7 @@ def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, logits: np.nd
         gap=None if scores.gap is None else float(scores.gap[k]),
         note=scores.notes[k] if scores.notes else "",
         cost=cost,
+        extra=extra,
         target=t.targets[k],
         value=float(t.values[k]),
         logits=logits,

@@ -1,1 +1,1 @@
-"""The command line: one thin module per command."""
+"""The command line: one thin module per command. Nothing heavy is imported before a command runs."""

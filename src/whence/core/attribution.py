@@ -43,12 +43,20 @@ class Error:
     completeness_gap: float | None = None
     note: str = ""
 
+    def __post_init__(self) -> None:
+        if self.standard_error is not None:
+            spread = np.array(self.standard_error, dtype=np.float64)
+            spread.flags.writeable = False
+            object.__setattr__(self, "standard_error", spread)
+
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         spread = None if self.standard_error is None else self.standard_error.tolist()
         return {"standard_error": spread, "completeness_gap": self.completeness_gap, "note": self.note}
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Error:
+        """What ``to_dict`` gave."""
         spread = d["standard_error"]
         return cls(None if spread is None else np.asarray(spread, dtype=np.float64), d["completeness_gap"], d["note"])
 
@@ -83,11 +91,15 @@ class Attribution:
             raise InputError(f"{scores.size} scores for {len(self.passage.unit_spans)} units.")
         if not np.isfinite(scores).all():
             raise InputError(f"method {self.method!r} gave a score that is not finite: {scores.tolist()}.")
+        spread = None if self.error is None else self.error.standard_error
+        if spread is not None and spread.shape != scores.shape:
+            raise InputError(f"{spread.size} standard errors for {scores.size} scores.")
         scores.flags.writeable = False
         object.__setattr__(self, "scores", scores)
 
     @property
     def units(self) -> tuple[str, ...]:
+        """The units' own characters, in order; they concatenate back to the text."""
         return self.passage.units
 
     @property
@@ -120,19 +132,20 @@ class Attribution:
             "value": self.value,
             "method": self.method,
             "version": self.version,
-            "settings": dict(self.settings),
+            "settings": _plain(self.settings),
             "seed": self.seed,
             "signed": self.signed,
             "prediction": dict(self.prediction),
             "cost": asdict(self.cost),
             "error": self.error.to_dict() if self.error else None,
-            "evidence": None if self.evidence is None else dict(self.evidence),
+            "evidence": _plain(self.evidence),
             "provenance": self.provenance.to_dict(),
             "passage": self.passage.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Attribution:
+        """What ``to_dict`` gave, of this schema or an older one."""
         schema = d.get("schema")
         if not isinstance(schema, int):
             raise LoadError("this is not a whence attribution: it has no 'schema' number.")
@@ -155,12 +168,16 @@ class Attribution:
                 evidence=d["evidence"],
                 prediction=d["prediction"],
             )
-        except (KeyError, TypeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {problem}.") from problem
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        return write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1))
+        try:
+            content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+        except (TypeError, ValueError) as problem:
+            raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
+        return write_text(path, content)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
@@ -176,6 +193,15 @@ class Attribution:
         return render("attribution_text", self)
 
 
+def _plain(value: Any) -> Any:
+    """As JSON will give it back: tuples as lists, numpy's numbers and arrays as Python's."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
 def read(path: str | Path) -> Attribution:
     """Read what ``Attribution.save`` wrote."""
     try:
@@ -188,4 +214,6 @@ def read(path: str | Path) -> Attribution:
         raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
     if not isinstance(content, dict):
         raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
+    if content.get("kind", "attribution") != "attribution":
+        raise LoadError(f"{str(path)!r} holds no attribution but a {content['kind']}.")
     return Attribution.from_dict(content)

@@ -43,10 +43,12 @@ class Comparison:
     def table(self) -> list[dict[str, Any]]:
         """One row per unit: the unit and its raw score by each method; ready for ``pandas.DataFrame``."""
         return [
-            {"unit": name, **{method: float(a.scores[i]) for method, a in self.attributions.items()}} for i, name in enumerate(self.first.names)
+            {"unit": name, **{method: float(a.scores[i]) for method, a in self.attributions.items()}}
+            for i, name in enumerate(self.first.names)
         ]
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         from dataclasses import asdict
 
         return {

@@ -35,10 +35,12 @@ class AttentionMaps:
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Of encoder, decoder and cross, those that the model has."""
         return tuple(self.weights)
 
     @property
     def tokens(self) -> tuple[str, ...]:
+        """The labels of what is attended to."""
         return self.to_axis[self.kinds[0]].labels
 
     def special_share(self, kind: str | None = None) -> Float[np.ndarray, "layer head"]:
@@ -58,7 +60,7 @@ def axis_of(passage: Passage, units: str, before: tuple[str, ...] = ()) -> Axis:
     else:
         groups = groups_of(passage)
         labels = tuple(passage.tokens[g[0]] if passage.unit_of[g[0]] < 0 else passage.names[passage.unit_of[g[0]]] for g in groups)
-        special = np.array([passage.unit_of[g[0]] < 0 for g in groups])
+        special = np.array([passage.unit_of[g[0]] < 0 for g in groups], dtype=bool)
     return Axis(before + tuple(labels), np.concatenate([np.ones(len(before), dtype=bool), special]))
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from whence.core.errors import InputError
-from whence.core.units import UnitKind, unit_of_tokens, unit_spans
+from whence.core.errors import InputError, SettingsError
+from whence.core.units import UnitKind, checked_units, unit_of_tokens, unit_spans
 
+MERGE_RULES = ("sum", "mean", "max", "norm")
 SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
 
 
@@ -45,6 +46,14 @@ class Passage:
     readout: int | None = None  # the token at which a masked language model is read
     dropped: int = 0  # characters that truncation left out; never silently
 
+    def __post_init__(self) -> None:
+        for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
+            array = getattr(self, name)
+            if array is not None:
+                array = array.view()
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+
     @classmethod
     def from_tokens(
         cls,
@@ -64,6 +73,7 @@ class Passage:
         part_array = np.asarray(parts, dtype=np.int64)
         unit_of = np.full(len(ids), SPECIAL, dtype=np.int64)
         cut: list[tuple[int, int, int]] = []
+        units = checked_units(units, max(len(text), len(pair or "")))
         for part, content in enumerate([text] if pair is None else [text, pair]):
             here = part_array == part
             of_part = unit_spans(content, span_array[here], units)
@@ -100,6 +110,7 @@ class Passage:
 
     @property
     def special(self) -> Bool[np.ndarray, " token"]:
+        """True for the tokens that no text stands behind."""
         return self.parts == SPECIAL
 
     def __len__(self) -> int:
@@ -117,6 +128,8 @@ class Passage:
         ``sum`` keeps completeness; ``mean`` and ``max`` are what they say; ``norm`` is the root of the sum of squares, which makes
         the L2 norm of a word's gradient out of the norms of its tokens' gradients.
         """
+        if rule not in MERGE_RULES:
+            raise SettingsError(f"tokens are merged by one of {', '.join(MERGE_RULES)}, not {rule!r}.")
         of_text = self.unit_of >= 0
         unit, score = self.unit_of[of_text], np.asarray(scores, dtype=np.float64)[of_text]
         d = len(self.unit_spans)
@@ -130,6 +143,7 @@ class Passage:
         return total / np.bincount(unit, minlength=d) if rule == "mean" else total
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; pixels as the bytes of their float32."""
         out: dict[str, Any] = {
             "text": self.text,
             "ids": self.ids.tolist(),
@@ -152,6 +166,7 @@ class Passage:
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Passage:
+        """What ``to_dict`` gave, bit by bit."""
         pixels = d.get("pixels")
         return cls(
             text=d["text"],
@@ -180,19 +195,23 @@ def windows(passage: Passage, limit: int) -> list[Passage]:
     """
     if passage.pair is not None or passage.reply is not None or passage.pixels is not None:
         raise InputError("only a single text can be cut into windows; shorten the pair, or use overflow='truncate'.")
+    if passage.readout is not None:
+        raise InputError(
+            "a masked language model is read in one place, so its text cannot be cut into windows; shorten it around the mask."
+        )
     content = np.flatnonzero(~passage.special)
     before = np.arange(content[0])
     after = np.arange(content[-1] + 1, len(passage))
     room = limit - len(before) - len(after)
+    unit = passage.unit_of[content]
     cuts, start = [], 0
     while start < len(content):
         end = min(start + room, len(content))
         if end < len(content):
-            unit = passage.unit_of[content]
             while end > start and unit[end] == unit[end - 1]:
                 end -= 1
-        if end == start:
-            name = passage.names[int(passage.unit_of[content[start]])][:40]
+        if end <= start:
+            name = passage.names[int(unit[start])][:40]
             raise InputError(f"the unit {name!r} alone has more than the {room} tokens that fit the model; use smaller units.")
         cuts.append((start, end))
         start = end
@@ -225,6 +244,9 @@ def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
     unit = passage.unit_of[tokens]
     first = int(unit[unit >= 0].min())
     last = int(unit.max())
+    readout = None if passage.readout is None else np.flatnonzero(tokens == passage.readout)
+    if readout is not None and not len(readout):
+        raise InputError("the masked unit lies in the part of the text that does not fit the model; shorten the text before it.")
     return replace(
         passage,
         ids=passage.ids[tokens],
@@ -234,4 +256,5 @@ def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
         types=None if passage.types is None else passage.types[tokens],
         unit_of=np.where(unit >= 0, unit - first, SPECIAL),
         unit_spans=passage.unit_spans[first : last + 1],
+        readout=None if readout is None else int(readout[0]),
     )

@@ -20,4 +20,5 @@ class Provenance:
     versions: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         return asdict(self)

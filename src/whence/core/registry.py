@@ -42,18 +42,22 @@ class MethodInfo:
 
     @property
     def needs(self) -> Needs:
+        """What the method wants from the trace."""
         return self.settings.needs
 
     @property
     def signed(self) -> bool:
+        """Whether a score below zero speaks against the target."""
         return self.settings.signed
 
     @property
     def merge(self) -> str:
+        """How scores of tokens become scores of units, by default."""
         return getattr(self.settings, "merge", "sum")
 
     @property
     def summary(self) -> str:
+        """The first line of its docstring."""
         return (self.settings.__doc__ or "").strip().splitlines()[0]
 
 
@@ -78,11 +82,13 @@ def _discover(package: str) -> None:
 
 
 def methods() -> Mapping[str, MethodInfo]:
+    """Every method by name."""
     _discover("whence.methods")
     return dict(sorted(_methods.items()))
 
 
 def find_method(name: str) -> MethodInfo:
+    """The method of that name, or an error with the nearest one."""
     known = methods()
     if name not in known:
         raise unknown_name("method", name, known)
@@ -120,4 +126,5 @@ def _adapter(settings: type) -> Callable[[str, dict[str, Any]], Any]:
 
 
 def settings_dict(settings: Any) -> dict[str, Any]:
+    """The settings as plain values, for a result to carry."""
     return asdict(settings)

@@ -19,6 +19,7 @@ VIEWS = {
 
 
 def render(view: str, result: Any) -> str:
+    """What the named view makes of a result."""
     return getattr(import_module(VIEWS[view]), view)(result)
 
 
@@ -26,7 +27,9 @@ def write_text(path: str | Path, content: str) -> Path:
     """Write a file, or say in one line why it cannot be written."""
     path = Path(path)
     try:
-        path.write_text(content, encoding="utf-8")
+        path.write_bytes(content.encode())  # as bytes: no platform's line ends get into the text
     except OSError as problem:
         raise InputError(f"cannot write {str(path)!r}: {problem.strerror or problem}.") from problem
+    except UnicodeEncodeError as problem:
+        raise InputError(f"cannot write {str(path)!r}: the text has a lone surrogate, which is not valid Unicode.") from problem
     return path

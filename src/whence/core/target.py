@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -44,11 +45,13 @@ class Target:
             raise TargetError(f"a target is read as one of {', '.join(get_args(Reading))}, not {self.read!r}.")
 
     def describe(self) -> str:
+        """The target in words."""
         label = "the predicted class" if self.label is None else str(self.label)
         rather = f" rather than {self.against}" if self.against is not None else ""
         return f"{self.read} of {label}{rather}"
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         return asdict(self)
 
 
@@ -83,21 +86,33 @@ def resolve(target: Target, logits: Float[np.ndarray, " label"], labels: Mapping
 
 
 def _index(label: str | int, labels: Mapping[int, str]) -> int:
+    owner = "tokens of this model's vocabulary" if hasattr(labels, "index_of") else "labels of this classifier"
     count = len(labels)
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         if not 0 <= label < count:
-            raise TargetError(f"label {label} is outside the {count} labels of this model{_listing(labels)}.")
+            raise TargetError(f"label {label} is outside the {count} {owner}{_listing(labels)}.")
         return int(label)
+    if not isinstance(label, str):
+        raise TargetError(f"a label is a name or a whole number, not the {type(label).__name__} {label!r}.")
     index_of = getattr(labels, "index_of", None)  # a vocabulary answers without being searched
-    found = index_of(label) if index_of else [i for i, name in labels.items() if str(name) == str(label)]
-    if not found and not index_of:
-        found = [i for i, name in labels.items() if str(name).lower() == str(label).lower()]
-    if len(found) == 1:
+    if index_of is not None:
+        found = list(index_of(label))
+        if len(found) > 1:
+            raise TargetError(
+                f"label {label!r} is {len(found)} tokens, not one: {', '.join(repr(labels[i]) for i in found)}. Name one of them."
+            )
+    else:
+        found = [i for i, name in labels.items() if name == label] or [i for i, name in labels.items() if name.lower() == label.lower()]
+        if len(found) > 1:
+            raise TargetError(f"label {label!r} is not unique among the {count} {owner}{_listing(labels)}; give its index.")
+    if found:
         return int(found[0])
-    if not found and isinstance(label, str) and label.isdecimal():
+    if label.isdecimal():
         return _index(int(label), labels)
-    problem = "does not exist" if not found else f"is {len(found)} tokens, not one" if index_of else "is not unique"
-    raise TargetError(f"label {label!r} {problem} among the {count} labels of this model{_listing(labels)}.")
+    by_lower = {} if index_of else {name.lower(): name for name in labels.values()}
+    close = get_close_matches(label.lower(), by_lower, n=1)
+    hint = f" Did you mean {by_lower[close[0]]!r}?" if close else ""
+    raise TargetError(f"label {label!r} is not among the {count} {owner}{_listing(labels)}.{hint}")
 
 
 def _listing(labels: Mapping[int, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,20 +44,26 @@ def _special_tokens(model: Model) -> int:
 
 
 def _pixels(model: Model, image: Any) -> np.ndarray:
-    if isinstance(image, str):
-        from PIL import Image, UnidentifiedImageError
-
+    if isinstance(image, (str, os.PathLike)):
+        try:
+            from PIL import Image, UnidentifiedImageError
+        except ImportError:
+            raise InputError("reading an image file needs Pillow: pip install 'whence[images]'.") from None
         try:
             image = Image.open(image).convert("RGB")
         except (OSError, UnidentifiedImageError) as problem:
-            raise InputError(f"cannot read the image {image!r}: {problem}.") from None
+            raise InputError(f"cannot read the image {str(image)!r}: {problem}.") from None
     if hasattr(image, "convert"):
         if model.image_processor is None:
             raise InputError("this model was loaded without an image processor; pass the pixels as an array [channel, height, width].")
         image = model.image_processor(images=image.convert("RGB"), return_tensors="np")["pixel_values"][0]
-    pixels = np.asarray(image, dtype=np.float32)
-    if pixels.ndim != 3:
-        raise InputError(f"pixels are [channel, height, width]; got an array of shape {pixels.shape}.")
+    try:
+        pixels = np.asarray(image, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InputError(f"this model reads an image or an array of pixels, not a {type(image).__name__}.") from None
+    channels = int(getattr(model.config, "num_channels", 3))
+    if pixels.ndim != 3 or pixels.shape[0] != channels:
+        raise InputError(f"pixels are [channel, height, width] with {channels} channels; got an array of shape {pixels.shape}.")
     size = model.config.image_size
     wanted = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     if pixels.shape[1:] != wanted:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ KNOWN_HEADS = "sequence classification, causal LM, seq2seq, masked LM, image cla
 
 def bundled() -> list[str]:
     """The names of the models inside the package."""
-    return sorted(p.name for p in BUNDLED.iterdir() if (p / "config.json").exists())
+    return sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))
 
 
 def load(
@@ -54,30 +56,30 @@ def load(
         return _wrap(model, tokenizer, image_processor)
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     name = str(model)
-    source = _source(name)
+    source = _source(name, is_path=not isinstance(model, str))
     if isinstance(source, Path):
         _check_folder(source, allow_pickle)
     import torch
     import transformers
 
+    dtype = str(dtype).removeprefix("torch.")
     if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise LoadError(f"dtype {dtype!r} is not one of torch's; use 'float32', 'float64', 'bfloat16', 'float16' or 'auto'.")
     common = {"revision": revision, "trust_remote_code": allow_remote_code}
-    try:
+    with _clear(name):
         config = transformers.AutoConfig.from_pretrained(source, **common)
-    except (OSError, ValueError) as problem:
-        raise _not_found(name, problem) from None
     task, auto = _head(config, name)
-    try:
+    with _clear(name):
         hf, info = getattr(transformers, auto).from_pretrained(
-            source, dtype=dtype, use_safetensors=not allow_pickle, output_loading_info=True, **common
+            source, config=config, dtype=dtype, use_safetensors=None if allow_pickle else True, output_loading_info=True, **common
         )
-    except (OSError, ValueError) as problem:
-        raise _not_found(name, problem) from None
-    if info["missing_keys"] and task != "bare":
-        some = ", ".join(sorted(info["missing_keys"])[:3])
-        raise LoadError(f"the checkpoint {name!r} lacks weights that the model needs ({some} …): its head would be random.")
-    hf = hf.to(device).eval()
+    missing = sorted(k for k in info["missing_keys"] if task != "bare" or "pooler" not in k)  # a bare model's pooler is not used
+    if missing:
+        raise LoadError(f"the checkpoint {name!r} lacks weights that the model needs ({', '.join(missing[:3])} …): they would be random.")
+    try:
+        hf = hf.to(device).eval()
+    except (RuntimeError, AssertionError) as problem:
+        raise LoadError(f"cannot load {name!r} onto the device {device!r}: {_first_line(problem)}") from problem
     if task == "image":
         image_processor = image_processor or _image_processor(transformers, source, common)
     else:
@@ -92,7 +94,7 @@ def _wrap(hf: Any, tokenizer: Any, image_processor: Any) -> Model:
         return hf
     if not isinstance(hf, torch.nn.Module) or not hasattr(hf, "config"):
         raise LoadError(f"load takes a name, a folder, a hub id or a Hugging Face model, not a {type(hf).__name__}.")
-    task, _ = _task(type(hf).__name__, type(hf).__name__)
+    task, _ = _task([c.__name__ for c in type(hf).__mro__], hf.config, type(hf).__name__)
     if task != "image" and tokenizer is None:
         raise LoadError(f"{type(hf).__name__} reads text: pass its tokenizer, load(model, tokenizer=tokenizer).")
     name = getattr(hf.config, "_name_or_path", "") or type(hf).__name__
@@ -110,18 +112,40 @@ def _finished(hf: Any, tokenizer: Any, image_processor: Any, task: Task, name: s
     return Model(hf, tokenizer, task, name, revision, image_processor)
 
 
-def _source(name: str) -> Path | str:
-    if (BUNDLED / name / "config.json").exists() and name in bundled():
+@contextmanager
+def _clear(name: str) -> Iterator[None]:
+    """What transformers, torch or safetensors raise while loading, as one line that says which model and why."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        LookupError,
+        ImportError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        SafetensorError,
+    ) as problem:
+        raise _not_loaded(name, problem) from problem
+
+
+def _source(name: str, is_path: bool) -> Path | str:
+    if name in bundled() and not is_path:
         return BUNDLED / name
-    if Path(name).is_dir():
-        return Path(name)
-    if Path(name).is_file():
+    folder = Path(name).expanduser()
+    if name.strip() and folder.is_dir():
+        return folder
+    if folder.is_file():
         raise LoadError(f"{name!r} is a file; give the folder that holds config.json and the weights.")
-    looks_like_a_path = name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or os.sep != "/" and os.sep in name
+    looks_like_a_path = is_path or name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
     if looks_like_a_path or not name.strip():
-        raise LoadError(f"no folder {name!r}. Bundled models: {', '.join(bundled())}.")
+        raise LoadError(f"no folder {name!r}.{_known()}")
     if "/" not in name and (close := get_close_matches(name, bundled(), n=1)):
-        raise LoadError(f"no bundled model named {name!r}. Did you mean {close[0]!r}? Bundled: {', '.join(bundled())}.")
+        raise LoadError(f"no bundled model named {name!r}. Did you mean {close[0]!r}?{_known()}")
     return name
 
 
@@ -142,15 +166,26 @@ def _check_folder(folder: Path, allow_pickle: bool) -> None:
 def _head(config: Any, name: str) -> tuple[Task, str]:
     architectures = getattr(config, "architectures", None) or []
     if not architectures:
-        raise Unsupported(f"{name!r} does not say in its config.json which head it has ('architectures'); load the model yourself and pass it.")
-    return _task(architectures[0], name)
+        raise Unsupported(
+            f"{name!r} does not say in its config.json which head it has ('architectures'); load the model yourself and pass it."
+        )
+    return _task(architectures[:1], config, name)
 
 
-def _task(architecture: str, name: str) -> tuple[Task, str]:
-    for ending, task in HEADS.items():
-        if architecture.endswith(ending):
-            return task
-    raise Unsupported(f"{name!r} has the head {architecture}, which has no target to explain here. Supported: {KNOWN_HEADS}.")
+def _task(classes: Sequence[str], config: Any, name: str) -> tuple[Task, str]:
+    """What a model does, by the name of its class, or of the nearest class that it is made from."""
+    own = [c for c in classes if not c.endswith("PreTrainedModel")]
+    found = next((HEADS[ending] for c in own for ending in HEADS if ending != "Model" and c.endswith(ending)), None)
+    if found is None and any(c.endswith("Model") for c in own):
+        found = HEADS["Model"]
+    reads = str(config.get_text_config().model_type) if hasattr(config, "get_text_config") else ""
+    if found is None:
+        raise Unsupported(f"{name!r} has the head {classes[0]}, which has no target to explain here. Supported: {KNOWN_HEADS}.")
+    is_multimodal = found[0] != "image" and any(hasattr(config, part) for part in ("vision_config", "audio_config"))
+    if is_multimodal or (found[0] == "seq2seq" and not getattr(config, "is_encoder_decoder", False)):
+        text_only = f" Its text part ({reads}) alone can be loaded as a causal LM and passed." if is_multimodal else ""
+        raise Unsupported(f"{name!r} has the head {classes[0]}, which reads more than text. Supported: {KNOWN_HEADS}.{text_only}")
+    return found
 
 
 def _tokenizer(transformers: Any, source: Path | str, name: str, common: dict[str, Any]) -> Any:
@@ -159,8 +194,8 @@ def _tokenizer(transformers: Any, source: Path | str, name: str, common: dict[st
         raise LoadError(f"the folder {str(source)!r} has no tokenizer (tokenizer.json); pass one with tokenizer=….")
     try:
         return transformers.AutoTokenizer.from_pretrained(source, **common)
-    except (OSError, ValueError, TypeError, AttributeError) as problem:
-        raise LoadError(f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} Pass one with tokenizer=….") from None
+    except Exception as problem:  # the tokenizers package raises plain Exceptions
+        raise LoadError(f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} Pass one with tokenizer=….") from problem
 
 
 def _image_processor(transformers: Any, source: Path | str, common: dict[str, Any]) -> Any:
@@ -173,13 +208,26 @@ def _image_processor(transformers: Any, source: Path | str, common: dict[str, An
         return None
 
 
-def _not_found(name: str, problem: Exception) -> LoadError:
-    offline = " The hub was not asked: HF_HUB_OFFLINE is set." if os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0") else ""
-    return LoadError(f"cannot load {name!r}: {_first_line(problem)}{offline} Bundled models: {', '.join(bundled())}.")
+def _not_loaded(name: str, problem: Exception) -> LoadError:
+    reason, is_offline = _first_line(problem), os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0")
+    if "trust_remote_code" in str(problem):
+        return LoadError(
+            f"{name!r} brings its own code, which is not run unasked. If you trust its source, load with allow_remote_code=True."
+        )
+    if "ignore_mismatched_sizes" in reason:
+        reason = "the weights have other shapes than its config.json says."
+    if isinstance(problem, OSError) and is_offline and isinstance(_source(name, is_path=False), str):
+        reason = "it is no folder, no bundled model and not in the local cache. The hub was not asked: HF_HUB_OFFLINE is set."
+    return LoadError(f"cannot load {name!r}: {reason}{_known()}")
+
+
+def _known() -> str:
+    return f" Bundled models: {', '.join(bundled())}." if bundled() else ""
 
 
 def _first_line(problem: Exception) -> str:
-    text = str(problem).strip().splitlines()
-    return text[0] if text else type(problem).__name__
-
-
+    lines = str(problem).strip().splitlines()
+    text = lines[0].strip() if lines else ""
+    if not text or isinstance(problem, KeyError):
+        text = f"{type(problem).__name__} {text}".strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -10,9 +10,9 @@ import hashlib
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,12 +23,16 @@ from whence.core.errors import InputError, ModelError, TargetError, Unsupported
 from whence.core.passage import Passage, truncate
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
+from whence.models.literal import literal
 from whence.models.untouched import untouched
 
 Task = Literal["classification", "causal", "seq2seq", "masked", "image", "bare"]
 Overflow = Literal["error", "truncate", "window"]
 LEADING_LABELS = 5
 TOKENS_PER_BATCH = 8192  # of one forward in ``predict``; enough to keep a CPU busy, little enough for a small accelerator
+
+# their old configurations name a length of training (n_positions), which is no limit
+RELATIVE_POSITIONS = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
 
 _locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
 _locks_lock = threading.Lock()
@@ -42,10 +46,14 @@ def lock_of(module: nn.Module) -> threading.RLock:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of one input: the leading labels with their probabilities, most likely first."""
+    """What the model says of one input: the leading labels with their probabilities, most likely first, and their logits.
+
+    A regression has no probabilities: its number is in ``logits``.
+    """
 
     label: str
     probabilities: Mapping[str, float]
+    logits: Mapping[str, float] = field(default_factory=dict)
 
 
 class Vocabulary(Mapping[int, str]):
@@ -61,14 +69,20 @@ class Vocabulary(Mapping[int, str]):
         return iter(range(self._size))
 
     def __getitem__(self, index: int) -> str:
+        """The token as text where that text leads back to it, else its own string ("##s", a lone byte): no two share a name."""
         if not 0 <= index < self._size:
             raise KeyError(index)
-        return self._tokenizer.decode([index]) or str(self._tokenizer.convert_ids_to_tokens(index))
+        text = self._tokenizer.decode([index])
+        own = self._tokenizer.convert_ids_to_tokens(index)
+        return text if text and self.index_of(text) == [index] else str(index if own is None else own)
 
     def index_of(self, text: str) -> list[int]:
-        """The one token that ``text`` is; several where it is not one token."""
-        known = self._backend.token_to_id(text)
-        return self._backend.encode(text, add_special_tokens=False).ids if known is None else [known]
+        """The one token that ``text`` is; several where it is not one token, none where it holds what no token stands for."""
+        known = self._tokenizer.backend_tokenizer.token_to_id(text)
+        if known is not None:
+            return [known]
+        ids = self._backend.encode(text, add_special_tokens=False).ids
+        return [] if self._tokenizer.unk_token_id in ids else ids
 
 
 @dataclass(frozen=True)
@@ -98,24 +112,30 @@ class Model:
 
     @property
     def config(self) -> Any:
+        """The Hugging Face configuration."""
         return self.hf.config
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are."""
         return next(self.hf.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the weights."""
         return next(p.dtype for p in self.hf.parameters() if p.is_floating_point())
 
     @property
     def lock(self) -> threading.RLock:
+        """Held by whoever runs the model."""
         return lock_of(self.hf)
 
     @cached_property
     def labels(self) -> Mapping[int, str]:
+        """What a target can be: the classes, or the tokens of a vocabulary."""
         if self.task in ("classification", "image"):
-            return {int(i): str(name) for i, name in self.config.id2label.items()}
+            names = {int(i): str(name) for i, name in self.config.id2label.items()}
+            return {i: names.get(i, f"LABEL_{i}") for i in range(self.config.num_labels)}
         if self.task == "bare":
             return {}
         size = self.config.get_text_config().vocab_size
@@ -123,6 +143,7 @@ class Model:
 
     @property
     def is_encoder_decoder(self) -> bool:
+        """Whether one half reads and the other writes."""
         return bool(getattr(self.config, "is_encoder_decoder", False))
 
     @cached_property
@@ -132,7 +153,7 @@ class Model:
             return None
         config = self.config.get_text_config()
         limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        if limit is None or config.model_type in ("t5", "mt5", "umt5"):
+        if limit is None or config.model_type in RELATIVE_POSITIONS:
             return None
         # RoBERTa and its kin count positions from padding_idx + 1, so the first two rows of the table are never a position
         for module in self.hf.modules():
@@ -149,15 +170,18 @@ class Model:
 
     @cached_property
     def decoder_embeddings(self) -> nn.Module | None:
+        """The same for the decoder of an encoder-decoder."""
         return self.hf.get_decoder().get_input_embeddings() if self.is_encoder_decoder else None
 
     @cached_property
     def is_causal(self) -> bool:
         """Whether a token sees only what stands before it."""
         causal_names = ("bloom", "mpt", "falcon")  # families that do not mark their attention modules
-        return self.task == "causal" or self.config.model_type in causal_names or any(
-            getattr(m, "is_causal", False) is True for m in self.hf.modules()
-        ) and not self.is_encoder_decoder
+        return (
+            self.task == "causal"
+            or self.config.model_type in causal_names
+            or (any(getattr(m, "is_causal", False) is True for m in self.hf.modules()) and not self.is_encoder_decoder)
+        )
 
     def readout(self, passage: Passage) -> int | None:
         """The token from which the head reads, None where it reads the mean of all: whose attention row speaks for the output.
@@ -169,25 +193,35 @@ class Model:
         if self.task == "masked":
             return passage.readout
         if self.is_encoder_decoder:
-            return len(passage) - 1 if self.task == "classification" else 0 if passage.reply is None else int((~passage.reply.special).sum())
+            return (
+                len(passage) - 1 if self.task == "classification" else 0 if passage.reply is None else int((~passage.reply.special).sum())
+            )
         if self.is_causal:
-            return len(passage) - 1
+            pad = config.get_text_config().pad_token_id
+            if self.task == "causal" or pad is None:
+                return len(passage) - 1
+            # a decoder that classifies reads the last token that is no padding, also where the padding token ends the text
+            return int(np.flatnonzero(passage.ids != pad)[-1])
         means = getattr(config, "classifier_pooling", "cls") == "mean" or getattr(config, "use_mean_pooling", False)
         return None if means or not passage.special[0] else 0
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of names, shapes and sampled weights: tells models apart, notices fine-tuning, costs almost nothing."""
-        state = [(n, p) for n, p in self.hf.named_parameters()]
+        """A short hash of names, shapes and weights: tells models apart and notices fine-tuning. Computed once, and again after a change.
+
+        Of each parameter it takes some values and the sum of all as whole numbers: any one weight that changes changes it, the
+        order of summation does not. (A change through ``parameter.data``, which torch does not count, may be seen too late.)
+        """
+        state = [(n, p.detach()) for n, p in self.hf.named_parameters()]
         key = hash(tuple((p.data_ptr(), p._version) for _, p in state))
         known = _fingerprints.get(self.hf)
         if known is None or known[0] != key:
             digest = hashlib.sha256()
             for name, p in state:
-                flat = p.detach().reshape(-1)
-                step = max(1, flat.numel() // 16)
+                flat = p.contiguous().reshape(-1)
                 digest.update(f"{name}{tuple(p.shape)}{p.dtype}".encode())
-                digest.update(flat[::step][:16].double().cpu().numpy().tobytes())
+                digest.update(flat[:: max(1, flat.numel() // 16)][:16].double().cpu().numpy().tobytes())
+                digest.update(int(flat.view(WHOLE[p.element_size()]).sum(dtype=torch.int64)).to_bytes(8, "little", signed=True))
             known = _fingerprints[self.hf] = (key, digest.hexdigest()[:16])
         return known[1]
 
@@ -215,13 +249,13 @@ class Model:
             from whence.models.images import encode_image
 
             return encode_image(self, text)
+        if overflow not in get_args(Overflow):
+            raise InputError(f"overflow is one of {', '.join(get_args(Overflow))}, not {overflow!r}.")
         passage = self._tokenize(text, pair, units)
         if reply is not None:
             if not self.is_encoder_decoder:
                 raise InputError("reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text.")
             passage = replace(passage, reply=self._tokenize(reply, None, units))
-        if not (passage.unit_of >= 0).any():
-            raise InputError(f"the text {text!r} has nothing to explain: no token is left of it.")
         if self.limit is not None and len(passage) > self.limit:
             if overflow == "truncate":
                 return truncate(passage, self.limit)
@@ -233,30 +267,29 @@ class Model:
         return passage
 
     def _tokenize(self, text: str, pair: str | None, units: UnitKind | Sequence[int]) -> Passage:
-        if not isinstance(text, str):
-            raise InputError(f"this model reads text, not a {type(text).__name__}.")
-        for content in (text, pair or ""):
+        for content in [text] if pair is None else [text, pair]:
+            if not isinstance(content, str):
+                raise InputError(f"this model reads text, not a {type(content).__name__}.")
             _refuse_surrogates(content)
-        if not text.strip():
-            raise InputError("the text is empty or only white space; there is nothing to explain.")
+            if not content.strip():
+                raise InputError("the text is empty or only white space; there is nothing to explain.")
         encoding = self._backend.encode(text, pair)
         parts = [-1 if s is None else s for s in encoding.sequence_ids]
+        for part, content in enumerate([text] if pair is None else [text, pair]):
+            if part not in parts:
+                short = content if len(content) <= 40 else f"{content[:40]}…"
+                raise InputError(f"the text {short!r} has nothing to explain: the tokenizer leaves no token of it.")
+        size = getattr(self.input_embeddings, "num_embeddings", None)
+        if size is not None and max(encoding.ids) >= size:
+            raise ModelError(f"the tokenizer gives the id {max(encoding.ids)} and the model embeds {size}: they do not belong together.")
         wants_types = "token_type_ids" in getattr(self.tokenizer, "model_input_names", [])
         types = encoding.type_ids if wants_types else None
-        return Passage.from_tokens(
-            text, encoding.ids, encoding.tokens, encoding.offsets, parts, units=units, pair=pair, types=types
-        )
+        return Passage.from_tokens(text, encoding.ids, encoding.tokens, encoding.offsets, parts, units=units, pair=pair, types=types)
 
     @cached_property
     def _backend(self) -> Any:
         """An own copy of the fast tokenizer: text that spells a special token stays text, and the caller's copy keeps its state."""
-        from tokenizers import Tokenizer
-
-        backend = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
-        backend.no_truncation()
-        backend.no_padding()
-        backend.encode_special_tokens = True
-        return backend
+        return literal(self.tokenizer.backend_tokenizer)
 
     def fill(self, passage: Passage, at: int) -> Passage:
         """The passage with unit ``at`` under the mask token, to be read there by a masked language model."""
@@ -305,7 +338,8 @@ class Model:
 
     @property
     def pad_id(self) -> int:
-        known = (getattr(self.tokenizer, "pad_token_id", None), getattr(self.config, "pad_token_id", None))
+        """The model's own padding token before the tokenizer's: a decoder that classifies looks for it."""
+        known = (getattr(self.config.get_text_config(), "pad_token_id", None), getattr(self.tokenizer, "pad_token_id", None))
         return next((int(i) for i in known if i is not None), 0)
 
     @property
@@ -316,17 +350,16 @@ class Model:
 
     @property
     def pads(self) -> bool:
-        """Whether passages of unequal length may share a batch: a decoder that classifies finds its last token by the pad id."""
-        return self.task != "classification" or getattr(self.config, "pad_token_id", None) is not None
+        """Whether passages may share a batch: a decoder that classifies finds its last token by the pad id, and refuses if it has none."""
+        return not (self.task == "classification" and self.is_causal) or self.config.get_text_config().pad_token_id is not None
 
     def groups(self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH) -> list[list[int]]:
         """Indices of passages that go through the model together: of like length, within a budget of padded tokens."""
         order = sorted(range(len(passages)), key=lambda i: len(passages[i]))
         groups: list[list[int]] = []
         for i in order:
-            longest = len(passages[i])
-            fits = groups and longest * (len(groups[-1]) + 1) <= tokens_per_batch
-            if fits and (self.pads or len(passages[groups[-1][0]]) == longest):
+            fits = groups and len(passages[i]) * (len(groups[-1]) + 1) <= tokens_per_batch
+            if fits and self.pads:
                 groups[-1].append(i)
             else:
                 groups.append([i])
@@ -341,9 +374,21 @@ class Model:
             return logits
         return logits[torch.arange(len(logits), device=logits.device), batch.readout]
 
+    @property
+    def several_labels(self) -> bool:
+        """Whether each label has its own yes or no."""
+        return getattr(self.config, "problem_type", None) == "multi_label_classification"
+
+    @property
+    def is_regression(self) -> bool:
+        """One output that is no label: a number, of which there is no probability."""
+        if self.task not in ("classification", "image") or self.several_labels:
+            return False
+        return len(self.labels) == 1 or getattr(self.config, "problem_type", None) == "regression"
+
     def probabilities(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch label"]:
-        several = getattr(self.config, "problem_type", None) == "multi_label_classification"
-        return logits.sigmoid() if several or logits.shape[-1] == 1 else logits.softmax(-1)
+        """Softmax over the labels; where several may hold, each label's own sigmoid."""
+        return logits.sigmoid() if self.several_labels else logits.softmax(-1)
 
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
         """Plain logits, batched, in inference mode."""
@@ -370,35 +415,49 @@ class Model:
         return [self.prediction(row) for row in self.logits(passages)] if passages else []
 
     def prediction(self, logits: Float[np.ndarray, " label"]) -> Prediction:
-        p = self.probabilities(torch.from_numpy(np.asarray(logits, dtype=np.float64))[None])[0].numpy()
-        leading = np.argsort(-p, kind="stable")[:LEADING_LABELS]
-        return Prediction(self.labels[int(leading[0])], {self.labels[int(i)]: float(p[i]) for i in leading})
+        """The leading labels, from the logits of one input."""
+        row = np.asarray(logits, dtype=np.float64)
+        if self.is_regression:
+            return Prediction(self.labels[0], {}, {self.labels[i]: float(x) for i, x in enumerate(row)})
+        p = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
+        leading = [int(i) for i in np.argsort(-p, kind="stable")[:LEADING_LABELS]]
+        return Prediction(
+            self.labels[leading[0]], {self.labels[i]: float(p[i]) for i in leading}, {self.labels[i]: float(row[i]) for i in leading}
+        )
 
     def resolve(self, target: Target | str | int | None, logits: Float[np.ndarray, " label"]) -> Target:
         """Fix the target for one input, given its logits."""
-        return resolve(as_target(target), logits, self.labels)
+        target = as_target(target)
+        if self.is_regression and target.read != "logit":
+            raise TargetError(f"this model's head is a regression, whose output has no {target.read}; read it as 'logit'.")
+        return resolve(target, logits, self.labels)
 
     def value(self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]) -> Float[Tensor, " batch"]:
-        """The scalar under explanation, for each row."""
-        read = targets[0].read
+        """The scalar under explanation, for each row; all are read in the same way."""
+        read, contrast = targets[0].read, targets[0].against_index is not None
+        if any(t.read != read or (t.against_index is not None) != contrast for t in targets):
+            raise TargetError(
+                "the targets of one batch are read in one way: all as logit, or all as probability, all with a contrast or none."
+            )
         if read == "log-probability":
-            several = getattr(self.config, "problem_type", None) == "multi_label_classification"
-            scores = nn.functional.logsigmoid(logits) if several or logits.shape[-1] == 1 else logits.log_softmax(-1)
+            scores = nn.functional.logsigmoid(logits) if self.several_labels else logits.log_softmax(-1)
         else:
             scores = self.probabilities(logits) if read == "probability" else logits
         rows = torch.arange(len(targets), device=logits.device)
         value = scores[rows, [t.index for t in targets]]
-        if targets[0].against_index is not None:
-            value = value - scores[rows, [t.against_index for t in targets]]
-        return value
+        return value - scores[rows, [t.against_index for t in targets]] if contrast else value
 
 
+WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # whole numbers of the same bits
 _fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
 
 
 def finite(logits: Tensor) -> Tensor:
+    """The logits, or an error where one is NaN or infinite."""
     if not bool(torch.isfinite(logits).all()):
-        raise ModelError("the model returned logits that are not finite (NaN or infinite); check its weights and dtype (float16 overflows).")
+        raise ModelError(
+            "the model returned logits that are not finite (NaN or infinite); check its weights and dtype (float16 overflows)."
+        )
     return logits
 
 

@@ -49,3 +49,18 @@ def untouched(module: nn.Module) -> Iterator[None]:
         for config, was in attention:
             if config._attn_implementation_internal != was:
                 config._attn_implementation_internal = was
+
+
+@contextmanager
+def without_leftovers(module: nn.Module) -> Iterator[None]:
+    """Take back the hooks that transformers installs, for good, when a model is asked for hidden states or attentions."""
+    flag = "_output_capturing_hooks_installed"  # with the flag left and the hooks gone, the caller's next request would return nothing
+    before = [(m, set(m._forward_hooks), flag in vars(m)) for m in module.modules()]
+    try:
+        yield
+    finally:
+        for m, hooks, had_flag in before:
+            for key in [k for k in m._forward_hooks if k not in hooks]:
+                del m._forward_hooks[key]
+            if not had_flag:
+                vars(m).pop(flag, None)

@@ -7,7 +7,7 @@ other, ``"add"`` summed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -26,7 +26,10 @@ class Block:
     kind: str  # encoder, decoder or cross
 
 
+@runtime_checkable
 class Reducer(Protocol):
+    """What a reducer is: a call on a block, and how the blocks are joined."""
+
     join: ClassVar[Literal["rows", "add"]]
 
     def __call__(self, block: Block) -> Tensor: ...

@@ -18,7 +18,7 @@ from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Batch, Model, finite
-from whence.models.untouched import untouched
+from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
 from whence.trace.reducers import Block, Reducer
@@ -165,7 +165,8 @@ def trace(
         caught.append(old.detach().clone().requires_grad_(backward))
         return caught[0]
 
-    with model.lock, untouched(model.hf), torch.enable_grad() if backward else torch.no_grad():
+    tidy = without_leftovers(model.hf) if asked else nullcontext()
+    with model.lock, untouched(model.hf), tidy, torch.enable_grad() if backward else torch.no_grad():
         if via == "output":
             model.hf.set_attn_implementation("eager")
         with observing(model.hf, observer) if via == "interface" else nullcontext(), embedded(model, batch, catch):

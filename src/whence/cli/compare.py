@@ -1,0 +1,80 @@
+"""whence compare: several methods on one text, on one shared trace."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.running import emit_json, loaded, progress, show, writable
+from whence.cli.settings import assigned
+from whence.cli.texts import encode, naming, read_texts
+
+EXAMPLE = 'Example: whence compare "not bad at all" --methods gradient-l2,integrated-gradients --html report.html'
+Methods = Annotated[str | None, typer.Option(help="Names with commas between. [default: all that fit the model]", metavar="A,B,…")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE")]
+
+
+def command(
+    words: o.Words = None,
+    methods: Methods = None,
+    setting: Set = None,
+    model: o.ModelName = "sentiment",
+    target: o.TargetLabel = None,
+    against: o.Against = None,
+    read: o.Read = "logit",
+    units: o.Units = "word",
+    pair: o.Pair = None,
+    at: o.At = None,
+    file: o.File = None,
+    seed: o.Seed = 0,
+    overflow: o.Overflow = "error",
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    as_json: o.AsJson = False,
+    html: o.Html = None,
+    every_row: o.EveryRow = False,
+    debug: o.Debug = False,
+) -> None:
+    """Explain by several methods, side by side.
+
+    Prints units × methods, and what each method cost and how far it may be off.
+    """
+    del debug
+    from whence.cli.reports import finish
+    from whence.core.target import Target
+    from whence.views.terminal import comparison_view
+
+    writable(html)
+    lines = read_texts(words or [], file)
+    asked = chosen(methods, setting or [], seed)
+    results = []
+    with loaded(model, dtype, device) as loaded_model:
+        from whence.workflow import compare
+
+        for i, line in enumerate(lines, 1):
+            passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+            with naming(line), progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say:
+                c = compare(loaded_model, passage, asked, target=Target(target, against, read, at), seed=seed, progress=say)
+            emit_json(c.to_dict()) if as_json else show(lambda console, c=c: comparison_view(c, console, every_row))
+            results += [c] if html else []
+    finish(results, html)
+
+
+def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:
+    """Methods with their settings, wrong names found before the model is loaded; None for every method that fits."""
+    if methods is None and not given:
+        return None
+    from whence.core.errors import SettingsError
+    from whence.core.registry import find_method, settings_of
+    from whence.core.registry import methods as all_methods
+
+    by_method = assigned(given)
+    names = list(all_methods()) if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    for name in by_method:
+        if find_method(name).name not in names:
+            raise SettingsError(f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}.")
+    for name in names:
+        settings_of(find_method(name), by_method.get(name, {}), seed)
+    return {name: by_method.get(name, {}) for name in names}

@@ -1,0 +1,33 @@
+"""whence doctor: what a model is, what works on it, and what it will cost."""
+
+from __future__ import annotations
+
+from whence.cli import options as o
+from whence.cli.running import emit_json, loaded, progress, show
+
+EXAMPLE = "Example: whence doctor --model ./my-model"
+
+
+def command(
+    model: o.ModelName = "sentiment",
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Examine a model: what works on it, and its cost.
+
+    Prints its family and attention path, the methods that work (each is tried), a self-check of captured attention against eager
+    attention, and a forecast of time and memory.
+    """
+    del debug
+    with loaded(model, dtype, device) as m, progress("doctor") as say:
+        from whence.doctor import examine
+
+        report = examine(m, progress=say).to_dict()
+    if as_json:
+        emit_json(report)
+        return
+    from whence.views.listing import doctor_view
+
+    show(lambda console: doctor_view(report, console))

@@ -1,0 +1,67 @@
+"""The program ``whence``: results to stdout, notes to stderr, exit 2 with one line on a user's mistake."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from whence import __version__
+from whence.cli import attend, compare, doctor, explain, methods, predict
+from whence.cli.options import WITH_SETTINGS
+from whence.core.errors import WhenceError
+
+USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+for module, context in ((explain, WITH_SETTINGS), (compare, {}), (predict, {}), (attend, {}), (methods, {}), (doctor, {})):
+    app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context)(module.command)
+
+
+def _say_version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"whence {__version__}")
+        raise typer.Exit
+    return asked
+
+
+Version = Annotated[bool, typer.Option("--version", help="Say which version this is.", is_eager=True, callback=_say_version)]
+
+
+@app.callback(epilog='Example: whence compare "a moving and funny film" --html report.html')
+def top(version: Version = False) -> None:
+    """Explain what a transformer did, and test whether the explanation can be trusted."""
+    del version
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        return app(args=given, prog_name="whence", standalone_mode=False) or 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as problem:
+        if "--debug" in given:
+            traceback.print_exc()
+        told = getattr(problem, "format_message", None)  # what typer raises for bad usage
+        if told is not None:
+            return _complain(told(), USERS_MISTAKE)
+        if isinstance(problem, WhenceError):
+            return _complain(str(problem), USERS_MISTAKE)
+        return _complain(f"unexpected {type(problem).__name__}: {problem} (--debug shows where)", OUR_MISTAKE)
+
+
+def _complain(message: str, code: int) -> int:
+    from whence.views.wording import visible
+
+    line = visible(" ".join(message.split()))
+    print(f"whence: {line}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

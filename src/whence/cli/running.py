@@ -1,0 +1,119 @@
+"""What every command does around its work: a quiet library, a progress bar on stderr, results on stdout, files checked beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+
+from whence.core.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from whence.models.model import Model
+
+PATIENCE = 2.0  # seconds before a progress bar appears
+PIPE_CLOSED = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+def note(text: str) -> None:
+    """A remark that is no result."""
+    print(f"whence: {text}", file=sys.stderr)
+
+
+def emit(text: str) -> None:
+    """A result. When the reader has gone (``| head``) the program ends, quietly."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        import typer
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again as it closes
+        raise typer.Exit(PIPE_CLOSED) from None
+
+
+def emit_json(value: Any) -> None:
+    """A result as one line of JSON; in ASCII where stdout is not UTF-8."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    emit(json.dumps(value, ensure_ascii=not unicode, allow_nan=False))
+
+
+def show(view: Callable[[Console], RenderableType]) -> None:
+    """A result, laid out for the terminal."""
+    from whence.views.terminal import to_text
+
+    emit(to_text(view))
+
+
+def writable(path: Path | None) -> None:
+    """Refuse a path that cannot be written before minutes of work, not after them."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: it is a folder.")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: the folder {str(path.parent)!r} does not exist.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"cannot write {str(path)!r}: it is read-only.")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers' own bars and warnings stay off the terminal; a library user still gets them."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr once something takes over two seconds, gone when it is done; it says which step is running."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() and console.is_interactive):  # FORCE_COLOR is about colour: a log file wants no bar
+        yield lambda _: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    task = bar.add_task(label, total=None)
+    timer = Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda step: bar.update(task, description=f"{label}: {step}")
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+@contextmanager
+def loaded(name: str, dtype: str = "float32", device: str = "cpu") -> Iterator[Model]:
+    """The model, with the library quiet for as long as it is used."""
+    with progress(f"loading {name}"):
+        from whence.models.load import load  # torch and transformers: seconds, on a cold disk
+
+        with quiet():
+            model = load(name, dtype=dtype, device=device)
+    with quiet():
+        yield model

@@ -1,0 +1,49 @@
+"""The command line in this process: arguments and stdin in; exit code, stdout and stderr out."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.families import build
+from whence.cli.main import main
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small random BERT on disk."""
+    model = build("bert")
+    path = tmp_path_factory.mktemp("models") / "bert"
+    model.hf.save_pretrained(path)
+    model.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    def call(*arguments: object, stdin: bytes | None = None) -> Run:
+        feed = SimpleNamespace(isatty=lambda: stdin is None, buffer=io.BytesIO(stdin or b""))
+        monkeypatch.setattr("sys.stdin", feed)
+        capfd.readouterr()
+        code = main([str(a) for a in arguments])
+        return Run(code, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def whence(run: Callable[..., Run], folder: Path) -> Callable[..., Run]:
+    """The same, with the small model named."""
+    return lambda command, *arguments, stdin=None: run(command, *arguments, "--model", folder, stdin=stdin)

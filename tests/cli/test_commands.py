@@ -1,0 +1,130 @@
+"""Each command does its work: in the terminal, as JSON, as a page, from a file and through a pipe."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import whence as wh
+from whence.core.registry import methods
+
+TEXT = "the food is great but the service is not"
+
+
+def test_explain_prints_the_prediction_the_target_and_every_unit(whence):
+    done = whence("explain", TEXT, "--method", "gradient-x-input", "--target", "good")
+    assert done.code == 0
+    assert done.err == ""
+    assert "logit of good = " in done.out
+    assert "gradient-x-input" in done.out
+    rows = [line.split()[0] for line in done.out.splitlines() if line.endswith("█") or "  " in line]
+    assert [w for w in rows if w in TEXT.split()] == TEXT.split()
+
+
+def test_json_is_what_the_library_returns(whence, folder):
+    done = whence("explain", TEXT, "--method", "gradient-l2", "--json")
+    a = wh.Attribution.from_dict(json.loads(done.out))
+    direct = wh.explain(wh.load(folder), TEXT, "gradient-l2")
+    assert a.scores.tolist() == direct.scores.tolist()
+
+
+def test_settings_of_the_method_are_flags_wherever_they_stand(whence):
+    one = whence("explain", "--baseline", "mask", TEXT, "--max-nodes=24", "--nodes", "6", "--json")
+    assert json.loads(one.out)["settings"] == {"baseline": "mask", "nodes": 6, "tolerance": 0.01, "max_nodes": 24}
+    layer = whence("explain", TEXT, "--method", "attention-mean", "--layer", "-1", "--json")
+    assert json.loads(layer.out)["settings"]["layer"] == -1
+
+
+def test_a_text_may_begin_with_dashes(whence):
+    assert json.loads(whence("explain", "--- not bad", "--json", "--method", "random").out)["passage"]["text"] == "--- not bad"
+
+
+def test_target_options_reach_the_target(whence):
+    done = whence("explain", TEXT, "--target", "good", "--against", "bad", "--read", "probability", "--method", "gradient-l1", "--json")
+    target = json.loads(done.out)["target"]
+    assert (target["label"], target["against"], target["read"]) == ("good", "bad", "probability")
+
+
+@pytest.mark.parametrize("source", ["file", "stdin", "dash"])
+def test_several_texts_one_a_line(whence, tmp_path, source):
+    content = "not bad\r\n\n  \ngreat food, 中国".encode()
+    file = tmp_path / "texts.txt"
+    file.write_bytes(content)
+    where = {"file": ("--file", file), "stdin": (), "dash": ("-",)}[source]
+    done = whence("explain", *where, "--json", "--method", "gradient-l2", stdin=None if source == "file" else content)
+    assert done.code == 0
+    assert [json.loads(line)["passage"]["text"] for line in done.out.splitlines()] == ["not bad", "great food, 中国"]
+    assert done.err.count("\n") == 1
+    assert "2 blank lines" in done.err
+    assert "(line 2, 3)" in done.err
+
+
+def test_one_page_for_all_texts_and_its_path_on_stderr(whence, tmp_path):
+    page = tmp_path / "report.html"
+    done = whence("explain", "--html", page, "--method", "gradient-l2", stdin=b"not bad\ngreat food\n")
+    assert str(page) in done.err
+    assert page.read_text().count('<section class="whence"') == 2
+
+
+def test_save_can_be_read_back(whence, tmp_path):
+    path = tmp_path / "a.json"
+    done = whence("explain", TEXT, "--save", path, "--json", "--method", "gradient-l2")
+    assert wh.read(path) == wh.Attribution.from_dict(json.loads(done.out))
+
+
+def test_compare_shows_every_method_and_its_cost(whence, tmp_path):
+    done = whence("compare", TEXT, "--html", tmp_path / "c.html")
+    assert done.code == 0
+    for name in methods():
+        assert f"\n{name} " in done.out
+    assert "zero by construction" in done.out
+    assert "In all " in done.out
+
+
+def test_compare_takes_methods_and_settings(whence):
+    done = whence("compare", TEXT, "--methods", "gradient-l2, attention-mean", "--set", "attention-mean.layer=0", "--json")
+    found = json.loads(done.out)["attributions"]
+    assert list(found) == ["gradient-l2", "attention-mean"]
+    assert found["attention-mean"]["settings"]["layer"] == 0
+
+
+def test_predict(whence):
+    done = whence("predict", "not bad", "--json")
+    found = json.loads(done.out)
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+    assert found["label"] == max(found["probabilities"], key=found["probabilities"].get)
+    shown = whence("predict", stdin=b"not bad\ngreat\n")
+    assert shown.out.count("█") > 2
+    assert "not bad" in shown.out
+
+
+def test_methods_lists_settings_with_defaults_and_sources(run):
+    done = run("methods")
+    assert "--baseline mean  mean | mask | pad | zero" in done.out
+    assert "integrated-gradients  signed · sundararajan2017axiomatic" in done.out
+    listed = {m["name"]: m for m in json.loads(run("methods", "--json").out)}
+    assert set(listed) == set(methods())
+    assert listed["smooth-grad"]["signed"] is False  # a property of the settings: the class alone would be truthy
+
+
+def test_attend_reports_the_share_of_special_tokens(whence):
+    found = json.loads(whence("attend", "not bad", "--json").out)["kinds"]["encoder"]
+    assert found["layers_heads_from_to"] == [2, 4, 4, 4]
+    assert all(0 < share < 1 for layer in found["share_on_special_tokens"] for share in layer)
+    assert "2 layers × 4 heads × 4 from × 4 to" in whence("attend", "not bad").out
+
+
+def test_doctor(whence):
+    done = whence("doctor")
+    assert done.code == 0
+    assert "passed" in done.out
+    assert "captured through AttentionInterface" in done.out
+    assert done.out.count("works") == len(methods())
+    assert json.loads(whence("doctor", "--json").out)["self_check"]["passed"] is True
+
+
+def test_a_long_text_in_windows(whence):
+    command = ("explain", " ".join(["not bad"] * 60), "--overflow", "window", "--method", "gradient-l2")
+    assert "the 40 strongest of 120 units" in whence(*command).out
+    assert "strongest of" not in whence(*command, "--all").out

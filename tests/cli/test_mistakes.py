@@ -1,0 +1,124 @@
+"""A user's mistake is answered by one line on stderr and exit 2; never by a traceback, never by half a result."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+LONG = "bad " * 100
+
+MISTAKES = {
+    "empty": (["explain", ""], "empty"),
+    "white space": (["explain", " \t "], "white space"),
+    "unknown method": (["explain", "hi", "--method", "integrated-gradient"], "Did you mean 'integrated-gradients'"),
+    "unknown method of several": (["compare", "hi", "--methods", "random,gradient-l3"], "Did you mean 'gradient-l"),
+    "no method": (["compare", "hi", "--methods", ","], "at least one method"),
+    "unknown label": (["explain", "hi", "--target", "great"], "0 bad, 1 fair, 2 good"),
+    "label out of range": (["explain", "hi", "--target", "7"], "7"),
+    "contrast with itself": (["explain", "hi", "--target", "bad", "--against", "0"], "two labels"),
+    "too long": (["explain", LONG], r"64.*truncate.*window"),
+    "too long to compare": (["compare", LONG], r"64.*truncate.*window"),
+    "missing file": (["explain", "--file", "/nowhere/texts.txt"], "No such file"),
+    "text and file": (["explain", "hi", "--file", "/nowhere/texts.txt"], "not both"),
+    "no such folder for the page": (["explain", "hi", "--html", "/nowhere/a.html"], "does not exist"),
+    "page is a folder": (["compare", "hi", "--html", "/"], "folder"),
+    "result is a folder": (["explain", "hi", "--save", "/"], "folder"),
+    "two texts": (["explain", "not", "bad"], "quotes"),
+    "no text": (["explain"], "no text"),
+    "unknown flag": (["explain", "hi", "--foo", "3"], r"--baseline.*--max-nodes"),
+    "mistyped setting": (["explain", "hi", "--baselin", "zero"], "Did you mean --baseline"),
+    "mistyped option": (["explain", "hi", "--taget", "good"], "Did you mean --target"),
+    "setting without value": (["explain", "hi", "--nodes"], "needs a value"),
+    "bad setting": (["explain", "hi", "--baseline", "nothing"], "'mean', 'mask', 'pad' or 'zero'"),
+    "layer outside": (["explain", "hi", "--method", "attention-mean", "--layer", "9"], "outside the 2 layers"),
+    "settings of a method that has none": (["explain", "hi", "--method", "gradient-mean", "--layer", "1"], "has no settings"),
+    "bad choice": (["explain", "hi", "--read", "loudly"], "log-probability"),
+    "bad number": (["explain", "hi", "--seed", "x"], "integer"),
+    "bad --set": (["compare", "hi", "--set", "nodes=3"], "METHOD.SETTING=VALUE"),
+    "--set for another": (["compare", "hi", "--methods", "random", "--set", "smooth-grad.samples=3"], "not among"),
+    "at without masks": (["predict", "hi", "--at", "1"], "masked"),
+    "unknown dtype": (["predict", "hi", "--dtype", "float33"], "float33"),
+    "unknown option elsewhere": (["predict", "hi", "--foo"], "--foo"),
+    "surrogate": (["explain", "a\udcffb"], "surrogate"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "answer"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_one_line_and_exit_two(whence, arguments, answer):
+    done = whence(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("whence: ")
+    assert re.search(answer, done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("/nowhere/model", "no folder"), ("./nothing-here", "no folder"), ("", "no folder"), (__file__, "is a file")]
+)
+def test_missing_models(run, name, answer):
+    done = run("predict", "hi", "--model", name)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert answer in done.err
+
+
+def test_unknown_command(run):
+    done = run("explian", "hi")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "Did you mean 'explain'" in done.err
+
+
+def test_an_error_in_a_file_names_the_line(whence):
+    done = whence("explain", "--method", "random", stdin=f"fine\n\n{LONG}\n".encode())
+    assert done.code == 2
+    assert "stdin, line 3: the text has" in done.err.splitlines()[-1]
+
+
+def test_bytes_that_are_no_text(whence):
+    done = whence("explain", stdin=b"fine\nb\xff\n")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "stdin, line 2: not UTF-8 (byte 0xff)" in done.err
+
+
+def test_nothing_on_stdin(whence):
+    assert "stdin holds no text" in whence("explain", stdin=b"\n \n").err
+
+
+def test_a_read_only_file(whence, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.touch()
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anything, so a mode would not do
+    done = whence("explain", "hi", "--html", path)
+    assert done.code == 2
+    assert "read-only" in done.err
+
+
+def test_debug_shows_where_and_still_exits_two(whence):
+    done = whence("explain", "hi", "--target", "7", "--debug")
+    assert done.code == 2
+    assert "Traceback" in done.err
+
+
+def test_a_bug_is_owned_up_to_without_a_traceback(whence, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("whence.models.load.load", broken)
+    done = whence("predict", "hi")
+    assert (done.code, done.err) == (1, "whence: unexpected RuntimeError: two lines (--debug shows where)\n")
+
+
+def test_control_characters_in_an_error_are_spelt_out(whence):
+    done = whence("explain", "hi", "--target", "\x1b[31mred")
+    assert done.code == 2
+    assert "\x1b" not in done.err
+
+
+def test_an_interrupt_is_quiet(whence, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("whence.models.load.load", interrupted)
+    done = whence("predict", "hi")
+    assert (done.code, done.out, done.err) == (130, "", "")

@@ -1,0 +1,106 @@
+"""The page in a real browser with the network off."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.views.conftest import compared, image, made
+
+HOSTILE = "</script><img src=x onerror=alert(1)> great <b>bold</b> 中国 👨‍👩‍👧"
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a result's page; every request, console error and dialog is noted."""
+    contexts = []
+
+    def open_page(result, **options):
+        path = tmp_path / "page.html"
+        result.to_html(path)
+        context = browser.new_context(offline=True, accept_downloads=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.seen, page.wrong = [], []
+        page.on("request", lambda request: page.seen.append(request.url))
+        page.on("console", lambda message: page.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: page.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (page.wrong.append(dialog.message), dialog.dismiss()))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_hostile_text_is_shown_and_does_nothing(opened, scheme):
+    page = opened(compared(HOSTILE), color_scheme=scheme)
+    assert page.wrong == []
+    assert [url for url in page.seen if not url.startswith("file:")] == []
+    assert len(page.seen) == 1
+    assert page.locator("img").count() == 0
+    assert page.locator("b").count() == 0
+    assert page.locator(".text").first.inner_text() == HOSTILE
+    ground = page.evaluate("getComputedStyle(document.querySelector('.whence')).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}[scheme]
+
+
+def test_the_keyboard_reaches_every_score(opened):
+    page = opened(made("so very good", scores=[0.5, -0.25, 0.125]))
+    page.locator(".u").first.focus()
+    assert page.evaluate("getComputedStyle(document.activeElement, '::after').content") == '"so: +0.5"'
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.tip") == "very: -0.25"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # the last one: stays
+    assert page.evaluate("document.activeElement.textContent") == "good"
+    assert page.locator(".text .u[tabindex='0']").count() == 1  # one tab stop a text, not one a word
+
+
+def test_the_same_unit_lights_up_in_every_method(opened):
+    page = opened(compared("so very good"))
+    page.locator(".text .u[data-i='1']").first.hover()
+    assert page.locator(".u.same").count() == 8
+
+
+def test_the_download_is_the_whole_comparison(opened):
+    c = compared("so good")
+    page = opened(c)
+    page.locator("summary").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download JSON").click()
+    assert json.loads(download.value.path().read_text()) == json.loads(json.dumps(c.to_dict()))
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_runs_over_the_side(opened, width):
+    page = opened(
+        compared("the food is great and the selection on the menu is great but the service is not bad " + "x" * 90),
+        viewport={"width": width, "height": 800},
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_for_and_against_differ_in_colour(opened):
+    page = opened(made("so good", scores=[1.0, -1.0]))
+    colours = page.evaluate("[...document.querySelectorAll('.u')].map((u) => getComputedStyle(u).backgroundColor)")
+    assert len(set(colours)) == 2
+    assert "rgba(0, 0, 0, 0)" not in colours
+
+
+def test_an_image_is_drawn(opened):
+    page = opened(compared(image()))
+    assert page.wrong == []
+    assert page.locator("img.pixels").evaluate("(i) => [i.naturalWidth, i.naturalHeight]") == [12, 8]
+    assert page.locator(".patches").first.locator(".u").count() == 6
+    assert page.locator(".patches .u").first.bounding_box()["width"] > 10
+
+
+def test_it_prints_in_light_with_the_whole_table(opened):
+    page = opened(compared(" ".join(f"w{i}" for i in range(80))), color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.querySelector('.whence')).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowY") == "visible"

@@ -1,0 +1,89 @@
+"""Text for terminals: plain when there is none, aligned for wide characters, never a channel for control codes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from tests.views.conftest import compared, image, made
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LONG = " ".join(f"word{i}" for i in range(200))
+
+
+def test_print_is_plain_without_a_terminal(capsys):
+    print(made("so good"))
+    print(compared("so good"))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_print_has_the_numbers_and_what_they_explain():
+    shown = str(made("so good", scores=[0.5, -0.25]))
+    for part in ("logit of good = 1.25", "good 75.0%", "+0.500", "-0.250", "toy (layer=last)", "2 forward, 1 backward, 12 ms"):
+        assert part in shown
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("text", ["the food is great but the service is not bad", "中国的电影 很好看 👨‍👩‍👧 👍🏽 мир ภาพยนตร์", LONG])
+def test_no_line_is_wider_than_the_terminal(terminal, width, text):
+    terminal(width)
+    for result in (compared(text), made(text)):
+        shown = ANSI.sub("", str(result))
+        assert max(cell_len(line) for line in shown.splitlines()) <= width
+
+
+def test_columns_stay_aligned_below_wide_characters(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    rows = [line for line in str(compared("中国 ab 日本語", 2)).splitlines() if re.match(r"(中国|ab|日本語)  ?.*\d$", line)]
+    assert len(rows) == 3
+    assert len({cell_len(row) for row in rows}) == 1
+
+
+def test_colour_where_there_is_colour_and_not_with_no_color(terminal, monkeypatch):
+    terminal(100)
+    coloured = str(made("so good", scores=[1.0, -1.0]))
+    assert "48;2;242;135;32" in coloured
+    assert "48;2;58;136;214" in coloured
+    assert "for the target" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = str(made("so good", scores=[1.0, -1.0]))
+    assert "48;2" not in plain
+    assert "for the target" not in plain
+
+
+def test_text_cannot_inject_markup_or_control_codes(terminal):
+    terminal(100)
+    shown = str(made("[bold]x[/] \x1b[31mred \x07 [link=http://x]y :smile:"))
+    bare = ANSI.sub("", shown)
+    for literal in ("[bold]x[/]", "\\x1b[31mred", "\\x07", "[link=http://x]y", ":smile:"):
+        assert literal in bare
+    assert "\x1b[31mred" not in shown
+    assert "\x07" not in shown
+    assert "\x1b]" not in shown  # no terminal hyperlink
+
+
+def test_a_long_text_is_capped_and_says_so():
+    shown = str(compared(LONG))
+    assert "the 40 strongest of 200 units" in shown
+    assert "--all" in shown
+
+
+def test_methods_that_say_nothing_and_are_left_out_say_why():
+    shown = " ".join(str(compared("so good")).split())
+    assert "gradient-mean: zero by construction" in shown
+    assert "other left out: it does not fit" in shown
+    assert "gap 0.31 %" in shown
+
+
+def test_an_image_is_a_grid(terminal):
+    plain = str(made(image(), signed=False, scores=[0, 1, 2, 3, 4, 4]))
+    assert "\n  ░░▒▒\n▓▓████\n" in plain
+    terminal(100)
+    assert "48;2" in str(made(image()))
+
+
+def test_all_zero_scores_and_one_unit():
+    assert "0.00" in str(made("good", scores=[0.0]))
+    assert "good  0.00" in str(made("good", scores=[0.0]))
