@@ -1,0 +1,160 @@
+"""What every method must keep to, over every method, every choice of every Literal setting, and several families."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, fields
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+import torch
+
+import whence
+from tests.families import build, inputs, precise
+from tests.trace.test_untouched import assert_same, snapshot
+from whence.core.errors import InputError, Unsupported
+from whence.core.registry import methods
+from whence.models.model import Model
+
+FAMILIES = ["bert", "modernbert-mean", "gpt2", "llama-classifier", "t5", "bart-classifier", "vit"]
+QUICK = {"integrated-gradients": {"nodes": 4, "max_nodes": 8}, "smooth-grad": {"samples": 3}}
+
+
+def choices(settings: type) -> list[dict[str, Any]]:
+    """The defaults, then each choice of each Literal field on its own."""
+    out: list[dict[str, Any]] = [{}]
+    hints = get_type_hints(settings)
+    for field in fields(settings):
+        hint = hints[field.name]
+        literals = [a for h in (hint, *get_args(hint)) if get_origin(h) is Literal for a in get_args(h)]
+        out += [{field.name: choice} for choice in literals if choice != field.default]
+    return out
+
+
+CASES = [(name, given) for name, info in methods().items() for given in choices(info.settings)]
+every_case = pytest.mark.parametrize(("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES])
+
+
+@cache
+def model_of(family: str) -> tuple[Model, float]:
+    return precise(family)
+
+
+def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more: Any) -> Any:
+    try:
+        return whence.explain(model, what, name, **QUICK.get(name, {}), **given, **more)
+    except Unsupported as problem:  # an image model or a decoder has no mask token: it says so by name
+        assert given.get("baseline") in ("mask", "pad"), problem
+        pytest.skip(f"refused by name: {problem}")
+
+
+def test_there_is_a_case_for_every_literal() -> None:
+    assert {("integrated-gradients", "mask"), ("gradient-l2", "lecture"), ("smooth-grad", "x-input"), ("attention-mean", "all")} <= {
+        (n, c) for n, g in CASES for c in g.values()
+    }
+
+
+@every_case
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_finite_score_per_unit_and_batch_mates_do_not_matter(family: str, name: str, given: dict[str, Any]) -> None:
+    model, tolerance = model_of(family)
+    passages = inputs(model, 3)
+    together = explained(model, passages, name, given)
+    for passage, many in zip(passages, together, strict=True):
+        one = explained(model, passage, name, given)
+        assert one.scores.shape == (len(passage.units),)
+        assert np.isfinite(one.scores).all()
+        size = max(np.abs(one.scores).max(), 1e-9)
+        np.testing.assert_allclose(many.scores, one.scores, atol=10 * tolerance * size, rtol=0)
+        assert many.target == one.target
+        assert (one.cost.forwards, one.cost.backwards) == (many.cost.forwards, many.cost.backwards)
+
+
+@every_case
+def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
+    model, _ = model_of("bert")
+    text = "the food is great but not the prices"
+    a, b, c = (explained(model, text, name, given, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(a.scores, b.scores)
+    has_seed = "seed" in {f.name for f in fields(methods()[name].settings)}
+    assert np.array_equal(a.scores, c.scores) != has_seed
+    assert a.seed == 1
+
+
+@every_case
+def test_settings_are_frozen_and_survive_json(name: str, given: dict[str, Any]) -> None:
+    model, _ = model_of("bert")
+    a = explained(model, "not bad", name, given)
+    info = methods()[name]
+    settings = info.settings(**a.settings)
+    for field in fields(settings):
+        with pytest.raises((FrozenInstanceError, AttributeError)):
+            setattr(settings, field.name, None)
+    assert json.loads(json.dumps(a.settings)) == a.settings
+    assert whence.Attribution.from_dict(json.loads(json.dumps(a.to_dict()))) == a
+    assert (a.method, a.version) == (name, info.version)
+
+
+@every_case
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "vit"])
+def test_the_model_is_left_as_found(family: str, name: str, given: dict[str, Any]) -> None:
+    model = build(family)
+    next(m for m in model.hf.modules() if isinstance(m, torch.nn.Linear)).train()
+    before = snapshot(model.hf)
+    explained(model, inputs(model, 1)[0], name, given)
+    assert_same(before, snapshot(model.hf))
+
+
+@every_case
+@pytest.mark.parametrize("read", ["logit", "log-probability", "probability", "margin"])
+def test_every_reading_and_every_kind_of_target(name: str, given: dict[str, Any], read: Any) -> None:
+    model, _ = model_of("bert")
+    for target, label, against in ((None, None, None), ("fair", "fair", None), (0, "bad", None), (("good", "bad"), "good", "bad")):
+        a = explained(model, "not bad prices", name, given, target=target, read=read)
+        assert a.target.read == read
+        assert a.target.index is not None
+        assert label is None or a.target.label == label
+        if against or read == "margin":
+            assert a.target.against is not None
+            assert against is None or a.target.against == against
+        logits = torch.from_numpy(model.logits([model.encode("not bad prices")])[0])
+        scores = {"log-probability": logits.log_softmax(-1), "probability": logits.softmax(-1)}.get(read, logits)
+        expected = scores[a.target.index] - (scores[a.target.against_index] if a.target.against_index is not None else 0)
+        assert a.value == pytest.approx(float(expected), abs=1e-6)
+
+
+@every_case
+def test_short_texts_and_texts_at_the_limit(name: str, given: dict[str, Any]) -> None:
+    model, _ = model_of("bert")
+    assert len(explained(model, "great", name, given).scores) == 1
+    full = "the " * (model.limit - 2)
+    assert len(explained(model, full, name, given).scores) == model.limit - 2
+    with pytest.raises(InputError, match="positions end at 64"):
+        explained(model, full + "the", name, given)
+    with pytest.raises(InputError, match="empty"):
+        explained(model, "", name, given)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_declares_what_it_is(name: str) -> None:
+    info = methods()[name]
+    assert info.summary.endswith((".", ")."))
+    assert info.version >= 1
+    assert isinstance(info.settings().signed, bool)
+    assert getattr(info.settings(), "merge", "sum") in ("sum", "mean", "max", "norm")
+
+
+def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
+    model, _ = model_of("bert")
+    comparison = whence.compare(model, "not bad prices")
+    assert set(comparison) == set(methods())
+    for name in comparison:
+        alone = whence.explain(model, "not bad prices", name)
+        size = max(np.abs(alone.scores).max(), 1e-9)
+        np.testing.assert_allclose(comparison[name].scores, alone.scores, atol=1e-5 * size, rtol=0)
+    ig, sg = comparison["integrated-gradients"].cost, comparison["smooth-grad"].cost
+    # one shared forward and backward, and what the two methods of many passes add to it
+    assert comparison.cost.forwards == 1 + (ig.forwards - 1) + (sg.forwards - 1)
+    assert comparison.cost.backwards == 1 + ig.backwards + sg.backwards
