@@ -35,7 +35,9 @@ def _encoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
 
 
 def _roberta() -> Any:
-    config = tf.RobertaConfig(**SMALL, vocab_size=len(tok.roberta()), pad_token_id=1, bos_token_id=0, eos_token_id=2, max_position_embeddings=66, **LABELS)
+    config = tf.RobertaConfig(
+        **SMALL, vocab_size=len(tok.roberta()), pad_token_id=1, bos_token_id=0, eos_token_id=2, max_position_embeddings=66, **LABELS
+    )
     return tf.RobertaForSequenceClassification(config)
 
 
@@ -50,7 +52,15 @@ def _gpt2(model: str) -> Callable[[], Any]:
     def build() -> Any:
         labels = LABELS if "Classification" in model else {}
         config = tf.GPT2Config(
-            vocab_size=len(tok.byte_level()), n_embd=32, n_layer=2, n_head=4, n_positions=64, pad_token_id=0, bos_token_id=0, eos_token_id=0, **labels
+            vocab_size=len(tok.byte_level()),
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=64,
+            pad_token_id=0,
+            bos_token_id=0,
+            eos_token_id=0,
+            **labels,
         )
         return getattr(tf, model)(config)
 
@@ -59,7 +69,14 @@ def _gpt2(model: str) -> Callable[[], Any]:
 
 def _decoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
     def build() -> Any:
-        settings = {**SMALL, "vocab_size": len(tok.byte_level()), "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0, "max_position_embeddings": 64}
+        settings = {
+            **SMALL,
+            "vocab_size": len(tok.byte_level()),
+            "pad_token_id": 0,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "max_position_embeddings": 64,
+        }
         return getattr(tf, model)(getattr(tf, config)(**{**settings, **more}))
 
     return build
@@ -85,7 +102,8 @@ def _bart(model: str) -> Callable[[], Any]:
     def build() -> Any:
         labels = LABELS if "Classification" in model else {}
         config = tf.BartConfig(
-            vocab_size=len(tok.roberta()), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+            vocab_size=len(tok.roberta()), d_model=32,
+            encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
             encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
             decoder_start_token_id=2, **labels,
         )  # fmt: skip
@@ -111,49 +129,58 @@ GQA = {"num_key_value_heads": 2}
 BERT_TOKENS = tok.wordpiece
 GPT_TOKENS = tok.byte_level
 
-FAMILIES: dict[str, Family] = {
-    "bert": Family(_encoder("BertConfig", "BertForSequenceClassification"), BERT_TOKENS, ("encoder",)),
-    "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ("encoder",)),
-    "distilbert": Family(_distilbert, BERT_TOKENS, ("encoder",)),
-    "roberta": Family(_roberta, tok.roberta, ("encoder",)),
-    "albert": Family(_encoder("AlbertConfig", "AlbertForSequenceClassification", embedding_size=16), BERT_TOKENS, ("encoder",)),
-    "electra": Family(_encoder("ElectraConfig", "ElectraForSequenceClassification", embedding_size=16), BERT_TOKENS, ("encoder",)),
-    "modernbert": Family(
-        _encoder("ModernBertConfig", "ModernBertForSequenceClassification", local_attention=4, global_attn_every_n_layers=2, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3),
-        BERT_TOKENS,
-        ("encoder",),
-    ),
-    "modernbert-mean": Family(
-        _encoder("ModernBertConfig", "ModernBertForSequenceClassification", classifier_pooling="mean", cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3),
-        BERT_TOKENS,
-        ("encoder",),
-    ),
-    "deberta-v2": Family(
-        _encoder("DebertaV2Config", "DebertaV2ForSequenceClassification", relative_attention=True, pos_att_type=["p2c", "c2p"]),
-        BERT_TOKENS,
-        ("encoder",),
-        via="output",
-    ),
-    "gpt2": Family(_gpt2("GPT2LMHeadModel"), GPT_TOKENS, ("decoder",)),
-    "gpt2-classifier": Family(_gpt2("GPT2ForSequenceClassification"), GPT_TOKENS, ("decoder",)),
-    "gpt-neox": Family(_decoder("GPTNeoXConfig", "GPTNeoXForCausalLM"), GPT_TOKENS, ("decoder",)),
-    "opt": Family(_opt, GPT_TOKENS, ("decoder",)),
-    "llama": Family(_decoder("LlamaConfig", "LlamaForCausalLM", **GQA), GPT_TOKENS, ("decoder",)),
-    "llama-classifier": Family(_decoder("LlamaConfig", "LlamaForSequenceClassification", **GQA, **LABELS), GPT_TOKENS, ("decoder",)),
-    "qwen3": Family(_decoder("Qwen3Config", "Qwen3ForCausalLM", **GQA, head_dim=8), GPT_TOKENS, ("decoder",)),
-    "gemma2": Family(_decoder("Gemma2Config", "Gemma2ForCausalLM", **GQA, head_dim=8, query_pre_attn_scalar=8, sliding_window=4, attn_logit_softcapping=2.0), GPT_TOKENS, ("decoder",)),
-    "gemma3": Family(_decoder("Gemma3TextConfig", "Gemma3ForCausalLM", **GQA, head_dim=8, query_pre_attn_scalar=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"]), GPT_TOKENS, ("decoder",)),
-    "gpt-oss": Family(_decoder("GptOssConfig", "GptOssForCausalLM", **GQA, head_dim=8, num_local_experts=2, num_experts_per_tok=1, sliding_window=4, layer_types=["sliding_attention", "full_attention"]), GPT_TOKENS, ("decoder",)),
-    "t5": Family(_t5, tok.unigram, ("encoder", "decoder", "cross")),
-    "bart": Family(_bart("BartForConditionalGeneration"), tok.roberta, ("encoder", "decoder", "cross")),
-    "bart-classifier": Family(_bart("BartForSequenceClassification"), tok.roberta, ("encoder", "decoder", "cross")),
-    "marian": Family(_marian, tok.unigram, ("encoder", "decoder", "cross")),
-    "vit": Family(_vit, None, ("encoder",)),
-}  # fmt: skip
+ENCODER, DECODER, BOTH = ("encoder",), ("decoder",), ("encoder", "decoder", "cross")
+MODERN = {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
+WINDOWED = {**GQA, "head_dim": 8, "sliding_window": 4}
+MIXED = {**WINDOWED, "layer_types": ["sliding_attention", "full_attention"]}
 
+
+def _modernbert(**more: Any) -> Callable[[], Any]:
+    return _encoder("ModernBertConfig", "ModernBertForSequenceClassification", **MODERN, **more)
+
+
+def _deberta() -> Any:
+    return _encoder("DebertaV2Config", "DebertaV2ForSequenceClassification", relative_attention=True, pos_att_type=["p2c", "c2p"])()
+
+
+FAMILIES: dict[str, Family] = {
+    "bert": Family(_encoder("BertConfig", "BertForSequenceClassification"), BERT_TOKENS, ENCODER),
+    "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ENCODER),
+    "distilbert": Family(_distilbert, BERT_TOKENS, ENCODER),
+    "roberta": Family(_roberta, tok.roberta, ENCODER),
+    "albert": Family(_encoder("AlbertConfig", "AlbertForSequenceClassification", embedding_size=16), BERT_TOKENS, ENCODER),
+    "electra": Family(_encoder("ElectraConfig", "ElectraForSequenceClassification", embedding_size=16), BERT_TOKENS, ENCODER),
+    "modernbert": Family(_modernbert(local_attention=4, global_attn_every_n_layers=2), BERT_TOKENS, ENCODER),
+    "modernbert-mean": Family(_modernbert(classifier_pooling="mean"), BERT_TOKENS, ENCODER),
+    "deberta-v2": Family(_deberta, BERT_TOKENS, ENCODER, via="output"),
+    "gpt2": Family(_gpt2("GPT2LMHeadModel"), GPT_TOKENS, DECODER),
+    "gpt2-classifier": Family(_gpt2("GPT2ForSequenceClassification"), GPT_TOKENS, DECODER),
+    "gpt-neox": Family(_decoder("GPTNeoXConfig", "GPTNeoXForCausalLM"), GPT_TOKENS, DECODER),
+    "opt": Family(_opt, GPT_TOKENS, DECODER),
+    "llama": Family(_decoder("LlamaConfig", "LlamaForCausalLM", **GQA), GPT_TOKENS, DECODER),
+    "llama-classifier": Family(_decoder("LlamaConfig", "LlamaForSequenceClassification", **GQA, **LABELS), GPT_TOKENS, DECODER),
+    "qwen3": Family(_decoder("Qwen3Config", "Qwen3ForCausalLM", **GQA, head_dim=8), GPT_TOKENS, DECODER),
+    "gemma2": Family(
+        _decoder("Gemma2Config", "Gemma2ForCausalLM", **WINDOWED, query_pre_attn_scalar=8, attn_logit_softcapping=2.0), GPT_TOKENS, DECODER
+    ),
+    "gemma3": Family(_decoder("Gemma3TextConfig", "Gemma3ForCausalLM", **MIXED, query_pre_attn_scalar=8), GPT_TOKENS, DECODER),
+    "gpt-oss": Family(
+        _decoder("GptOssConfig", "GptOssForCausalLM", **MIXED, num_local_experts=2, num_experts_per_tok=1), GPT_TOKENS, DECODER
+    ),
+    "t5": Family(_t5, tok.unigram, BOTH),
+    "bart": Family(_bart("BartForConditionalGeneration"), tok.roberta, BOTH),
+    "bart-classifier": Family(_bart("BartForSequenceClassification"), tok.roberta, BOTH),
+    "marian": Family(_marian, tok.unigram, BOTH),
+    "vit": Family(_vit, None, ENCODER),
+}
 
 # Families that compute in their own dtype throughout; the others cast to float32 in norms or softmax, or cannot run in float64 at all.
-DOUBLE = ("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2", "gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit")  # fmt: skip
+DOUBLE = frozenset(
+    {
+        *("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2"),
+        *("gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit"),
+    }
+)
 
 
 def precise(name: str, seed: int = 0) -> tuple[Model, float]:

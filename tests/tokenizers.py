@@ -86,11 +86,13 @@ def unigram() -> PreTrainedTokenizerFast:
     tokenizer.decoder = decoders.Metaspace()
     special = ["<pad>", "</s>", "<unk>"]
     tokenizer.train_from_iterator(CORPUS, trainers.UnigramTrainer(vocab_size=220, special_tokens=special, unk_token="<unk>"))
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
-    )
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)])
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="</s>", pad_token="<pad>", unk_token="<unk>", model_input_names=["input_ids", "attention_mask"]
+        tokenizer_object=tokenizer,
+        eos_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        model_input_names=["input_ids", "attention_mask"],
     )
 
 

@@ -18,7 +18,8 @@ from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.maps import AttentionMaps, axis_of, membership
 from whence.core.passage import Passage, windows
 from whence.core.provenance import Provenance
-from whence.core.registry import GRADIENTS, MethodInfo, Needs, find_method, methods as all_methods, settings_dict, settings_of
+from whence.core.registry import GRADIENTS, MethodInfo, Needs, find_method, settings_dict, settings_of
+from whence.core.registry import methods as all_methods
 from whence.core.scores import Scores
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
@@ -55,7 +56,7 @@ class _Raw:
 
 
 @overload
-def explain(model: Model, text: str, method: str = ..., **options: Any) -> Attribution: ...
+def explain(model: Model, text: str | Passage, method: str = ..., **options: Any) -> Attribution: ...
 @overload
 def explain(model: Model, text: list[Any], method: str = ..., **options: Any) -> list[Attribution]: ...
 def explain(
@@ -126,7 +127,9 @@ def compare(
     given = methods if isinstance(methods, Mapping) else {}
     asked = [_Asked(info := find_method(n), settings_of(info, given.get(n, {}), seed)) for n in names]
     started = time.perf_counter()
-    ((attributions, failed, passes),) = _run(model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress)
+    ((attributions, failed, passes),) = _run(
+        model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress
+    )
     if failed and methods is not None:
         raise next(iter(failed.values()))
     if not attributions:
@@ -152,6 +155,8 @@ def _run(
     if model.task == "bare":
         raise Unsupported(f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend.")
     wholes = [_encode(model, t, pair, units, overflow, target) for t in texts]
+    if overflow == "window" and model.task in ("causal", "seq2seq", "masked"):
+        raise InputError("windows average one class over the text; a language model predicts a token after each. Use overflow='truncate'.")
     pieces = [windows(w, model.limit) if model.limit is not None and len(w) > model.limit else [w] for w in wholes]
     flat = [p for ps in pieces for p in ps]
     targets = _targets_of_windows(model, pieces, target)
@@ -166,8 +171,13 @@ def _run(
         rows = [raw[i] for i in range(first, first + len(ps))]
         first += len(ps)
         good = {a.info.name: a for a in asked if not any(isinstance(r[a.info.name], Exception) for r in rows)}
-        failed = {a.info.name: next(e for r in rows if isinstance(e := r[a.info.name], Exception)) for a in asked if a.info.name not in good}
-        made = {n: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[n], _Raw)], seed, len(asked) > 1) for n, a in good.items()}
+        failed = {
+            a.info.name: next(e for r in rows if isinstance(e := r[a.info.name], Exception)) for a in asked if a.info.name not in good
+        }
+        made = {
+            n: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[n], _Raw)], seed, len(asked) > 1)
+            for n, a in good.items()
+        }
         extra = np.array([r.extra for row in rows for r in row.values() if isinstance(r, _Raw)]).reshape(-1, 2).sum(0)
         traced = len(ps), len(ps) if needs & GRADIENTS else 0
         results.append((made, failed, (traced[0] + int(extra[0]), traced[1] + int(extra[1]))))
@@ -353,7 +363,13 @@ def attend(
     source = torch.from_numpy(membership(passage, units))[None].to(model.device)
     start, side = _decoder_side(model, passage)
     answer = None if side is None else torch.from_numpy(membership(side, units, before=1))[None].to(model.device)
-    t = trace(model, [passage], needs=Needs.NOTHING, reducer=ToUnits(source.to(model.dtype), None if answer is None else answer.to(model.dtype)), attention_via=attention_via)
+    t = trace(
+        model,
+        [passage],
+        needs=Needs.NOTHING,
+        reducer=ToUnits(source.to(model.dtype), None if answer is None else answer.to(model.dtype)),
+        attention_via=attention_via,
+    )
     own = axis_of(passage, units)
     replied = own if side is None else axis_of(side, units, before=(start,))
     return AttentionMaps(
@@ -373,7 +389,12 @@ def _decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
     if model.task == "classification":
         keep = np.arange(len(passage) - 1)
         moved = replace(
-            passage, ids=passage.ids[keep], tokens=passage.tokens[:-1], spans=passage.spans[keep], parts=passage.parts[keep], unit_of=passage.unit_of[keep]
+            passage,
+            ids=passage.ids[keep],
+            tokens=passage.tokens[:-1],
+            spans=passage.spans[keep],
+            parts=passage.parts[keep],
+            unit_of=passage.unit_of[keep],
         )
         return start, moved
     empty = replace(passage, ids=passage.ids[:0], tokens=(), spans=passage.spans[:0], parts=passage.parts[:0], unit_of=passage.unit_of[:0])
@@ -382,5 +403,10 @@ def _decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
     side = passage.reply
     keep = np.flatnonzero(~side.special)
     return start, replace(
-        side, ids=side.ids[keep], tokens=tuple(side.tokens[i] for i in keep), spans=side.spans[keep], parts=side.parts[keep], unit_of=side.unit_of[keep]
+        side,
+        ids=side.ids[keep],
+        tokens=tuple(side.tokens[i] for i in keep),
+        spans=side.spans[keep],
+        parts=side.parts[keep],
+        unit_of=side.unit_of[keep],
     )

@@ -83,7 +83,9 @@ def test_an_attention_gradient_is_the_slope_of_the_target_along_that_weight(name
     bump = torch.zeros_like(t.attentions[kind][0])
     bump[0, 1, -1, 2] = step
     moved = [
-        trace(model, passages, list(t.targets), edits=[Edit("bump", "attention", lambda w, _, s=s: w + s * bump, layer=0, kind=kind)]).values
+        trace(
+            model, passages, list(t.targets), edits=[Edit("bump", "attention", lambda w, _, s=s: w + s * bump, layer=0, kind=kind)]
+        ).values
         for s in (1.0, -1.0)
     ]
     slope = (moved[0] - moved[1]) / (2 * step)

@@ -14,6 +14,7 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.registry import Needs
 from whence.models.untouched import configs_of
 from whence.trace import edits
+from whence.trace.reducers import HeadMean
 from whence.trace.trace import trace
 from whence.workflow import attend, compare
 
@@ -102,8 +103,6 @@ def test_an_error_of_ours_leaves_the_model_as_it_was() -> None:
     with pytest.raises(InputError, match="head 7 is outside the 4 heads"):
         trace(model, inputs(model), edits=[edits.uniform(layer=0, head=7)])
     with pytest.raises(Unsupported, match="reducer"):
-        from whence.trace.reducers import HeadMean
-
         trace(model, inputs(model), needs=EVERYTHING, reducer=HeadMean())
     assert_same(before, snapshot(model.hf))
 

@@ -46,16 +46,6 @@ class MethodInfo:
         return self.settings.needs
 
     @property
-    def signed(self) -> bool:
-        """Whether a score below zero speaks against the target."""
-        return self.settings.signed
-
-    @property
-    def merge(self) -> str:
-        """How scores of tokens become scores of units, by default."""
-        return getattr(self.settings, "merge", "sum")
-
-    @property
     def summary(self) -> str:
         """The first line of its docstring."""
         return (self.settings.__doc__ or "").strip().splitlines()[0]
@@ -119,8 +109,9 @@ def _adapter(settings: type) -> Callable[[str, dict[str, Any]], Any]:
             return adapter.validate_python(values)
         except ValidationError as problem:
             first = problem.errors()[0]
-            where = f", setting {str(first['loc'][0])!r}" if first["loc"] else ""
-            raise SettingsError(f"method {name!r}{where}: {first['msg']}, not {first['input']!r}.") from None
+            if not first["loc"]:  # the settings' own check of how they go together
+                raise SettingsError(f"method {name!r}: {first['msg'].removeprefix('Value error, ')}.") from None
+            raise SettingsError(f"method {name!r}, setting {str(first['loc'][0])!r}: {first['msg']}, not {first['input']!r}.") from None
 
     return validated
 

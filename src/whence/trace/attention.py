@@ -34,8 +34,10 @@ CROSS = re.compile(r"enc(oder)?_?(dec|attn|attention)|cross", re.IGNORECASE)
 PER_QUERY = frozenset({"position_bias"})  # tensors with a query axis: cut along with the queries
 HONOURED = frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}) | PER_QUERY
 WITHOUT_EFFECT = frozenset(
-    "deterministic use_cache cache_position position_ids position_embeddings num_items_in_batch past_key_values "
-    "encoder_hidden_states encoder_attention_mask token_type_ids".split()
+    {
+        *("deterministic", "use_cache", "cache_position", "position_ids", "position_embeddings", "num_items_in_batch"),
+        *("past_key_values", "encoder_hidden_states", "encoder_attention_mask", "token_type_ids"),
+    }
 )
 ASKS_FOR_OUTPUT = ("output_", "return_")
 
@@ -68,6 +70,7 @@ class Observer:
     def attend(
         self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
     ) -> tuple[Tensor, Tensor | None]:
+        """One layer's attention: edited, kept or reduced, whole or in blocks of query rows."""
         layer = self._layer(module)
         edits = [(i, e) for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
         self.applied.update(i for i, _ in edits)
@@ -98,6 +101,7 @@ class Observer:
 
 
 def block_rows(q: Tensor, k: Tensor) -> int:
+    """How many query rows of a layer's weights fit ``BLOCK_BYTES``."""
     return max(1, BLOCK_BYTES // (q.shape[0] * q.shape[1] * k.shape[2] * 4))
 
 
@@ -139,6 +143,7 @@ def apply_edits(
 
 
 def visible_keys(mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "#b #h #q k"]:
+    """Where the mask lets a query look."""
     if mask is None:
         return torch.ones(1, 1, 1, weights.shape[-1], dtype=torch.bool, device=weights.device)
     return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
@@ -151,7 +156,9 @@ def observed_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **extra: Any
 ) -> tuple[Tensor, Tensor | None]:
     """The function in transformers' registry: the family's own arithmetic, under the eyes of this thread's observer."""
-    unknown = sorted(n for n, a in extra.items() if a is not None and n not in HONOURED | WITHOUT_EFFECT and not n.startswith(ASKS_FOR_OUTPUT))
+    unknown = sorted(
+        n for n, a in extra.items() if a is not None and n not in HONOURED | WITHOUT_EFFECT and not n.startswith(ASKS_FOR_OUTPUT)
+    )
     if unknown:
         raise Unsupported(
             f"{type(module).__name__} passes {', '.join(map(repr, unknown))} to its attention, which whence does not know to honour. "
@@ -192,5 +199,9 @@ def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
         _observer.reset(token)
     missed = [e for i, e in enumerate(observer.edits) if e.where != "embeddings" and i not in observer.applied]
     if missed:
-        known = ", ".join(f"{k} 0–{max(y.index for y in observer.layers if y.kind == k)}" for k in dict.fromkeys(y.kind for y in observer.layers))
-        raise InputError(f"edit {missed[0].name!r} at layer {missed[0].layer}, kind {missed[0].kind} met no layer. There are: {known or 'none'}.")
+        known = ", ".join(
+            f"{k} 0–{max(y.index for y in observer.layers if y.kind == k)}" for k in dict.fromkeys(y.kind for y in observer.layers)
+        )
+        raise InputError(
+            f"edit {missed[0].name!r} at layer {missed[0].layer}, kind {missed[0].kind} met no layer. There are: {known or 'none'}."
+        )

@@ -33,6 +33,7 @@ def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tenso
 
 
 def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
+    """The embedding of the tokenizer's mask or pad token."""
     known = getattr(model.tokenizer, f"{name}_token_id", None)
     if known is None:
         raise Unsupported(f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'.")

@@ -31,6 +31,7 @@ class Edit:
     kind: str | None = None
 
     def applies(self, layer: int, kind: str) -> bool:
+        """Whether this layer is the edit's place."""
         return self.layer in (None, layer) and self.kind in (None, kind)
 
     def on_heads(self, tensor: Tensor, dim: int, *more: Tensor) -> Tensor:
@@ -77,20 +78,22 @@ def permute(layer: int | None = None, head: int | None = None, kind: str | None 
 
 def scale(factor: float, layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
     """Multiply the attention weights; rows then sum to ``factor``."""
-    return Edit("scale", "attention", lambda weights, allowed: weights * factor, layer, head, kind)
+    return Edit("scale", "attention", lambda weights, _allowed: weights * factor, layer, head, kind)
 
 
 def zero(layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
     """Attend to nothing: the head adds nothing."""
-    return Edit("zero", "attention", lambda weights, allowed: torch.zeros_like(weights), layer, head, kind)
+    return Edit("zero", "attention", lambda weights, _allowed: torch.zeros_like(weights), layer, head, kind)
 
 
 def replace(weights: Float[Tensor, "*any q k"], layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
     """Use these weights instead; they broadcast over batch and heads."""
 
-    def change(old: Float[Tensor, "b h q k"], allowed: Tensor) -> Float[Tensor, "b h q k"]:
+    def change(old: Float[Tensor, "b h q k"], _allowed: Tensor) -> Float[Tensor, "b h q k"]:
         if weights.shape[-2:] != old.shape[-2:]:
-            raise InputError(f"edit 'replace': weights of {tuple(weights.shape[-2:])} for a map of {tuple(old.shape[-2:])} (queries, keys).")
+            raise InputError(
+                f"edit 'replace': weights of {tuple(weights.shape[-2:])} for a map of {tuple(old.shape[-2:])} (queries, keys)."
+            )
         return weights.to(old).expand_as(old)
 
     return Edit("replace", "attention", change, layer, head, kind)

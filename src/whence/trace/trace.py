@@ -66,6 +66,7 @@ class Trace:
 
     @property
     def logits(self) -> Float[Tensor, "batch label"]:
+        """What the head says of each passage, where it is read."""
         return self._head.logits
 
     @property
@@ -81,6 +82,7 @@ class Trace:
 
     @property
     def embedding_gradients(self) -> Float[Tensor, "batch token dim"]:
+        """The target's slope along each entry of each token's embedding."""
         if self.gradients is None:
             raise Unsupported("this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS.")
         return self.gradients
@@ -214,7 +216,7 @@ def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
     if not needed:
         return "own"
     observable = can_observe(model.hf)
-    if via == "interface" and not observable or inside and not observable:
+    if (via == "interface" and not observable) or (inside and not observable):
         raise Unsupported(
             f"{type(model.hf).__name__} computes attention without AttentionInterface, so it cannot be edited. "
             'Use attention_via="output" without edits, or a gradient method.'
@@ -230,10 +232,15 @@ def _resolve(model: Model, target: Target | str | int | list[Target] | None, log
 
 def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]]:
     """The fallback for families outside the registry: what ``output_attentions`` returns."""
-    own = "decoder" if model.task == "causal" else "encoder"
+    own = "decoder" if model.is_causal else "encoder"
     layers: list[Layer] = []
     maps: list[Tensor] = []
-    for name, kind in (("encoder_attentions", "encoder"), ("decoder_attentions", "decoder"), ("cross_attentions", "cross"), ("attentions", own)):
+    for name, kind in (
+        ("encoder_attentions", "encoder"),
+        ("decoder_attentions", "decoder"),
+        ("cross_attentions", "cross"),
+        ("attentions", own),
+    ):
         for index, weights in enumerate(getattr(outputs, name, None) or ()):
             if weights is not None:
                 layers.append(Layer(f"{kind}.{index}", kind, index))
