@@ -35,7 +35,7 @@ layers: $(VENV)/.installed-dev  ## who may import whom
 
 docs: $(VENV)/.installed-dev  ## build the documentation, strictly
 	@echo "==> mkdocs build --strict"
-	@$(BIN)/mkdocs build --strict --quiet --site-dir docs/site
+	@$(BIN)/mkdocs build --strict --quiet --site-dir site
 
 bench: $(VENV)/.installed-dev  ## ratios to the floor and to peers
 	@echo "==> bench"
@@ -59,4 +59,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 clean:  ## remove what was made
-	rm -rf $(VENV) docs/site whence-report.html .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site whence-report.html .pytest_cache .ruff_cache .hypothesis .import_linter_cache

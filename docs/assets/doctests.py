@@ -11,6 +11,7 @@ class Doctests(griffe.Extension):
     """Put a fence around every block that begins with a prompt."""
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:
+        """Called by griffe for everything that has a docstring."""
         if obj.docstring is not None:
             obj.docstring.value = "\n\n".join(_fenced(block) for block in obj.docstring.value.split("\n\n"))
 

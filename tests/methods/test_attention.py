@@ -24,7 +24,9 @@ def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: 
     np.testing.assert_allclose(whence.explain(model, TEXT, "attention-mean").scores, passage.merge(last.mean(0)), atol=1e-6)
     np.testing.assert_allclose(whence.explain(model, TEXT, "attention-max").scores, passage.merge(last.max(0)), atol=1e-6)
     every = np.stack([m[0, :, row].double().numpy() for m in maps])
-    np.testing.assert_allclose(whence.explain(model, TEXT, "attention-mean", layer="all").scores, passage.merge(every.mean((0, 1))), atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "attention-mean", layer="all").scores, passage.merge(every.mean((0, 1))), atol=1e-6
+    )
     np.testing.assert_allclose(whence.explain(model, TEXT, "attention-max", layer=0).scores, passage.merge(every[0].max(0)), atol=1e-6)
 
 

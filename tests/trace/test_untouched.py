@@ -29,8 +29,8 @@ def snapshot(hf: torch.nn.Module) -> dict[str, Any]:
         "grads": {n: None if p.grad is None else p.grad.clone() for n, p in hf.named_parameters()},
         "training": {n: m.training for n, m in hf.named_modules()},
         "hooks": {n: [list(getattr(m, h, {})) for h in hooks] for n, m in hf.named_modules()},
-        "config": [json.dumps(c.to_dict(), default=str, sort_keys=True) for c in configs_of(hf)],
-        "attention": [c._attn_implementation for c in configs_of(hf)],
+        "config": [json.dumps(c.to_dict(), default=str, sort_keys=True) for c in configs_of(hf.modules())],
+        "attention": [c._attn_implementation for c in configs_of(hf.modules())],
         "attributes": {n: sorted(vars(m)) for n, m in hf.named_modules()},
     }
 

@@ -58,7 +58,7 @@ class IntegratedGradients:
         for i, passage in enumerate(trace.passages):
             scores[i, : len(passage)], gap = self._integrate(trace, i)
             gaps.append(gap)
-            notes.append("" if gap <= self.tolerance else f"completeness gap {gap:.1%} after {self.max_nodes} nodes")
+            notes.append("" if gap <= self.tolerance else f"completeness gap {gap:.1%}: not closed within max_nodes={self.max_nodes}")
         return Scores(scores, gap=gaps, notes=notes)
 
     def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float]:
@@ -69,16 +69,18 @@ class IntegratedGradients:
         change = values[1.0] - values[0.0]
         panels = lay_panels(values, max(1, round(self.nodes / PER_PANEL)))
         parts = dict(zip(panels, _panel_scores(trace, i, start, way, panels), strict=True))
+        spent = PER_PANEL * len(panels)
         while True:
             local = {(a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()}
             gap = abs(sum(local.values())) / max(abs(change), 1e-12)
-            if gap <= self.tolerance or (len(parts) + 2) * PER_PANEL > self.max_nodes:
+            if gap <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
                 return torch.stack(list(parts.values())).sum(0), gap
             a, b = max(local, key=lambda panel: abs(local[panel]))
             middle = (a + b) / 2
             (values[middle],) = _values(trace, i, start, way, np.array([middle]))
             del parts[a, b]
             halves = [(a, middle), (middle, b)]
+            spent += 2 * PER_PANEL
             parts |= dict(zip(halves, _panel_scores(trace, i, start, way, halves), strict=True))
 
 

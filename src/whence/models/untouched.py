@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +11,10 @@ from torch import nn
 from whence.core.errors import ModelError
 
 
-def configs_of(module: nn.Module) -> list[Any]:
-    """Every configuration object below a model: its own, its sub-models', and the parts they declare."""
+def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
+    """Every configuration object of these modules: their own, and the parts that they declare."""
     found: dict[int, Any] = {}
-    waiting = [c for m in module.modules() if (c := getattr(m, "config", None)) is not None and hasattr(c, "sub_configs")]
+    waiting = [c for m in modules if (c := vars(m).get("config")) is not None and hasattr(c, "sub_configs")]
     while waiting:
         config = waiting.pop()
         if id(config) not in found:
@@ -23,29 +23,39 @@ def configs_of(module: nn.Module) -> list[Any]:
     return list(found.values())
 
 
+def modules_of(module: nn.Module) -> list[nn.Module]:
+    """Every module below, once; ``Module.modules`` builds dotted names on the way, which is felt on a small model."""
+    found: dict[int, nn.Module] = {}
+    waiting = [module]
+    while waiting:
+        m = waiting.pop()
+        if id(m) not in found:
+            found[id(m)] = m
+            waiting += [child for child in m._modules.values() if child is not None]
+    return list(found.values())
+
+
 @contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
     """Evaluation mode without parameter gradients for the length of a block; every flag is then what it was."""
-    modules = list(module.modules())
-    parameters = list(module.parameters())
+    modules = modules_of(module)
+    parameters = list({id(p): p for m in modules for p in m._parameters.values() if p is not None}.values())
     if any(p.is_meta for p in parameters):
         raise ModelError("the model's weights are on the meta device, so it cannot run; load it onto a real device first.")
-    training = [m.training for m in modules]
-    requires_grad = [p.requires_grad for p in parameters]
-    attention = [(c, c._attn_implementation_internal) for c in configs_of(module)]
+    training = [m for m in modules if m.training]
+    learning = [p for p in parameters if p.requires_grad]
+    attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]
     try:
-        if any(training):
-            module.eval()
-        for p, needed in zip(parameters, requires_grad, strict=True):
-            if needed:
-                p.requires_grad_(False)
+        for m in training:
+            m.training = False
+        for p in learning:
+            p.requires_grad_(False)
         yield
     finally:
-        for m, was in zip(modules, training, strict=True):
-            m.training = was
-        for p, was in zip(parameters, requires_grad, strict=True):
-            if was:
-                p.requires_grad_(True)
+        for m in training:
+            m.training = True
+        for p in learning:
+            p.requires_grad_(True)
         for config, was in attention:
             if config._attn_implementation_internal != was:
                 config._attn_implementation_internal = was

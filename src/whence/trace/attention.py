@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,6 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from whence.core.errors import InputError, Unsupported
+from whence.models.untouched import configs_of
 from whence.trace.edits import Edit
 from whence.trace.reducers import Block, Reducer
 
@@ -39,6 +41,7 @@ WITHOUT_EFFECT = frozenset(
         *("past_key_values", "encoder_hidden_states", "encoder_attention_mask", "token_type_ids"),
     }
 )
+KNOWN = HONOURED | WITHOUT_EFFECT
 ASKS_FOR_OUTPUT = ("output_", "return_")
 
 
@@ -62,42 +65,79 @@ class Observer:
     layers: list[Layer] = field(default_factory=list)
     maps: list[Tensor] = field(default_factory=list)
     applied: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.names = {id(m): name for name, m in self.hf.named_modules()}
-        self.two_sided = bool(getattr(self.hf.config, "is_encoder_decoder", False))
+    counts: dict[str, int] = field(default_factory=dict)
 
     def attend(
         self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
     ) -> tuple[Tensor, Tensor | None]:
         """One layer's attention: edited, kept or reduced, whole or in blocks of query rows."""
         layer = self._layer(module)
-        edits = [(i, e) for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
-        self.applied.update(i for i, _ in edits)
         self.layers.append(layer)
-        in_blocks = self.reducer is not None and not torch.is_grad_enabled()
-        rows = block_rows(q, k) if in_blocks else q.shape[2]
-        outputs, kept, weights = [], [], None
-        for first in range(0, q.shape[2], rows):
+        here = [i for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
+        self.applied.update(here)
+        edits = [self.edits[i] for i in here]
+        if self.reducer is not None and not torch.is_grad_enabled():
+            return self._attend_in_blocks(self.reducer, layer, edits, eager, module, q, k, v, mask, extra), None
+        output, weights = eager(module, q, k, v, mask, **extra)
+        if edits:
+            output, weights = apply_edits(edits, output, weights, v, mask)
+        if self.reducer is not None:
+            self.maps.append(self.reducer(Block(weights, v, 0, layer.kind)))
+        elif self.keep:
+            self.maps.append(weights)
+        return output, None
+
+    def _attend_in_blocks(
+        self,
+        reducer: Reducer,
+        layer: Layer,
+        edits: Sequence[Edit],
+        eager: Callable[..., Any],
+        module: nn.Module,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        extra: dict[str, Any],
+    ) -> Tensor:
+        """The same, some query rows at a time, so that a long text never holds a whole map."""
+        length, rows = q.shape[2], block_rows(q, k)
+        outputs, kept = [], []
+        for first in range(0, length, rows):
             part = slice(first, first + rows)
-            mask_part = of_rows(mask, part, q.shape[2])
-            extra_part = {n: of_rows(a, part, q.shape[2]) if n in PER_QUERY else a for n, a in extra.items()}
+            mask_part = of_rows(mask, part, length)
+            extra_part = {n: of_rows(a, part, length) if n in PER_QUERY else a for n, a in extra.items()}
             output, weights = eager(module, q[:, :, part], k, v, mask_part, **extra_part)
             if edits:
-                output, weights = apply_edits([e for _, e in edits], output, weights, v, mask_part)
+                output, weights = apply_edits(edits, output, weights, v, mask_part)
             outputs.append(output)
-            if self.reducer is not None:
-                kept.append(self.reducer(Block(weights, v, first, layer.kind)))
-        if self.reducer is not None:
-            self.maps.append(torch.cat(kept, -2) if self.reducer.join == "rows" else torch.stack(kept).sum(0))
-        elif self.keep and weights is not None:
-            self.maps.append(weights)
-        return (outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)), None
+            kept.append(reducer(Block(weights, v, first, layer.kind)))
+        self.maps.append(torch.cat(kept, -2) if reducer.join == "rows" else torch.stack(kept).sum(0))
+        return torch.cat(outputs, 1)
 
     def _layer(self, module: nn.Module) -> Layer:
-        name = self.names.get(id(module), type(module).__name__)
-        kind = kind_of(name, module, self.two_sided)
-        return Layer(name, kind, sum(known.kind == kind for known in self.layers))
+        place = _places.get(module)
+        if place is None:
+            place = _places[module] = self._place(module)
+        index = self.counts[place.kind] = self.counts.get(place.kind, -1) + 1
+        return Layer(place.module, place.kind, index)
+
+    def _place(self, module: nn.Module) -> Place:
+        name = next((name for name, m in self.hf.named_modules() if m is module), type(module).__name__)
+        two_sided = bool(getattr(self.hf.config, "is_encoder_decoder", False))
+        return Place(name, kind_of(name, module, two_sided))
+
+
+@dataclass(frozen=True)
+class Place:
+    """What does not change about an attention module: its name in the model and its kind."""
+
+    module: str
+    kind: str
+
+
+_places: WeakKeyDictionary[nn.Module, Place] = WeakKeyDictionary()  # finding a name walks the whole model
+_eager: WeakKeyDictionary[nn.Module, Callable[..., Any]] = WeakKeyDictionary()
 
 
 def block_rows(q: Tensor, k: Tensor) -> int:
@@ -156,15 +196,16 @@ def observed_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **extra: Any
 ) -> tuple[Tensor, Tensor | None]:
     """The function in transformers' registry: the family's own arithmetic, under the eyes of this thread's observer."""
-    unknown = sorted(
-        n for n, a in extra.items() if a is not None and n not in HONOURED | WITHOUT_EFFECT and not n.startswith(ASKS_FOR_OUTPUT)
-    )
+    unknown = [n for n, a in extra.items() if n not in KNOWN and a is not None and not n.startswith(ASKS_FOR_OUTPUT)]
     if unknown:
+        names = ", ".join(map(repr, sorted(unknown)))
         raise Unsupported(
-            f"{type(module).__name__} passes {', '.join(map(repr, unknown))} to its attention, which whence does not know to honour. "
+            f"{type(module).__name__} passes {names} to its attention, which whence does not know to honour. "
             'Use attention_via="output", or a gradient method, which leaves the model\'s own attention in place.'
         )
-    eager = eager_of(module)
+    eager = _eager.get(module)
+    if eager is None:
+        eager = _eager[module] = eager_of(module)
     observer = _observer.get()
     if observer is None:  # another thread of the caller's runs the model while a trace has it switched
         return eager(module, query, key, value, attention_mask, **extra)
@@ -185,13 +226,28 @@ def can_observe(hf: Any) -> bool:
     return bool(hf._can_set_attn_implementation())
 
 
+_switched: WeakKeyDictionary[nn.Module, list[tuple[Any, str]]] = WeakKeyDictionary()
+
+
+def switch(hf: Any) -> None:
+    """Set our implementation: by transformers' own checks the first time, later by what they came to."""
+    known = _switched.get(hf)
+    if known is None or known[0][0] is not hf.config:
+        hf.set_attn_implementation(NAME)
+        others = [c for c in configs_of(hf.modules()) if c is not hf.config]
+        _switched[hf] = [(c, c._attn_implementation_internal) for c in (hf.config, *others)]
+        return
+    for config, implementation in known:
+        config._attn_implementation_internal = implementation
+
+
 @contextmanager
 def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
     """Switch the model to our function for the length of a forward pass. ``untouched`` around it puts the implementation back."""
     AttentionInterface.register(NAME, observed_attention)
     # without this line the mask silently vanishes, and a causal model sees the future
     AttentionMaskInterface.register(NAME, eager_mask)
-    hf.set_attn_implementation(NAME)
+    switch(hf)
     token = _observer.set(observer)
     try:
         yield observer

