@@ -119,7 +119,7 @@ def test_windows_do_not_fit_a_pair_a_map_or_a_masked_model(bert: Model) -> None:
         whence.explain(bert, long, METHOD, pair="is it?", overflow="window")
     with pytest.raises(InputError, match="attention maps are of one run"):
         whence.attend(bert, long, overflow="window")
-    with pytest.raises(InputError, match="a masked language model is read in one place"):
+    with pytest.raises(InputError, match="windows average one class over the text"):
         whence.explain(build("bert-mlm"), long, METHOD, target=Target(at=2), overflow="window")  # the enemy reads each window elsewhere
 
 

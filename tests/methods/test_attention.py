@@ -14,7 +14,9 @@ from whence.trace.trace import trace
 TEXT = "the food is great"
 
 
-@pytest.mark.parametrize(("family", "kind", "row"), [("bert", "encoder", 0), ("gpt2", "decoder", -1), ("llama-classifier", "decoder", -1), ("t5", "cross", 0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "kind", "row"), [("bert", "encoder", 0), ("gpt2", "decoder", -1), ("llama-classifier", "decoder", -1), ("t5", "cross", 0)]
+)
 def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: int) -> None:
     # would catch: the column instead of the row, the first layer instead of the last, a mean over layers and heads mixed up
     model = build(family)

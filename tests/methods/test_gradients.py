@@ -64,7 +64,10 @@ def test_the_lectures_forms_obey_the_lectures_inequality(model: Model) -> None:
     np.testing.assert_allclose(l2, norm2**2 / 32)
 
 
-@pytest.mark.parametrize(("name", "form"), [("gradient-l1", "norm"), ("gradient-l1", "lecture"), ("gradient-l2", "norm"), ("gradient-l2", "lecture"), ("gradient-mean", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("gradient-l1", "norm"), ("gradient-l1", "lecture"), ("gradient-l2", "norm"), ("gradient-l2", "lecture"), ("gradient-mean", None)],
+)
 def test_a_word_gets_the_formula_on_its_pieces_laid_end_to_end(model: Model, name: str, form: str | None) -> None:
     # would catch: summing L2 norms of pieces, which makes split words large
     passage = model.encode("unbelievable selection")

@@ -23,8 +23,8 @@ class Axis:
 class AttentionMaps:
     """Attention of one passage: ``weights[kind]`` is "layer head from to", for each kind that the model has.
 
-    ``tokens`` are the labels along the axes of the model's input side. Rows sum to one (to less where a model has attention sinks, as gpt-oss does): attention *to* a split word sums over its
-    pieces, *from* it averages.
+    ``tokens`` are the labels along the axes of the model's input side. Rows sum to one (to less where a
+    model has attention sinks, as gpt-oss does): attention *to* a split word sums over its pieces, *from* it averages.
     """
 
     passage: Passage
