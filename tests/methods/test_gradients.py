@@ -124,7 +124,7 @@ def test_integrated_gradients_stop_at_the_tolerance_or_say_that_they_did_not(mod
     start = whence.explain(model, fine.passage, "integrated-gradients", tolerance=0.0, nodes=4, max_nodes=4)
     assert start.cost.backwards == 4
     assert start.error is not None
-    assert "completeness gap" in start.error.note
+    assert "miss completeness" in start.error.note
     assert start.scores.sum() == pytest.approx(fine.scores.sum(), rel=0.5)
 
 

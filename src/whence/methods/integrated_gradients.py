@@ -56,12 +56,15 @@ class IntegratedGradients:
         scores = torch.zeros(trace.content.shape, dtype=torch.float64, device=trace.embeddings.device)
         gaps, notes = [], []
         for i, passage in enumerate(trace.passages):
-            scores[i, : len(passage)], gap = self._integrate(trace, i)
+            scores[i, : len(passage)], gap, missed = self._integrate(trace, i)
             gaps.append(gap)
-            notes.append("" if gap <= self.tolerance else f"completeness gap {gap:.1%}: not closed within max_nodes={self.max_nodes}")
+            notes.append(
+                "" if missed <= self.tolerance else f"panels miss completeness by {missed:.2g} in all within max_nodes={self.max_nodes}"
+            )
         return Scores(scores, gap=gaps, notes=notes)
 
-    def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float]:
+    def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float, float]:
+        """Scores, the completeness gap of the whole, and the sum of the panels' own gaps."""
         start = baseline_embeddings(trace, i, self.baseline)
         way = trace.embeddings_of(i) - start
         places = np.arange(SCOUTS) / SCOUTS
@@ -72,9 +75,9 @@ class IntegratedGradients:
         spent = PER_PANEL * len(panels)
         while True:
             local = {(a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()}
-            gap, strict = (abs(g) / max(abs(change), 1e-12) for g in (sum(local.values()), sum(map(abs, local.values()))))
-            if strict <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
-                return torch.stack(list(parts.values())).sum(0), gap
+            gap, missed = (abs(g) / max(abs(change), 1e-12) for g in (sum(local.values()), sum(map(abs, local.values()))))
+            if missed <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
+                return torch.stack(list(parts.values())).sum(0), gap, missed
             a, b = max(local, key=lambda panel: abs(local[panel]))
             middle = (a + b) / 2
             (values[middle],) = _values(trace, i, start, way, np.array([middle]))
