@@ -4,6 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 TEXT ?= the food is great and the selection on the menu is great but the service is not bad prices are fine
 REPORT ?= whence-report.html
+# the text is data: it reaches the program through the environment, so that neither make nor the shell reads it
+ifneq ($(origin TEXT),file)
+override TEXT := $(value TEXT)
+endif
+export TEXT REPORT
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
@@ -13,7 +18,7 @@ help:  ## what can be made
 
 demo: $(VENV)/.installed  ## explain a sentence with every method; a table here, and an HTML report
 	@echo "==> whence compare, on the bundled sentiment model"
-	@$(BIN)/whence compare "$(TEXT)" --model sentiment --html "$(REPORT)"
+	@$(BIN)/whence compare --model sentiment --html "$$REPORT" -- "$$TEXT"
 
 test: $(VENV)/.installed-dev  ## run the tests
 	@echo "==> pytest"

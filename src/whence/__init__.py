@@ -14,9 +14,9 @@ _PUBLIC = {
     "load": "whence.models.load",
     "explain": "whence.workflow",
     "compare": "whence.workflow",
-    "attend": "whence.workflow",
+    "attend": "whence.attending",
     "list_methods": "whence.listing",
-    "read": "whence.core.attribution",
+    "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
     "Passage": "whence.core.passage",
     "Target": "whence.core.target",
@@ -25,13 +25,15 @@ _PUBLIC = {
 __all__ = ["Attribution", "Passage", "Target", "WhenceError", "attend", "compare", "explain", "list_methods", "load", "read"]
 
 if TYPE_CHECKING:
-    from whence.core.attribution import Attribution, read
+    from whence.attending import attend
+    from whence.core.attribution import Attribution
+    from whence.core.comparison import read
     from whence.core.errors import WhenceError
     from whence.core.passage import Passage
     from whence.core.target import Target
     from whence.listing import list_methods
     from whence.models.load import load
-    from whence.workflow import attend, compare, explain
+    from whence.workflow import compare, explain
 
 
 def __getattr__(name: str) -> Any:
@@ -41,4 +43,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return ["__version__", *__all__]

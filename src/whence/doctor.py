@@ -20,6 +20,7 @@ from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, methods
 from whence.models.model import Model
+from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.trace import Trace, trace
 from whence.workflow import compare
@@ -231,7 +232,7 @@ def _of_lengths(model: Model) -> list[Passage]:
     if model.task == "image":
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
-    whole = model.encode(words, units="token", overflow="window")
+    whole = tokenize(model, words, None, "token")
     limit = model.limit or MEASURED[-1]
     cut = {len(p): p for p in (truncate(whole, min(n, limit)) for n in MEASURED)}
     return [model.fill(p, 1) if model.task == "masked" else p for p in cut.values()]

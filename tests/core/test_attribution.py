@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import whence
 from tests.core.test_passage import passage, rich
-from whence.core.attribution import SCHEMA, Attribution, Cost, Error, read
+from whence.core.attribution import SCHEMA, Attribution, Cost, Error
+from whence.core.comparison import read
 from whence.core.errors import InputError, LoadError
 from whence.core.provenance import Provenance
 from whence.core.target import Target
@@ -142,7 +143,7 @@ def without(*keys: str) -> dict[str, Any]:
         (json.dumps({**attribution().to_dict(), "scores": None}), "damaged"),
         (json.dumps({**attribution().to_dict(), "target": {"labell": 1}}), "damaged: TypeError"),
         (json.dumps({**attribution().to_dict(), "passage": [1]}), "damaged"),
-        (json.dumps({**attribution().to_dict(), "kind": "comparison"}), "holds no attribution but a comparison"),
+        (json.dumps({**attribution().to_dict(), "kind": "comparison"}), "this comparison is damaged"),
     ],
 )
 def test_a_damaged_file_says_what_is_wrong_with_it(tmp_path: Path, content: str, message: str) -> None:

@@ -51,7 +51,9 @@ def test_the_readout_of_a_reply_is_its_last_token(name: str) -> None:
     model = build(name)
     passages = [model.encode("the food is great", reply="not bad"), model.encode("the service", reply="prices are fine")]
     assert rows_that_the_head_reads(model, passages) == [{model.readout(p)} for p in passages]
-    assert model.readout(passages[0]) == (~passages[0].reply.special).sum()  # the start token stands before the reply
+    reply = passages[0].reply
+    opening = int(reply.special[0])  # BART's replies open with <s>; the start token stands before it
+    assert model.readout(passages[0]) == opening + (~reply.special).sum()
 
 
 def gpt2_classifier(tokenizer: Any, pad: int | None) -> Model:

@@ -100,5 +100,6 @@ def peak(how: str) -> int:
 
 
 def test_a_head_mean_at_2048_tokens_peaks_under_a_quarter_of_all_maps() -> None:
-    # all maps: 8 layers × 8 heads × 2048² × 4 bytes = 1 GiB, and the eager pass holds a few more of one layer's
-    assert peak("reduced") < peak("whole") / 4
+    all_maps = 8 * 8 * 2048**2 * 4
+    assert peak("whole") > 0.8 * all_maps  # the high-water mark starts a little above what the model itself needs
+    assert peak("reduced") < all_maps / 4

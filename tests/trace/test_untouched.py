@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from tests.families import FAMILIES, build, inputs
+from whence.attending import attend
 from whence.core.errors import InputError, Unsupported
 from whence.core.registry import Needs
 from whence.models.untouched import configs_of
 from whence.trace import edits
 from whence.trace.reducers import HeadMean
 from whence.trace.trace import trace
-from whence.workflow import attend, compare
+from whence.workflow import compare
 
 EVERYTHING = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS | Needs.HIDDEN_STATES
 

@@ -34,7 +34,7 @@ def command(
     del debug
     lines = read_texts(words or [], file)
     with loaded(model, dtype, device) as m:
-        from whence.workflow import attend
+        from whence.attending import attend
 
         for line in lines:
             passage = encode(m, line, pair=pair, units=units, reply=reply, overflow=overflow)

@@ -56,7 +56,9 @@ def command(
         for i, line in enumerate(lines, 1):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
             with naming(line), progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say:
-                c = compare(loaded_model, passage, asked, target=Target(target, against, read, at), seed=seed, progress=say)
+                c = compare(
+                    loaded_model, passage, asked, target=Target(target, against, read, at), seed=seed, overflow=overflow, progress=say
+                )
             emit_json(c.to_dict()) if as_json else show(lambda console, c=c: comparison_view(c, console, every_row))
             results += [c] if html else []
     finish(results, html)

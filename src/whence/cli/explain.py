@@ -62,7 +62,9 @@ def command(
         for first in range(0, len(lines), AT_ONCE):
             some = [encode(loaded_model, line, pair=pair, units=units, overflow=overflow) for line in lines[first : first + AT_ONCE]]
             with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else method) as say:
-                made = explain(loaded_model, some, method, target=wanted, seed=seed, progress=say, **settings)
+                made = explain(
+                    loaded_model, some, method, target=wanted, units=units, seed=seed, overflow=overflow, progress=say, **settings
+                )
             for a in made:
                 emit_json(a.to_dict()) if as_json else show(lambda console, a=a: attribution_view(a, console, every_row))
             results += made if html or save else []

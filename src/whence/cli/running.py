@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging import ERROR, getLogger
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,9 @@ def quiet() -> Iterator[None]:
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    hub = getLogger("huggingface_hub")  # it reports each retry; the one line at the end says all
+    hub_level = hub.level
+    hub.setLevel(ERROR)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -79,6 +83,7 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.set_verbosity(level)
+        hub.setLevel(hub_level)
         if bars:
             logging.enable_progress_bar()
 

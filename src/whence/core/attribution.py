@@ -61,7 +61,7 @@ class Error:
         return cls(None if spread is None else np.asarray(spread, dtype=np.float64), d["completeness_gap"], d["note"])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attribution:
     """One score per unit of a passage, and everything that is needed to judge it.
 
@@ -146,7 +146,7 @@ class Attribution:
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Attribution:
         """What ``to_dict`` gave, of this schema or an older one."""
-        schema = d.get("schema")
+        schema = d.get("schema") if isinstance(d, Mapping) else None
         if not isinstance(schema, int):
             raise LoadError("this is not a whence attribution: it has no 'schema' number.")
         if schema > SCHEMA:
@@ -169,7 +169,7 @@ class Attribution:
                 prediction=d["prediction"],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {problem}.") from problem
+            raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}.") from problem
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
@@ -186,6 +186,10 @@ class Attribution:
             write_text(path, page)
         return page
 
+    def __repr__(self) -> str:
+        top = ", ".join(f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}" for name, score in self.top(3))
+        return f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, {len(self.units)} units: {top} …)"
+
     def _repr_html_(self) -> str:
         return render("attribution_fragment", self)
 
@@ -200,20 +204,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def read(path: str | Path) -> Attribution:
-    """Read what ``Attribution.save`` wrote."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as problem:
-        raise LoadError(f"no file {str(path)!r}.") from problem
-    except OSError as problem:
-        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
-    except ValueError as problem:
-        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
-    if not isinstance(content, dict):
-        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
-    if content.get("kind", "attribution") != "attribution":
-        raise LoadError(f"{str(path)!r} holds no attribution but a {content['kind']}.")
-    return Attribution.from_dict(content)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from whence.core.attribution import Attribution, Cost
-from whence.core.errors import unknown_name
+from whence.core.attribution import SCHEMA, Attribution, Cost
+from whence.core.errors import LoadError, unknown_name
 from whence.core.render import render, write_text
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Attributions by method name, the total cost, and the methods that do not fit the model, with the reason.
 
@@ -48,16 +49,32 @@ class Comparison:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        from dataclasses import asdict
-
+        """Plain values for JSON; ``from_dict`` gives them back."""
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "kind": "comparison",
             "attributions": {name: a.to_dict() for name, a in self.attributions.items()},
             "cost": asdict(self.cost),
             "skipped": dict(self.skipped),
         }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
+        """What ``to_dict`` gave, of this schema or an older one."""
+        schema = d.get("schema") if isinstance(d, Mapping) else None
+        if not isinstance(schema, int):
+            raise LoadError("this is not a whence comparison: it has no 'schema' number.")
+        if schema > SCHEMA:
+            raise LoadError(f"this comparison has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it.")
+        try:
+            attributions = {name: Attribution.from_dict(a) for name, a in d["attributions"].items()}
+            return cls(attributions, Cost(**d["cost"]), d["skipped"])
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise LoadError(f"this comparison is damaged: {type(problem).__name__}: {problem}.") from problem
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
@@ -66,8 +83,30 @@ class Comparison:
             write_text(path, page)
         return page
 
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.attributions)}; {self.first.target.describe()}, {len(self.first.units)} units)"
+
     def _repr_html_(self) -> str:
         return render("comparison_fragment", self)
 
     def __str__(self) -> str:
         return render("comparison_text", self)
+
+
+def read(path: str | Path) -> Attribution | Comparison:
+    """Read what ``save`` wrote: an attribution or a comparison."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as problem:
+        raise LoadError(f"no file {str(path)!r}.") from problem
+    except OSError as problem:
+        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
+    except ValueError as problem:
+        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
+    if not isinstance(content, dict):
+        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
+    kinds = {"attribution": Attribution.from_dict, "comparison": Comparison.from_dict}
+    kind = content.get("kind", "attribution")
+    if kind not in kinds:
+        raise LoadError(f"{str(path)!r} holds no attribution but a {kind}.")
+    return kinds[kind](content)

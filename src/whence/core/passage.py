@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -112,6 +113,16 @@ class Passage:
     def special(self) -> Bool[np.ndarray, " token"]:
         """True for the tokens that no text stands behind."""
         return self.parts == SPECIAL
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of what the model reads: the seed of anything random, so that a batch or a padding does not change it."""
+        pixels = b"" if self.pixels is None else np.ascontiguousarray(self.pixels).tobytes()
+        return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels).digest()
+
+    def still_open(self) -> Passage:
+        """Without the special tokens that close it: what a decoder has behind it when it is to say more."""
+        return _part(self, np.arange(int(np.flatnonzero(~self.special)[-1]) + 1))
 
     def __len__(self) -> int:
         return len(self.ids)

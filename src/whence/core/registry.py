@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import Flag, auto
 from functools import cache
 from importlib import import_module
+from math import isfinite
 from typing import Any, TypeVar
 
 from whence.core.errors import SettingsError, unknown_name
@@ -92,6 +93,12 @@ def settings_of(info: MethodInfo, given: Mapping[str, Any], seed: int | None = N
         if key not in names:
             problem = str(unknown_name("setting", key, names)) if names else f"it has no settings, so {key!r} means nothing."
             raise SettingsError(f"method {info.name!r}: {problem}")
+    for key, value in given.items():
+        if (isinstance(value, float) and not isfinite(value)) or str(value).lower() in ("nan", "inf", "-inf"):
+            raise SettingsError(f"method {info.name!r}, setting {key!r}: a finite number is needed, not {value!r}.")
+    for value in (seed, given.get("seed")):
+        if isinstance(value, int) and not 0 <= value < 2**63:
+            raise SettingsError(f"a seed is a whole number from 0 to 2**63 - 1, not {value}.")
     values = dict(given)
     if "seed" in names and seed is not None:
         values.setdefault("seed", seed)

@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Raw scores "batch token"; ``gap`` is the completeness gap of each passage, ``jackknife`` the scores with one sample left out.
+    """Raw scores "batch token"; ``change`` is what each passage's should sum to, ``jackknife`` the scores with one sample left out.
 
     A method without error bars may return the tensor alone.
     """
 
     tokens: Any  # Float[Tensor, "batch token"]
-    gap: Sequence[float] | None = None
+    change: Sequence[float] | None = None  # completeness: the difference that the scores explain
     jackknife: Any | None = None  # Float[Tensor, "left_out batch token"]
     notes: Sequence[str] = ()

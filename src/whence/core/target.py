@@ -72,6 +72,11 @@ def resolve(target: Target, logits: Float[np.ndarray, " label"], labels: Mapping
     >>> resolve(Target(read="margin"), np.array([0.1, 2.0, 1.0]), {0: "bad", 1: "good", 2: "fair"}).describe()
     'margin of good rather than fair'
     """
+    if target.index is not None:
+        # resolved before: on this model, or on another one whose label of that index may be a different one
+        same = all(i is None or labels.get(i) == n for i, n in ((target.index, target.label), (target.against_index, target.against)))
+        if same and (target.read != "margin" or target.against_index is not None):
+            return target
     index = int(logits.argmax()) if target.label is None else _index(target.label, labels)
     against = None if target.against is None else _index(target.against, labels)
     if target.read == "margin" and against is None:

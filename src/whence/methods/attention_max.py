@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,8 +18,9 @@ from whence.trace.trace import Trace
 class AttentionMax:
     """The largest attention weight that any head of the read-out token gives to each token (α-max).
 
-    ``layer`` is a number from 0, ``"last"``, or ``"all"`` for the largest over layers too. ``row`` is the read-out token's row, or the
-    mean over all rows.
+    The pieces of a split word are summed first, head by head: a word's score is the largest share that one head gives it, laid on
+    its first token. ``layer`` is a number from 0, ``"last"``, or ``"all"`` for the largest over layers too. ``row`` is the read-out
+    token's row, or the mean over all rows.
     """
 
     layer: Layers = "last"
@@ -27,4 +30,12 @@ class AttentionMax:
     signed: ClassVar[bool] = False
 
     def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
-        return attention_rows(trace, self.layer, self.row).amax((0, 2))
+        rows = attention_rows(trace, self.layer, self.row)
+        scores = rows.new_zeros(trace.content.shape)
+        for i, passage in enumerate(trace.passages):
+            tokens = torch.tensor(np.flatnonzero(passage.unit_of >= 0), device=rows.device)
+            unit = torch.tensor(passage.unit_of, device=rows.device)[tokens]
+            whole = rows.new_zeros(*rows.shape[::2][:2], len(passage.unit_spans)).index_add_(-1, unit, rows[:, i, :, tokens])
+            first = tokens[torch.searchsorted(unit, torch.arange(len(passage.unit_spans), device=rows.device))]
+            scores[i, first] = whole.amax((0, 1))
+        return scores

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
 from whence.trace.trace import Trace
@@ -28,6 +30,7 @@ class GradientMean:
     def __call__(self, trace: Trace) -> Scores:
         gradient = trace.embedding_gradients
         mean, size = gradient.mean(-1), gradient.abs().mean(-1)
-        is_rounding = (mean.abs().amax(-1) <= ROUNDING * size.amax(-1)).tolist()
+        rounding = max(ROUNDING, 2.5 * torch.finfo(gradient.dtype).eps)
+        is_rounding = (mean.abs().amax(-1) <= rounding * size.amax(-1)).tolist()
         notes = [CONSTRUCTED_ZERO if r else "" for r in is_rounding]
         return Scores(mean * mean.new_tensor([[float(not r)] for r in is_rounding]), notes=notes)

@@ -54,17 +54,17 @@ class IntegratedGradients:
 
     def __call__(self, trace: Trace) -> Scores:
         scores = torch.zeros(trace.content.shape, dtype=torch.float64, device=trace.embeddings.device)
-        gaps, notes = [], []
+        changes, notes = [], []
         for i, passage in enumerate(trace.passages):
-            scores[i, : len(passage)], gap, missed = self._integrate(trace, i)
-            gaps.append(gap)
+            scores[i, : len(passage)], change, missed = self._integrate(trace, i)
+            changes.append(change)
             notes.append(
                 "" if missed <= self.tolerance else f"panels miss completeness by {missed:.2g} in all within max_nodes={self.max_nodes}"
             )
-        return Scores(scores, gap=gaps, notes=notes)
+        return Scores(scores, change=changes, notes=notes)
 
     def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float, float]:
-        """Scores, the completeness gap of the whole, and the sum of the panels' own gaps."""
+        """Scores, the change of the target that they explain, and by how much of it the panels miss completeness in all."""
         start = baseline_embeddings(trace, i, self.baseline)
         way = trace.embeddings_of(i) - start
         places = np.arange(SCOUTS) / SCOUTS
@@ -75,9 +75,9 @@ class IntegratedGradients:
         spent = PER_PANEL * len(panels)
         while True:
             local = {(a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()}
-            gap, missed = (abs(g) / max(abs(change), 1e-12) for g in (sum(local.values()), sum(map(abs, local.values()))))
+            missed = sum(map(abs, local.values())) / max(abs(change), 1e-12)
             if missed <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
-                return torch.stack(list(parts.values())).sum(0), gap, missed
+                return torch.stack(list(parts.values())).sum(0), change, missed
             a, b = max(local, key=lambda panel: abs(local[panel]))
             middle = (a + b) / 2
             (values[middle],) = _values(trace, i, start, way, np.array([middle]))

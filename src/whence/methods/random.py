@@ -31,5 +31,5 @@ class Random:
             # one number for each unit, laid on its first token: a word in four pieces has no better chance than another
             _, first = np.unique(passage.unit_of, return_index=True)
             first = first[passage.unit_of[first] >= 0]
-            row[first] = torch.from_numpy(np.random.default_rng([self.seed, *passage.ids.tolist()]).random(len(first)))
+            row[first] = torch.from_numpy(np.random.default_rng([self.seed, *passage.digest]).random(len(first)))
         return scores

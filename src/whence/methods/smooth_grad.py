@@ -58,9 +58,9 @@ class SmoothGrad:
 
     def _cloud(self, passage: Passage, x: Float[Tensor, "token dim"]) -> Float[Tensor, "sample token dim"]:
         """From the seed and the text, so that neither padding nor batch-mates change it."""
-        digest = hashlib.sha256(passage.ids.tobytes() + self.seed.to_bytes(8, "little", signed=True)).digest()
+        digest = hashlib.sha256(passage.digest + self.seed.to_bytes(8, "little", signed=True)).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
-        return torch.randn(self.samples, *x.shape, generator=generator).to(x)
+        return torch.randn(self.samples, *x.shape, generator=generator, dtype=torch.float32).to(x)
 
     def _read(self, gradient: Float[Tensor, "*sample token dim"], x: Float[Tensor, "token dim"]) -> Float[Tensor, "*sample token"]:
         if self.form == "x-input":

@@ -6,11 +6,9 @@ image classifier differs in what a unit is.
 
 from __future__ import annotations
 
-import hashlib
 import threading
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -20,10 +18,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whence.core.errors import InputError, ModelError, TargetError, Unsupported
-from whence.core.passage import Passage, truncate
+from whence.core.passage import Passage, truncate, windows
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
+from whence.models.identity import fingerprint_of, lock_of
+from whence.models.labels import Prediction, Vocabulary
 from whence.models.literal import literal
+from whence.models.texts import tokenize
 from whence.models.untouched import untouched
 
 Task = Literal["classification", "causal", "seq2seq", "masked", "image", "bare"]
@@ -33,56 +34,6 @@ TOKENS_PER_BATCH = 8192  # of one forward in ``predict``; enough to keep a CPU b
 
 # their old configurations name a length of training (n_positions), which is no limit
 RELATIVE_POSITIONS = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
-
-_locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
-_locks_lock = threading.Lock()
-
-
-def lock_of(module: nn.Module) -> threading.RLock:
-    """One lock per model object, whoever wraps it: a trace switches the model's attention, so two must not overlap."""
-    with _locks_lock:
-        return _locks.setdefault(module, threading.RLock())
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What the model says of one input: the leading labels with their probabilities, most likely first, and their logits.
-
-    A regression has no probabilities: its number is in ``logits``.
-    """
-
-    label: str
-    probabilities: Mapping[str, float]
-    logits: Mapping[str, float] = field(default_factory=dict)
-
-
-class Vocabulary(Mapping[int, str]):
-    """The labels of a language model: its tokens, as text."""
-
-    def __init__(self, tokenizer: Any, backend: Any, size: int) -> None:
-        self._tokenizer, self._backend, self._size = tokenizer, backend, size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(self._size))
-
-    def __getitem__(self, index: int) -> str:
-        """The token as text where that text leads back to it, else its own string ("##s", a lone byte): no two share a name."""
-        if not 0 <= index < self._size:
-            raise KeyError(index)
-        text = self._tokenizer.decode([index])
-        own = self._tokenizer.convert_ids_to_tokens(index)
-        return text if text and self.index_of(text) == [index] else str(index if own is None else own)
-
-    def index_of(self, text: str) -> list[int]:
-        """The one token that ``text`` is; several where it is not one token, none where it holds what no token stands for."""
-        known = self._tokenizer.backend_tokenizer.token_to_id(text)
-        if known is not None:
-            return [known]
-        ids = self._backend.encode(text, add_special_tokens=False).ids
-        return [] if self._tokenizer.unk_token_id in ids else ids
 
 
 @dataclass(frozen=True)
@@ -135,11 +86,13 @@ class Model:
         """What a target can be: the classes, or the tokens of a vocabulary."""
         if self.task in ("classification", "image"):
             names = {int(i): str(name) for i, name in self.config.id2label.items()}
-            return {i: names.get(i, f"LABEL_{i}") for i in range(self.config.num_labels)}
+            every = {i: names.get(i, f"LABEL_{i}") for i in range(self.config.num_labels)}
+            clear = len(set(every.values())) == len(every)
+            return every if clear else {i: f"{name} ({i})" for i, name in every.items()}  # two classes of one name stay two
         if self.task == "bare":
             return {}
         size = self.config.get_text_config().vocab_size
-        return Vocabulary(self.tokenizer, self._backend, size)
+        return Vocabulary(self.tokenizer, self.backend, size)
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -193,9 +146,9 @@ class Model:
         if self.task == "masked":
             return passage.readout
         if self.is_encoder_decoder:
-            return (
-                len(passage) - 1 if self.task == "classification" else 0 if passage.reply is None else int((~passage.reply.special).sum())
-            )
+            if self.task == "classification":
+                return len(passage) - 1
+            return 0 if passage.reply is None else len(passage.reply.still_open())
         if self.is_causal:
             pad = config.get_text_config().pad_token_id
             if self.task == "causal" or pad is None:
@@ -203,27 +156,12 @@ class Model:
             # a decoder that classifies reads the last token that is no padding, also where the padding token ends the text
             return int(np.flatnonzero(passage.ids != pad)[-1])
         means = getattr(config, "classifier_pooling", "cls") == "mean" or getattr(config, "use_mean_pooling", False)
-        return None if means or not passage.special[0] else 0
+        return None if means or (self.task == "image" and not passage.special[0]) else 0
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of names, shapes and weights: tells models apart and notices fine-tuning. Computed once, and again after a change.
-
-        Of each parameter it takes some values and the sum of all as whole numbers: any one weight that changes changes it, the
-        order of summation does not. (A change through ``parameter.data``, which torch does not count, may be seen too late.)
-        """
-        state = [(n, p.detach()) for n, p in self.hf.named_parameters()]
-        key = hash(tuple((p.data_ptr(), p._version) for _, p in state))
-        known = _fingerprints.get(self.hf)
-        if known is None or known[0] != key:
-            digest = hashlib.sha256()
-            for name, p in state:
-                flat = p.contiguous().reshape(-1)
-                digest.update(f"{name}{tuple(p.shape)}{p.dtype}".encode())
-                digest.update(flat[:: max(1, flat.numel() // 16)][:16].double().cpu().numpy().tobytes())
-                digest.update(int(flat.view(WHOLE[p.element_size()]).sum(dtype=torch.int64)).to_bytes(8, "little", signed=True))
-            known = _fingerprints[self.hf] = (key, digest.hexdigest()[:16])
-        return known[1]
+        """A short hash of the weights, that tells models apart and notices fine-tuning."""
+        return fingerprint_of(self.hf)
 
     # ------------------------------------------------------------------ text and images in
 
@@ -251,43 +189,36 @@ class Model:
             return encode_image(self, text)
         if overflow not in get_args(Overflow):
             raise InputError(f"overflow is one of {', '.join(get_args(Overflow))}, not {overflow!r}.")
-        passage = self._tokenize(text, pair, units)
+        passage = tokenize(self, text, pair, units)
         if reply is not None:
             if not self.is_encoder_decoder:
                 raise InputError("reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text.")
-            passage = replace(passage, reply=self._tokenize(reply, None, units))
-        if self.limit is not None and len(passage) > self.limit:
-            if overflow == "truncate":
-                return truncate(passage, self.limit)
-            if overflow != "window":
-                raise InputError(
-                    f"the text has {len(passage)} tokens and the model's positions end at {self.limit}. Options: overflow='truncate' "
-                    "explains the beginning, overflow='window' explains consecutive windows and averages their targets."
-                )
+            passage = replace(passage, reply=tokenize(self, reply, None, units))
+        return self.fitted(passage, overflow)
+
+    def fitted(self, passage: Passage, overflow: Overflow) -> Passage:
+        """The passage, if it fits the model's positions; else what ``overflow`` says, of which ``"window"`` leaves it to be cut."""
+        if self.limit is None or len(passage) <= self.limit:
+            return passage
+        if overflow == "truncate":
+            return truncate(passage, self.limit)
+        if overflow != "window":
+            raise InputError(
+                f"the text has {len(passage)} tokens and the model's positions end at {self.limit}. Options: overflow='truncate' "
+                "explains the beginning, overflow='window' explains consecutive windows and averages their targets."
+            )
+        if self.task in ("causal", "seq2seq", "masked"):
+            raise InputError(
+                "windows average one class over the text; a language model predicts a token after each. Use overflow='truncate'."
+            )
         return passage
 
-    def _tokenize(self, text: str, pair: str | None, units: UnitKind | Sequence[int]) -> Passage:
-        for content in [text] if pair is None else [text, pair]:
-            if not isinstance(content, str):
-                raise InputError(f"this model reads text, not a {type(content).__name__}.")
-            _refuse_surrogates(content)
-            if not content.strip():
-                raise InputError("the text is empty or only white space; there is nothing to explain.")
-        encoding = self._backend.encode(text, pair)
-        parts = [-1 if s is None else s for s in encoding.sequence_ids]
-        for part, content in enumerate([text] if pair is None else [text, pair]):
-            if part not in parts:
-                short = content if len(content) <= 40 else f"{content[:40]}…"
-                raise InputError(f"the text {short!r} has nothing to explain: the tokenizer leaves no token of it.")
-        size = getattr(self.input_embeddings, "num_embeddings", None)
-        if size is not None and max(encoding.ids) >= size:
-            raise ModelError(f"the tokenizer gives the id {max(encoding.ids)} and the model embeds {size}: they do not belong together.")
-        wants_types = "token_type_ids" in getattr(self.tokenizer, "model_input_names", [])
-        types = encoding.type_ids if wants_types else None
-        return Passage.from_tokens(text, encoding.ids, encoding.tokens, encoding.offsets, parts, units=units, pair=pair, types=types)
+    def windows(self, passage: Passage) -> list[Passage]:
+        """The passage, in consecutive parts that fit the model."""
+        return [passage] if self.limit is None or len(passage) <= self.limit else windows(passage, self.limit)
 
     @cached_property
-    def _backend(self) -> Any:
+    def backend(self) -> Any:
         """An own copy of the fast tokenizer: text that spells a special token stays text, and the caller's copy keeps its state."""
         return literal(self.tokenizer.backend_tokenizer)
 
@@ -314,8 +245,7 @@ class Model:
         readout = None
         if self.is_encoder_decoder and self.task != "classification":
             start = self.decoder_start
-            # a reply's closing token would ask for what follows the end
-            replies = [[start] if p.reply is None else [start, *p.reply.ids[~p.reply.special].tolist()] for p in passages]
+            replies = [[start] if p.reply is None else [start, *p.reply.still_open().ids.tolist()] for p in passages]
             inputs["decoder_input_ids"] = self._pad(replies, self.pad_id)
             inputs["decoder_attention_mask"] = self._pad([[1] * len(r) for r in replies], 0)
             readout = torch.tensor([len(r) - 1 for r in replies], device=self.device)
@@ -411,8 +341,9 @@ class Model:
             raise InputError("predict takes a list of texts; for one text write model.predict([text]).")
         if self.task == "masked":
             raise Unsupported("a masked language model predicts at a masked unit: use explain with Target(at=…).")
-        passages = [self.encode(t, overflow="truncate" if overflow == "window" else overflow) for t in texts]
-        return [self.prediction(row) for row in self.logits(passages)] if passages else []
+        pieces = [self.windows(self.encode(t, overflow=overflow)) for t in texts]
+        logits = iter(self.logits([p for ps in pieces for p in ps]) if pieces else ())
+        return [self.prediction(np.mean([next(logits) for _ in ps], axis=0)) for ps in pieces]
 
     def prediction(self, logits: Float[np.ndarray, " label"]) -> Prediction:
         """The leading labels, from the logits of one input."""
@@ -448,10 +379,6 @@ class Model:
         return value - scores[rows, [t.against_index for t in targets]] if contrast else value
 
 
-WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # whole numbers of the same bits
-_fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
-
-
 def finite(logits: Tensor) -> Tensor:
     """The logits, or an error where one is NaN or infinite."""
     if not bool(torch.isfinite(logits).all()):
@@ -459,14 +386,3 @@ def finite(logits: Tensor) -> Tensor:
             "the model returned logits that are not finite (NaN or infinite); check its weights and dtype (float16 overflows)."
         )
     return logits
-
-
-def _refuse_surrogates(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        bad = ord(text[problem.start])
-        raise InputError(
-            f"the text has a lone surrogate U+{bad:04X} at character {problem.start}, which is not valid Unicode; "
-            "decode the bytes with the right encoding, or with errors='replace'."
-        ) from None

@@ -28,7 +28,7 @@ from whence.trace.edits import Edit
 from whence.trace.reducers import Block, Reducer
 
 NAME = "whence"
-BLOCK_BYTES = 32 * 2**20  # of weights held at once while reducing
+BLOCK_BYTES = 8 * 2**20  # of weights held at once while reducing
 CROSS = re.compile(r"enc(oder)?_?(dec|attn|attention)|cross", re.IGNORECASE)
 
 # The extra arguments that families pass, and that the eager arithmetic honours or that do not change a plain forward pass. An argument
@@ -66,6 +66,9 @@ class Observer:
     maps: list[Tensor] = field(default_factory=list)
     applied: set[int] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.places = _places.setdefault(self.hf, WeakKeyDictionary())
 
     def attend(
         self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
@@ -116,9 +119,9 @@ class Observer:
         return torch.cat(outputs, 1)
 
     def _layer(self, module: nn.Module) -> Layer:
-        place = _places.get(module)
+        place = self.places.get(module)
         if place is None:
-            place = _places[module] = self._place(module)
+            place = self.places[module] = self._place(module)
         index = self.counts[place.kind] = self.counts.get(place.kind, -1) + 1
         return Layer(place.module, place.kind, index)
 
@@ -136,7 +139,8 @@ class Place:
     kind: str
 
 
-_places: WeakKeyDictionary[nn.Module, Place] = WeakKeyDictionary()  # finding a name walks the whole model
+# by model, then by module: finding a name walks the whole model, and a part of it may be loaded as a model of its own
+_places: WeakKeyDictionary[nn.Module, WeakKeyDictionary[nn.Module, Place]] = WeakKeyDictionary()
 _eager: WeakKeyDictionary[nn.Module, Callable[..., Any]] = WeakKeyDictionary()
 
 

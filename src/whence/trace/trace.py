@@ -100,13 +100,13 @@ class Trace:
 
     def values_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, " point"]:
         """The value of passage ``i``'s target at other embeddings."""
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
             return torch.cat([value for _, value in self._rerun(i, points)])
 
     def gradients_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, "point token dim"]:
         """The gradient of passage ``i``'s target at other embeddings: along a path, in a cloud."""
         slopes = []
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             for leaf, value in self._rerun(i, points):
                 slopes += torch.autograd.grad(value.sum(), [leaf])
                 self.passes.backwards[i] += len(leaf)
@@ -116,7 +116,7 @@ class Trace:
         """Batches of (embeddings, values), with the model's own fast attention."""
         model, passage = self.model, self.passages[i]
         with model.lock, untouched(model.hf):
-            for chunk in points.split(max(1, RERUN_TOKENS // len(passage))):
+            for chunk in points.split(max(1, RERUN_TOKENS // len(passage)) if model.pads else 1):
                 batch = model.batch([passage] * len(chunk))
                 leaf = chunk.detach().clone().requires_grad_(torch.is_grad_enabled())
                 with embedded(model, batch, lambda _, leaf=leaf: leaf):
@@ -146,69 +146,85 @@ def trace(
     >>> t.attentions["encoder"][0].shape[0], len(t.attentions["encoder"]) == len(t.layers["encoder"])
     (1, True)
     """
-    backward = bool(needs & GRADIENTS)
+    edits_attention = any(e.where != "embeddings" for e in edits)
     wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None
     if reducer is not None and needs & Needs.ATTENTION_GRADIENTS:
         raise Unsupported("a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other.")
-    edits_attention = any(e.where != "embeddings" for e in edits)
     via = _path(model, attention_via, wants_maps or edits_attention, edits_attention)
     batch = model.batch(passages)
-    passes = Passes([1] * len(passages), [0] * len(passages))
+    backward = bool(needs & GRADIENTS)
+    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.enable_grad() if backward else torch.no_grad():
+        run = _forward(model, batch, needs, wants_maps, reducer, edits, via)
+        if model.task == "bare" and not backward:
+            targets, head, slopes = (), None, []
+        else:
+            logits = finite(model.read(run.outputs, batch))
+            targets = _resolve(model, target, logits)
+            head = Head(logits, model.value(logits, targets))
+            slopes = _backward(head.values, run, needs) if backward else []
+    kinds = list(dict.fromkeys(layer.kind for layer in run.layers)) if wants_maps else []
+    return Trace(
+        model=model,
+        passages=tuple(passages),
+        targets=targets,
+        embeddings=_in_place(run.leaf.detach(), batch),
+        head=None if head is None else Head(head.logits.detach(), head.values.detach()),
+        gradients=_in_place(slopes[0], batch) if slopes else None,
+        attentions={k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds},
+        attention_gradients={k: _of_kind(k, run.layers, slopes[1:]) for k in kinds} if len(slopes) > 1 else {},
+        layers={k: _of_kind(k, run.layers, run.layers) for k in kinds},
+        hidden_states=_hidden_states(run.outputs) if needs & Needs.HIDDEN_STATES else (),
+        attention_via=via,
+        passes=Passes([1] * len(passages), [int(backward)] * len(passages)),
+        tick=tick,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One forward pass, its graph still alive."""
+
+    outputs: Any
+    leaf: Tensor  # the embeddings that the model ran on
+    layers: list[Layer]
+    maps: list[Tensor]
+
+
+def _forward(model: Model, batch: Batch, needs: Needs, wants_maps: bool, reducer: Reducer | None, edits: Sequence[Edit], via: str) -> _Run:
     observer = Observer(model.hf, keep=wants_maps, reducer=reducer, edits=edits)
     asked = {"output_hidden_states": True} if needs & Needs.HIDDEN_STATES else {}
-    if via == "output" and wants_maps:
+    if via == "output":
         asked["output_attentions"] = True
+        model.hf.set_attn_implementation("eager")
     caught: list[Tensor] = []
 
     def catch(old: Tensor) -> Tensor:
         for edit in edits:
             if edit.where == "embeddings":
                 old = edit.change(old)
-        caught.append(old.detach().clone().requires_grad_(backward))
+        caught.append(old.detach().clone().requires_grad_(torch.is_grad_enabled()))
         return caught[0]
 
-    tidy = without_leftovers(model.hf) if asked else nullcontext()
-    with model.lock, untouched(model.hf), tidy, torch.enable_grad() if backward else torch.no_grad():
-        if via == "output":
-            model.hf.set_attn_implementation("eager")
-        with observing(model.hf, observer) if via == "interface" else nullcontext(), embedded(model, batch, catch):
-            outputs = model.hf(**batch.inputs, **asked)
-        layers, maps = (observer.layers, observer.maps) if via == "interface" else _from_outputs(model, outputs)
-        if reducer is not None and via == "output":
-            maps = [reducer(Block(m, None, 0, layer.kind)) for layer, m in zip(layers, maps, strict=True)]
-        if wants_maps and not maps:
-            raise Unsupported(f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work.")
-        if model.task == "bare":
-            if backward:
-                model.read(outputs, batch)
-            logits, targets, value = None, (), None
-        else:
-            logits = finite(model.read(outputs, batch))
-            targets = _resolve(model, target, logits)
-            value = model.value(logits, targets)
-        slopes: list[Tensor | None] = []
-        if backward and value is not None:
-            wanted = [caught[0], *(maps if needs & Needs.ATTENTION_GRADIENTS else [])]
-            slopes = list(torch.autograd.grad(value.sum(), wanted, allow_unused=True))
-            passes.backwards = [1] * len(passages)
-            if any(s is None for s in slopes[1:]):
-                raise Unsupported(f"the gradient does not reach the attention weights of {type(model.hf).__name__} (path: {via}).")
-    kinds = list(dict.fromkeys(layer.kind for layer in layers)) if wants_maps else []
-    return Trace(
-        model=model,
-        passages=tuple(passages),
-        targets=targets,
-        embeddings=_in_place(caught[0].detach(), batch),
-        head=None if logits is None or value is None else Head(logits.detach(), value.detach()),
-        gradients=_in_place(slopes[0], batch) if slopes and slopes[0] is not None else None,
-        attentions={k: _of_kind(k, layers, [m.detach() for m in maps]) for k in kinds},
-        attention_gradients={k: _of_kind(k, layers, slopes[1:]) for k in kinds} if len(slopes) > 1 else {},
-        layers={k: _of_kind(k, layers, layers) for k in kinds},
-        hidden_states=_hidden_states(outputs) if asked.get("output_hidden_states") else (),
-        attention_via=via,
-        passes=passes,
-        tick=tick,
-    )
+    observed = observing(model.hf, observer) if via == "interface" else nullcontext()
+    with without_leftovers(model.hf) if asked else nullcontext(), observed, embedded(model, batch, catch):
+        outputs = model.hf(**batch.inputs, **asked)
+    layers, maps = (observer.layers, observer.maps) if via == "interface" else _from_outputs(model, outputs)
+    if reducer is not None and via == "output":
+        maps = [reducer(Block(m, None, 0, layer.kind)) for layer, m in zip(layers, maps, strict=True)]
+    if wants_maps and not maps:
+        raise Unsupported(f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work.")
+    return _Run(outputs, caught[0], layers, maps)
+
+
+def _backward(values: Float[Tensor, " batch"], run: _Run, needs: Needs) -> list[Tensor]:
+    """Gradients of the embeddings, and of the maps when asked; zero where the target does not depend on them."""
+    wanted = [run.leaf, *(run.maps if needs & Needs.ATTENTION_GRADIENTS else [])]
+    if any(not w.requires_grad for w in wanted):
+        raise Unsupported("the attention weights that this model returns are outside the graph; use a gradient method without attention.")
+    slopes = torch.autograd.grad(values.sum(), wanted, allow_unused=True)
+    if len(slopes) > 1 and all(s is None for s in slopes[1:]):
+        raise Unsupported("no gradient reaches the attention weights that this model returns; use a gradient method without attention.")
+    return [torch.zeros_like(w) if s is None else s for w, s in zip(wanted, slopes, strict=True)]
 
 
 def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
@@ -227,7 +243,7 @@ def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
 def _resolve(model: Model, target: Target | str | int | list[Target] | None, logits: Tensor) -> tuple[Target, ...]:
     rows = logits.detach().double().cpu().numpy()
     wanted = target if isinstance(target, list) else [as_target(target)] * len(rows)
-    return tuple(t if t.index is not None else model.resolve(t, row) for t, row in zip(wanted, rows, strict=True))
+    return tuple(model.resolve(t, row) for t, row in zip(wanted, rows, strict=True))
 
 
 def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]]:
@@ -278,7 +294,8 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         ids = batch.inputs.get("input_ids")
-        shifted = args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())
+        twice = model.task == "classification"
+        shifted = twice and args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())
         if shifted and leaf:  # a sequence-to-sequence classifier reads the text twice, the second time one place to the right
             return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
         return output.detach().requires_grad_(torch.is_grad_enabled())  # so that gradients reach the decoder's own attention too

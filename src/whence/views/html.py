@@ -182,7 +182,7 @@ def _scrolling(name: str, table: str) -> str:
 
 def _methods(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
     names = ("forward", "backward", "ms", "error", "evidence")
-    heads = '<th scope="col" class="left">method</th><th scope="col" class="left wide">strongest units</th>'
+    heads = '<th scope="col" class="left">method</th><th scope="col" class="left strongest"><span class="wide">strongest units</span></th>'
     heads += "".join(f'<th scope="col"{" class=wide" if n == "evidence" else ""}>{n}</th>' for n in names)
     rows = []
     for a in every:
@@ -191,7 +191,7 @@ def _methods(every: Sequence[Attribution], result: Attribution | Comparison) -> 
         mark = "*" if a.cost.shared else ""
         evidence = "not computed" if a.evidence is None else _text(a.evidence.get("verdict", "computed"))
         rows.append(
-            f'<tr><th scope="row" class="left">{escape(a.method)}</th><td class="left wide">{top}{note}</td>'
+            f'<tr><th scope="row" class="left">{escape(a.method)}</th><td class="left strongest"><span class="wide">{top}</span>{note}</td>'
             f"<td>{a.cost.forwards}{mark}</td><td>{a.cost.backwards}</td><td>{wording.milliseconds(a.cost.seconds)}</td>"
             f"<td>{escape(wording.error(a)) or '–'}</td>"
             f'<td class="wide soft">{evidence}</td></tr>'

@@ -1,0 +1,192 @@
+"""Faults that reviewers found, each kept from coming back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+
+import whence
+from tests.families import build, inputs, precise
+from whence.core.errors import InputError, SettingsError
+from whence.core.target import Target
+
+TEXT = "the food is great but not bad"
+
+
+def test_a_resolved_target_is_resolved_anew_on_a_model_with_other_labels() -> None:
+    first, second = build("bert"), build("bert")
+    second.hf.config.id2label = {0: "good", 1: "fair", 2: "bad"}
+    there = whence.explain(first, TEXT, "gradient-x-input", target="good")
+    here = whence.explain(second, TEXT, "gradient-x-input", target=there.target)
+    assert (here.target.label, here.target.index) == ("good", 0)
+    assert here.value == whence.explain(second, TEXT, "gradient-x-input", target="good").value
+
+
+def test_a_resolved_target_read_as_a_margin_gets_its_rival() -> None:
+    model = build("bert")
+    plain = whence.explain(model, TEXT, "random", target="good")
+    margin = whence.explain(model, TEXT, "random", target=plain.target, read="margin")
+    assert margin.target.against is not None
+    assert margin.value == whence.explain(model, TEXT, "random", target="good", read="margin").value
+
+
+def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
+    model = build("t5")
+    same, other = (model.encode("the food is great", reply=r) for r in ("the food is great", "the food is great but"))
+    a = whence.explain(model, same, "gradient-x-input", target=5)
+    ids = torch.tensor(same.ids)[None]
+    leaf = model.hf.shared(ids).detach().requires_grad_()
+    decoder = model.batch([same]).inputs["decoder_input_ids"]
+    value = model.hf(inputs_embeds=leaf, decoder_input_ids=decoder).logits[0, -1, 5]
+    (slope,) = torch.autograd.grad(value, [leaf])
+    expected = same.merge((slope * leaf)[0].sum(-1).detach().numpy())
+    np.testing.assert_allclose(a.scores, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
+    assert len(other.units) == len(same.units)
+
+
+def test_a_reply_keeps_the_tokens_that_open_it() -> None:
+    model = build("bart")
+    passage = model.encode("the food", reply="not bad")
+    labels = torch.tensor(passage.reply.ids)[None]
+    theirs = model.hf.prepare_decoder_input_ids_from_labels(labels)[0]
+    assert model.batch([passage]).inputs["decoder_input_ids"][0].tolist() == theirs.tolist()
+    maps = whence.attend(model, passage)
+    assert maps.from_axis["cross"].labels[:2] == ("</s>", "<s>")
+    assert maps.weights["cross"].shape[2] == len(maps.from_axis["cross"].labels)
+
+
+def test_predict_and_explain_agree_on_windows() -> None:
+    model = build("bert")
+    long = "great " * 80 + "dull " * 80
+    predicted = model.predict([long], overflow="window")[0].probabilities
+    assert predicted == pytest.approx(whence.explain(model, long, "random", overflow="window").prediction)
+
+
+def test_a_passage_obeys_overflow_and_keeps_its_units() -> None:
+    bert, gpt = build("bert"), build("gpt2")
+    long = bert.encode("the food is great " * 40, overflow="window")
+    with pytest.raises(InputError, match="positions end at 64"):
+        whence.explain(bert, long, "random")
+    assert whence.explain(bert, long, "random", overflow="truncate").passage.dropped > 0
+    assert len(whence.explain(bert, long, "random", overflow="window").units) == 160
+    with pytest.raises(InputError, match="cut into units of kind 'word'"):
+        whence.explain(bert, bert.encode(TEXT), "random", units="sentence")
+    with pytest.raises(InputError, match="a language model predicts a token"):
+        gpt.encode("the food is great " * 40, overflow="window")
+
+
+@pytest.mark.parametrize(("target", "method"), [(None, "gradient-x-input"), ("good", "gradient-x-input"), (None, "integrated-gradients")])
+def test_the_cost_of_windows_counts_every_pass(target: Any, method: str) -> None:
+    model = build("bert")
+    counted = [0]
+    handle = model.hf.register_forward_hook(lambda _m, _a, out: counted.__setitem__(0, counted[0] + len(out.logits)))
+    a = whence.explain(model, "the food is great " * 40, method, target=target, overflow="window")
+    handle.remove()
+    assert a.cost.forwards == counted[0]
+
+
+def test_the_gap_of_windows_is_that_of_the_whole() -> None:
+    model, _ = precise("bert")
+    long = "the food is great but not bad " * 30
+    a = whence.explain(model, long, "integrated-gradients", overflow="window", baseline="zero", tolerance=0.1)
+    parts = model.windows(model.encode(long, overflow="window"))
+    change = 0.0
+    for part in parts:
+        zero = whence.explain(model, part, "integrated-gradients", baseline="zero", target=a.target, tolerance=1e-8, max_nodes=512)
+        change += zero.scores.sum() / len(parts)
+    assert a.error is not None
+    assert a.error.completeness_gap == pytest.approx(abs(a.scores.sum() - change) / abs(change), rel=1e-3, abs=1e-7)
+
+
+def test_methods_that_rerun_say_that_they_used_the_models_own_attention() -> None:
+    c = whence.compare(build("bert"), TEXT, ["attention-mean", "integrated-gradients"])
+    assert c["attention-mean"].provenance.attention == "captured (eager)"
+    assert c["integrated-gradients"].provenance.attention == "sdpa"
+
+
+def test_images_get_random_scores_of_their_own() -> None:
+    model = build("vit")
+    a, b = (whence.explain(model, p, "random").scores for p in inputs(model, 2))
+    assert not np.array_equal(a, b)
+
+
+def test_smooth_grad_does_not_depend_on_torchs_default_dtype() -> None:
+    model = build("bert")
+    plain = whence.explain(model, TEXT, "smooth-grad").scores
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert np.array_equal(whence.explain(model, TEXT, "smooth-grad").scores, plain)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_mean_gradient_of_zero_is_seen_in_half_precision_too() -> None:
+    model = build("bert")
+    model.hf.bfloat16()
+    a = whence.explain(model, TEXT, "gradient-mean")
+    assert a.error is not None
+    assert "zero by construction" in a.error.note
+
+
+def test_two_classes_of_one_name_stay_two() -> None:
+    model = build("bert")
+    model.hf.config.id2label = {0: "same", 1: "same", 2: "good"}
+    assert sum(whence.explain(model, TEXT, "random").prediction.values()) == pytest.approx(1)
+
+
+def test_a_decoder_that_classifies_without_a_pad_token_can_be_rerun() -> None:
+    model = build("llama-classifier")
+    model.hf.config.pad_token_id = None
+    assert np.isfinite(whence.explain(model, TEXT, "integrated-gradients", nodes=4, max_nodes=4).scores).all()
+
+
+def test_inference_mode_of_the_callers_is_no_obstacle() -> None:
+    model = build("bert")
+    plain = whence.compare(model, TEXT)
+    with torch.inference_mode():
+        inside = whence.compare(model, TEXT)
+    for name in plain:
+        np.testing.assert_allclose(inside[name].scores, plain[name].scores, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [-1, 10**23])
+def test_a_seed_out_of_range_is_refused(seed: int) -> None:
+    with pytest.raises(SettingsError, match="a seed is a whole number"):
+        whence.explain(build("bert"), TEXT, "random", seed=seed)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "nan"])
+def test_a_setting_that_is_no_number_is_refused(value: Any) -> None:
+    with pytest.raises(SettingsError, match="a finite number is needed"):
+        whence.explain(build("bert"), TEXT, "integrated-gradients", tolerance=value)
+
+
+def test_a_comparison_survives_its_file(tmp_path: Any) -> None:
+    c = whence.compare(build("bert"), TEXT, ["gradient-l2", "random"])
+    again = whence.read(c.save(tmp_path / "c.json"))
+    assert again.to_dict() == json.loads(json.dumps(c.to_dict()))
+    assert list(again) == list(c)
+
+
+def test_a_name_instead_of_a_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user has no type checker in between
+    with pytest.raises(InputError, match="a loaded model, not a str"):
+        whence.explain("sentiment", TEXT)  # type: ignore[call-overload]
+
+
+def test_a_part_of_a_model_loaded_on_its_own_has_its_own_names() -> None:
+    model = build("bert")
+    whence.attend(model, TEXT)
+    part = whence.load(model.hf.bert, tokenizer=model.tokenizer)
+    assert whence.attend(part, TEXT).modules["encoder"][0] in dict(model.hf.bert.named_modules())
+
+
+def test_targets_are_still_explicit_after_a_change_of_reading() -> None:
+    target = Target("good", index=2)
+    assert replace(target, read="probability").describe() == "probability of good"
