@@ -16,6 +16,7 @@ from whence.core.errors import InputError, SettingsError
 from whence.core.units import UnitKind, checked_units, unit_of_tokens, unit_spans
 
 MERGE_RULES = ("sum", "mean", "max", "norm")
+LONGEST_NAME = 80  # of a unit in a table; a "word" may be a thousand characters without a space
 SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
 
 
@@ -107,7 +108,8 @@ class Passage:
     def names(self) -> tuple[str, ...]:
         """The units as a table or a figure shows them: trimmed; where no character is left, the token's own string."""
         first_token = {int(u): t for t, u in reversed(list(enumerate(self.unit_of)))}
-        return tuple(unit.strip() or self.tokens[first_token[u]] for u, unit in enumerate(self.units))
+        names = (unit.strip() or self.tokens[first_token[u]] for u, unit in enumerate(self.units))
+        return tuple(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names)
 
     @property
     def special(self) -> Bool[np.ndarray, " token"]:

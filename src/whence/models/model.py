@@ -205,7 +205,8 @@ class Model:
         if overflow != "window":
             raise InputError(
                 f"the text has {len(passage)} tokens and the model's positions end at {self.limit}. Options: overflow='truncate' "
-                "explains the beginning, overflow='window' explains consecutive windows and averages their targets."
+                "explains the beginning, overflow='window' explains consecutive windows and averages their targets "
+                "(on the command line: --overflow truncate)."
             )
         if self.task in ("causal", "seq2seq", "masked"):
             raise InputError(
