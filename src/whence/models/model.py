@@ -21,6 +21,7 @@ from whence.core.errors import InputError, ModelError, TargetError, Unsupported
 from whence.core.passage import Passage, truncate, windows
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
+from whence.models.batches import Batch, batch_of, groups_of
 from whence.models.identity import fingerprint_of, lock_of
 from whence.models.labels import Prediction, Vocabulary
 from whence.models.literal import literal
@@ -34,15 +35,6 @@ TOKENS_PER_BATCH = 8192  # of one forward in ``predict``; enough to keep a CPU b
 
 # their old configurations name a length of training (n_positions), which is no limit
 RELATIVE_POSITIONS = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Several passages as tensors, padded to one length, with the position at which each is read."""
-
-    inputs: dict[str, Tensor]
-    lengths: list[int]
-    readout: Tensor | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,37 +227,8 @@ class Model:
     # ------------------------------------------------------------------ running
 
     def batch(self, passages: Sequence[Passage]) -> Batch:
-        """Pad on the right, mask the padding, and note where each passage is read."""
-        if self.task == "image":
-            pixels = torch.from_numpy(np.stack([p.pixels for p in passages if p.pixels is not None]))
-            return Batch({"pixel_values": pixels.to(self.device, self.dtype)}, [len(p) for p in passages], None)
-        inputs = self._padded(passages, "input_ids", "attention_mask")
-        if passages[0].types is not None:
-            inputs["token_type_ids"] = self._pad([p.types for p in passages], 0)
-        lengths = [len(p) for p in passages]
-        readout = None
-        if self.is_encoder_decoder and self.task != "classification":
-            start = self.decoder_start
-            replies = [[start] if p.reply is None else [start, *p.reply.still_open().ids.tolist()] for p in passages]
-            inputs["decoder_input_ids"] = self._pad(replies, self.pad_id)
-            inputs["decoder_attention_mask"] = self._pad([[1] * len(r) for r in replies], 0)
-            readout = torch.tensor([len(r) - 1 for r in replies], device=self.device)
-        elif self.task == "causal":
-            readout = torch.tensor([n - 1 for n in lengths], device=self.device)
-        elif self.task == "masked":
-            readout = torch.tensor([p.readout or 0 for p in passages], device=self.device)
-        return Batch(inputs, lengths, readout)
-
-    def _padded(self, passages: Sequence[Passage], ids: str, mask: str) -> dict[str, Tensor]:
-        ones = [np.ones(len(p), dtype=np.int64) for p in passages]
-        return {ids: self._pad([p.ids for p in passages], self.pad_id), mask: self._pad(ones, 0)}
-
-    def _pad(self, rows: Sequence[Any], value: int) -> Tensor:
-        longest = max(len(r) for r in rows)
-        table = np.full((len(rows), longest), value, dtype=np.int64)
-        for row, content in zip(table, rows, strict=True):
-            row[: len(content)] = content
-        return torch.from_numpy(table).to(self.device)
+        """Several passages as tensors: padded on the right, the padding masked, and where each is read."""
+        return batch_of(self, passages)
 
     @property
     def pad_id(self) -> int:
@@ -286,15 +249,7 @@ class Model:
 
     def groups(self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH) -> list[list[int]]:
         """Indices of passages that go through the model together: of like length, within a budget of padded tokens."""
-        order = sorted(range(len(passages)), key=lambda i: len(passages[i]))
-        groups: list[list[int]] = []
-        for i in order:
-            fits = groups and len(passages[i]) * (len(groups[-1]) + 1) <= tokens_per_batch
-            if fits and self.pads:
-                groups[-1].append(i)
-            else:
-                groups.append([i])
-        return groups
+        return groups_of([len(p) for p in passages], tokens_per_batch if self.pads else 0)
 
     def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
         """The logits that a target is read from."""
