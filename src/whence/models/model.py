@@ -330,9 +330,15 @@ class Model:
             scores = nn.functional.logsigmoid(logits) if self.several_labels else logits.log_softmax(-1)
         else:
             scores = self.probabilities(logits) if read == "probability" else logits
-        rows = torch.arange(len(targets), device=logits.device)
-        value = scores[rows, [t.index for t in targets]]
-        return value - scores[rows, [t.against_index for t in targets]] if contrast else value
+        value = _column(scores, [t.index for t in targets])
+        return value - _column(scores, [t.against_index for t in targets]) if contrast else value
+
+
+def _column(scores: Float[Tensor, "batch label"], labels: Sequence[int | None]) -> Float[Tensor, " batch"]:
+    """Each row's entry; one label for all is a plain column, which is felt on a small model."""
+    if len(set(labels)) == 1:
+        return scores[:, labels[0]]
+    return scores[torch.arange(len(labels), device=scores.device), labels]
 
 
 def finite(logits: Tensor) -> Tensor:
