@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from whence.core.passage import Passage
+from whence.core.passage import SPECIAL, Passage
+from whence.core.render import render, write_text
+
+GENERATED = 2  # the part of a place that the model wrote itself
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The labels along one side of a map, and which of them are special tokens."""
+    """The labels along one side of a map, which of them are special tokens, and the text that each comes from.
+
+    ``part`` is 0 for the text, 1 for the second of a pair, 2 for what the model wrote, -1 for a special token.
+    """
 
     labels: tuple[str, ...]
     special: Bool[np.ndarray, " place"]
+    part: Int[np.ndarray, " place"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """Queries and keys of every head, token by token (never merged into words): weight = softmax(scale · query · key + bias)."""
+
+    query: Float[np.ndarray, "layer head from dim"]
+    key: Float[np.ndarray, "layer head to dim"]
+    scale: float
+    from_labels: tuple[str, ...]
+    to_labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +54,11 @@ class AttentionMaps:
     from_axis: Mapping[str, Axis]
     to_axis: Mapping[str, Axis]
     modules: Mapping[str, tuple[str, ...]]
+    layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # which layers, where not all were kept
+    heads: tuple[str, ...] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
+    units: str = "word"
+    model: str = ""
+    neurons: Mapping[str, Neurons] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -48,6 +75,27 @@ class AttentionMaps:
         kind = kind or self.kinds[0]
         return self.weights[kind][..., self.to_axis[kind].special].sum(-1).mean(-1)
 
+    def is_causal(self, kind: str | None = None) -> bool:
+        """Whether nothing looks ahead in this kind of map, so that one half of it is empty."""
+        w = self.weights[kind or self.kinds[0]]
+        return w.shape[-1] == w.shape[-2] > 1 and not np.triu(w, 1).any()
+
+    def layer_names(self, kind: str | None = None) -> tuple[str, ...]:
+        """The layers' numbers in the model, counted from 0."""
+        kind = kind or self.kinds[0]
+        return tuple(map(str, self.layers.get(kind) or range(self.weights[kind].shape[0])))
+
+    def head_names(self, kind: str | None = None) -> tuple[str, ...]:
+        """The heads' numbers, counted from 0; or what became of them."""
+        return self.heads or tuple(map(str, range(self.weights[kind or self.kinds[0]].shape[1])))
+
+    def to_html(self, path: str | Path) -> Path:
+        """One self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view."""
+        return write_text(path, render("maps_page", self))
+
+    def _repr_html_(self) -> str:
+        return render("maps_fragment", self)
+
     def __repr__(self) -> str:
         shapes = ", ".join(f"{k}: {' × '.join(map(str, w.shape))}" for k, w in self.weights.items())
         return f"AttentionMaps({shapes}; layer × head × from × to)"
@@ -56,12 +104,14 @@ class AttentionMaps:
 def axis_of(passage: Passage, units: str, before: tuple[str, ...] = ()) -> Axis:
     """Special tokens and units (or tokens) in the order of the text; ``before`` are further special tokens in front."""
     if units == "token":
-        labels, special = passage.tokens, passage.special
+        labels, special, part = passage.tokens, passage.special, passage.parts
     else:
         groups = groups_of(passage)
         labels = tuple(passage.tokens[g[0]] if passage.unit_of[g[0]] < 0 else passage.names[passage.unit_of[g[0]]] for g in groups)
         special = np.array([passage.unit_of[g[0]] < 0 for g in groups], dtype=bool)
-    return Axis(before + tuple(labels), np.concatenate([np.ones(len(before), dtype=bool), special]))
+        part = np.array([passage.parts[g[0]] for g in groups], dtype=np.int64)
+    in_front = np.full(len(before), SPECIAL, dtype=np.int64)
+    return Axis(before + tuple(labels), np.concatenate([in_front < 0, special]), np.concatenate([in_front, part]))
 
 
 def groups_of(passage: Passage) -> list[list[int]]:

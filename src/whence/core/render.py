@@ -15,6 +15,8 @@ VIEWS = {
     "attribution_fragment": "whence.views.html",
     "comparison_page": "whence.views.html",
     "comparison_fragment": "whence.views.html",
+    "maps_page": "whence.views.attention",
+    "maps_fragment": "whence.views.attention",
 }
 
 
