@@ -26,10 +26,13 @@ class Needs(Flag):
     EMBEDDING_GRADIENTS = auto()
     HIDDEN_STATES = auto()
     RERUNS = auto()  # values and gradients at other embeddings: a path, a cloud
+    HEAD_MEANS = auto()  # attention, the mean over heads: a twelfth of the memory
+    VALUE_WEIGHTED = auto()  # attention times the norm of the value that it weights, the mean over heads
 
 
 GRADIENTS = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
-ANY_ATTENTION = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS
+WHOLE_MAPS = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS
+ANY_ATTENTION = WHOLE_MAPS | Needs.HEAD_MEANS | Needs.VALUE_WEIGHTED
 
 
 @dataclass(frozen=True)

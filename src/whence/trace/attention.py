@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from transformers.masking_utils import eager_mask
 from whence.core.errors import InputError, Unsupported
 from whence.models.untouched import configs_of
 from whence.trace.edits import Edit
-from whence.trace.reducers import Block, Reducer
+from whence.trace.reducers import Block, Reducer, joined
 
 NAME = "whence"
 BLOCK_BYTES = 8 * 2**20  # of weights held at once while reducing
@@ -56,19 +56,24 @@ class Layer:
 
 @dataclass
 class Observer:
-    """What one forward pass shows: maps by kind, in order of layers. Not shared between threads."""
+    """What one forward pass shows: whole maps when asked to ``keep`` them, and what each named reducer makes of them, layer by layer.
+
+    Not shared between threads.
+    """
 
     hf: nn.Module
     keep: bool
-    reducer: Reducer | None = None
+    reducers: Mapping[str, Reducer] = field(default_factory=dict)
     edits: Sequence[Edit] = ()
     layers: list[Layer] = field(default_factory=list)
     maps: list[Tensor] = field(default_factory=list)
+    reduced: dict[str, list[Tensor]] = field(default_factory=dict)
     applied: set[int] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.places = _places.setdefault(self.hf, WeakKeyDictionary())
+        self.reduced = {name: [] for name in self.reducers}
 
     def attend(
         self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
@@ -79,20 +84,22 @@ class Observer:
         here = [i for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
         self.applied.update(here)
         edits = [self.edits[i] for i in here]
-        if self.reducer is not None and not torch.is_grad_enabled():
-            return self._attend_in_blocks(self.reducer, layer, edits, eager, module, q, k, v, mask, extra), None
+        if self.reducers and not self.keep and not torch.is_grad_enabled():
+            return self._attend_in_blocks(layer, edits, eager, module, q, k, v, mask, extra), None
         output, weights = eager(module, q, k, v, mask, **extra)
         if edits:
             output, weights = apply_edits(edits, output, weights, v, mask)
-        if self.reducer is not None:
-            self.maps.append(self.reducer(Block(weights, v, 0, layer.kind)))
-        elif self.keep:
+        if self.keep:
             self.maps.append(weights)
+        if self.reducers:
+            with torch.no_grad():
+                block = Block(weights, v, 0, layer.kind, layer.index, q, k, scale_of(module, extra))
+                for name, reducer in self.reducers.items():
+                    self.reduced[name].append(reducer(block))
         return output, None
 
     def _attend_in_blocks(
         self,
-        reducer: Reducer,
         layer: Layer,
         edits: Sequence[Edit],
         eager: Callable[..., Any],
@@ -105,7 +112,8 @@ class Observer:
     ) -> Tensor:
         """The same, some query rows at a time, so that a long text never holds a whole map."""
         length, rows = q.shape[2], block_rows(q, k)
-        outputs, kept = [], []
+        outputs: list[Tensor] = []
+        kept: dict[str, list[Tensor]] = {name: [] for name in self.reducers}
         for first in range(0, length, rows):
             part = slice(first, first + rows)
             mask_part = of_rows(mask, part, length)
@@ -114,8 +122,11 @@ class Observer:
             if edits:
                 output, weights = apply_edits(edits, output, weights, v, mask_part)
             outputs.append(output)
-            kept.append(reducer(Block(weights, v, first, layer.kind)))
-        self.maps.append(torch.cat(kept, -2) if reducer.join == "rows" else torch.stack(kept).sum(0))
+            block = Block(weights, v, first, layer.kind, layer.index, q[:, :, part], k, scale_of(module, extra))
+            for name, reducer in self.reducers.items():
+                kept[name].append(reducer(block))
+        for name, reducer in self.reducers.items():
+            self.reduced[name].append(joined(reducer, kept[name]))
         return torch.cat(outputs, 1)
 
     def _layer(self, module: nn.Module) -> Layer:
@@ -147,6 +158,14 @@ _eager: WeakKeyDictionary[nn.Module, Callable[..., Any]] = WeakKeyDictionary()
 def block_rows(q: Tensor, k: Tensor) -> int:
     """How many query rows of a layer's weights fit ``BLOCK_BYTES``."""
     return max(1, BLOCK_BYTES // (q.shape[0] * q.shape[1] * k.shape[2] * 4))
+
+
+def scale_of(module: nn.Module, extra: Mapping[str, Any]) -> float:
+    """By what queries times keys are scaled before the softmax."""
+    given = extra.get("scaling")
+    if given is None:
+        given = getattr(module, "scaling", 1.0)
+    return float(given)
 
 
 def of_rows(tensor: Any, rows: slice, length: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,15 +15,16 @@ from torch import Tensor, nn
 
 from whence.core.errors import ModelError, Unsupported
 from whence.core.passage import Passage
-from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Batch, Model, finite
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
-from whence.trace.reducers import Block, Reducer
+from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 
 Via = Literal["auto", "interface", "output"]
+ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
 
 
@@ -47,7 +48,8 @@ class Head:
 class Trace:
     """What one run showed. Tensors are detached, padded to the longest passage, and special tokens are in their places.
 
-    ``attentions[kind][layer]`` is "batch head query key" (or what the reducer made of it), ``layers[kind]`` names the modules.
+    ``attentions[kind][layer]`` is "batch head query key" (or what the reducer made of it), ``layers[kind]`` names the modules,
+    ``reduced[name][kind][layer]`` is what each named reducer made.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Trace:
     gradients: Float[Tensor, "batch token dim"] | None = None
     attentions: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
     attention_gradients: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    reduced: dict[str, dict[str, tuple[Tensor, ...]]] = field(default_factory=dict)
     layers: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
     hidden_states: tuple[Tensor, ...] = ()
     attention_via: str = "own"
@@ -86,6 +89,24 @@ class Trace:
         if self.gradients is None:
             raise Unsupported("this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS.")
         return self.gradients
+
+    @cached_property
+    def head_means(self) -> dict[str, tuple[Float[Tensor, "batch query key"], ...]]:
+        """Attention as the mean over heads, by kind and layer."""
+        made = self.reduced.get("head-mean")
+        if made is None and not self.attentions:
+            raise Unsupported("this trace was made without attention; ask for Needs.HEAD_MEANS.")
+        return made or {k: tuple(m.mean(1) for m in maps) for k, maps in self.attentions.items()}
+
+    @property
+    def value_weighted(self) -> dict[str, tuple[Float[Tensor, "batch query key"], ...]]:
+        """Attention times the norm of the value vector that it weights, the mean over heads."""
+        if "value-weighted" not in self.reduced:
+            raise Unsupported(
+                "the value vectors of this model cannot be seen (its attention is outside AttentionInterface), "
+                "so attention cannot be weighted by their norms; use attention-mean or rollout."
+            )
+        return self.reduced["value-weighted"]
 
     @cached_property
     def content(self) -> Bool[Tensor, "batch token"]:
@@ -133,6 +154,7 @@ def trace(
     needs: Needs = Needs.NOTHING,
     *,
     reducer: Reducer | None = None,
+    reducers: Mapping[str, Reducer] | None = None,
     edits: Sequence[Edit] = (),
     attention_via: Via = "auto",
     tick: Callable[[], None] = lambda: None,
@@ -147,14 +169,16 @@ def trace(
     (1, True)
     """
     edits_attention = any(e.where != "embeddings" for e in edits)
-    wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None
+    wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None or bool(reducers)
     if reducer is not None and needs & Needs.ATTENTION_GRADIENTS:
         raise Unsupported("a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other.")
     via = _path(model, attention_via, wants_maps or edits_attention, edits_attention)
+    chosen = {**({} if reducer is None else {ASKED: reducer}), **(reducers or {}), **_reducers_of(needs, via)}
+    keep = bool(needs & WHOLE_MAPS) and reducer is None
     batch = model.batch(passages)
     backward = bool(needs & GRADIENTS)
     with model.lock, untouched(model.hf), torch.inference_mode(False), torch.enable_grad() if backward else torch.no_grad():
-        run = _forward(model, batch, needs, wants_maps, reducer, edits, via)
+        run = _forward(model, batch, needs, keep, chosen, edits, via)
         if model.task == "bare" and not backward:
             targets, head, slopes = (), None, []
         else:
@@ -163,6 +187,8 @@ def trace(
             head = Head(logits, model.value(logits, targets))
             slopes = _backward(head.values, run, needs) if backward else []
     kinds = list(dict.fromkeys(layer.kind for layer in run.layers)) if wants_maps else []
+    reduced = {name: {k: _of_kind(k, run.layers, made) for k in kinds} for name, made in run.reduced.items()}
+    maps = {k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds} if run.maps else {}
     return Trace(
         model=model,
         passages=tuple(passages),
@@ -170,8 +196,9 @@ def trace(
         embeddings=_in_place(run.leaf.detach(), batch),
         head=None if head is None else Head(head.logits.detach(), head.values.detach()),
         gradients=_in_place(slopes[0], batch) if slopes else None,
-        attentions={k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds},
+        attentions=reduced.pop(ASKED, maps),
         attention_gradients={k: _of_kind(k, run.layers, slopes[1:]) for k in kinds} if len(slopes) > 1 else {},
+        reduced=reduced,
         layers={k: _of_kind(k, run.layers, run.layers) for k in kinds},
         hidden_states=_hidden_states(run.outputs) if needs & Needs.HIDDEN_STATES else (),
         attention_via=via,
@@ -188,10 +215,23 @@ class _Run:
     leaf: Tensor  # the embeddings that the model ran on
     layers: list[Layer]
     maps: list[Tensor]
+    reduced: Mapping[str, list[Tensor]]
 
 
-def _forward(model: Model, batch: Batch, needs: Needs, wants_maps: bool, reducer: Reducer | None, edits: Sequence[Edit], via: str) -> _Run:
-    observer = Observer(model.hf, keep=wants_maps, reducer=reducer, edits=edits)
+def _reducers_of(needs: Needs, via: str) -> dict[str, Reducer]:
+    """What the needs ask for beside whole maps, from which the mean over heads follows anyway."""
+    found: dict[str, Reducer] = {}
+    if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
+        found["head-mean"] = HeadMean()
+    if needs & Needs.VALUE_WEIGHTED and via == "interface":
+        found["value-weighted"] = ValueNorm()
+    return found
+
+
+def _forward(
+    model: Model, batch: Batch, needs: Needs, keep: bool, reducers: Mapping[str, Reducer], edits: Sequence[Edit], via: str
+) -> _Run:
+    observer = Observer(model.hf, keep=keep, reducers=reducers, edits=edits)
     asked = {"output_hidden_states": True} if needs & Needs.HIDDEN_STATES else {}
     if via == "output":
         asked["output_attentions"] = True
@@ -208,12 +248,15 @@ def _forward(model: Model, batch: Batch, needs: Needs, wants_maps: bool, reducer
     observed = observing(model.hf, observer) if via == "interface" else nullcontext()
     with without_leftovers(model.hf) if asked else nullcontext(), observed, embedded(model, batch, catch):
         outputs = model.hf(**batch.inputs, **asked)
-    layers, maps = (observer.layers, observer.maps) if via == "interface" else _from_outputs(model, outputs)
-    if reducer is not None and via == "output":
-        maps = [reducer(Block(m, None, 0, layer.kind)) for layer, m in zip(layers, maps, strict=True)]
-    if wants_maps and not maps:
+    layers, maps, reduced = observer.layers, observer.maps, observer.reduced
+    if via == "output":
+        layers, maps = _from_outputs(model, outputs)
+        blocks = [Block(m.detach(), None, 0, layer.kind, layer.index) for layer, m in zip(layers, maps, strict=True)]
+        reduced = {name: [reducer(b) for b in blocks] for name, reducer in reducers.items()}
+        maps = maps if keep else []
+    if (keep or reducers) and not layers:
         raise Unsupported(f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work.")
-    return _Run(outputs, caught[0], layers, maps)
+    return _Run(outputs, caught[0], layers, maps, reduced)
 
 
 def _backward(values: Float[Tensor, " batch"], run: _Run, needs: Needs) -> list[Tensor]:
