@@ -15,6 +15,8 @@ _PUBLIC = {
     "explain": "whence.workflow",
     "compare": "whence.workflow",
     "attend": "whence.attending",
+    "probe": "whence.attending",
+    "arbitrate": "whence.arbitrating",
     "list_methods": "whence.listing",
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
@@ -22,10 +24,14 @@ _PUBLIC = {
     "Target": "whence.core.target",
     "WhenceError": "whence.core.errors",
 }
-__all__ = ["Attribution", "Passage", "Target", "WhenceError", "attend", "compare", "explain", "list_methods", "load", "read"]
+__all__ = [
+    *("Attribution", "Passage", "Target", "WhenceError"),
+    *("arbitrate", "attend", "compare", "explain", "list_methods", "load", "probe", "read"),
+]
 
 if TYPE_CHECKING:
-    from whence.attending import attend
+    from whence.arbitrating import arbitrate
+    from whence.attending import attend, probe
     from whence.core.attribution import Attribution
     from whence.core.comparison import read
     from whence.core.errors import WhenceError

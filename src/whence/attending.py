@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from whence.core.errors import InputError
-from whence.core.maps import AttentionMaps, axis_of, membership
+from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
+from whence.core.memory import Forecast, check
 from whence.core.passage import Passage
-from whence.core.registry import Needs
+from whence.core.probe import Probe, probed
+from whence.core.target import Target
 from whence.models.model import Model, Overflow
-from whence.trace.reducers import ToUnits
-from whence.trace.trace import Via, trace
+from whence.trace.attention import Layer
+from whence.trace.effects import effects_of_heads
+from whence.trace.forecast import attention_shape, forecast_maps
+from whence.trace.generated import continued, generate
+from whence.trace.reducers import Block, HeadChoice, Heads, Keys, Queries, Reducer, ToUnits
+from whence.trace.trace import Trace, Via, trace
+
+OPTIONS = (
+    "heads='mean' keeps one map a layer, layers=[…] or heads=[…] keep only some, units='word' or 'sentence' merges tokens, "
+    "overflow='truncate' or a shorter text"
+)
 
 
 def attend(
@@ -24,12 +38,24 @@ def attend(
     pair: str | None = None,
     reply: str | None = None,
     units: Literal["word", "token", "sentence"] = "word",
+    heads: Literal["all", "mean", "max"] | int | Sequence[int] = "all",
+    layers: Literal["all"] | int | Sequence[int] = "all",
+    neurons: bool = False,
+    effects: bool = False,
+    target: Target | str | int | None = None,
+    generate: int = 0,
     overflow: Overflow = "error",
+    memory: str | float | None = None,
+    forecast: Callable[[Forecast], None] | None = None,
     attention_via: Via = "auto",
 ) -> AttentionMaps:
     """The attention of every layer and head on one text, as arrays; sub-words merged into words.
 
-    For an encoder-decoder, ``reply`` is the decoder's text, and there are three kinds of maps: encoder, decoder, cross.
+    For an encoder-decoder, ``reply`` is the decoder's text, and there are three kinds of maps: encoder, decoder, cross. With
+    ``generate`` the model writes so many tokens itself, and the maps are stitched from its steps. ``heads`` and ``layers`` choose
+    what is kept, ``neurons`` keeps queries and keys too, ``effects`` switches every head off once to see what the ``target`` loses (a
+    forward pass for each head; ``maps.heads()`` shows it). ``memory`` is a budget ("2GB"; by default most of what is free): the
+    need is forecast, told to ``forecast``, and a run over the budget is refused.
 
     >>> import whence
     >>> maps = whence.attend(whence.load("sentiment"), "not bad")
@@ -38,48 +64,185 @@ def attend(
     """
     if overflow == "window":
         raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
-    if isinstance(text, Passage):
-        passage = model.fitted(text, overflow)
-        if units not in ("word", "token", passage.kind):
-            raise InputError(f"this passage was cut into units of kind {passage.kind!r}; encode its text with units={units!r} instead.")
-    else:
-        passage = model.encode(text, pair, units=units, reply=reply, overflow=overflow)
-    source = torch.from_numpy(membership(passage, units))[None].to(model.device)
-    start, side = _decoder_side(model, passage)
-    answer = None if side is None else torch.from_numpy(membership(side, units, before=1))[None].to(model.device)
-    t = trace(
-        model,
-        [passage],
-        needs=Needs.NOTHING,
-        reducer=ToUnits(source.to(model.dtype), None if answer is None else answer.to(model.dtype)),
-        attention_via=attention_via,
-    )
+    if generate and reply is not None:
+        raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
+    passage = _encoded(model, text, pair, reply, units, overflow)
+    if effects and (heads != "all" or generate):
+        raise InputError("effects are of single heads on a given text: use heads='all' and no generate=.")
+    chosen_heads = _several(heads, "heads", ("all", "mean", "max"))
+    chosen_layers = _several(layers, "layers", ("all",))
+    _check_memory(model, passage, units, chosen_heads, chosen_layers, neurons, generate, memory, forecast)
+    if generate:
+        return _of_generated(model, passage, units, generate, chosen_heads, chosen_layers)
+    start, side = decoder_side(model, passage)
+    reducer = _reducer(model, passage, side, units, chosen_heads, chosen_layers)
+    more: dict[str, Reducer] = {"query": Queries(), "key": Keys()} if neurons else {}
+    t = trace(model, [passage], reducer=reducer, reducers=more, attention_via=attention_via)
     own = axis_of(passage, units)
     replied = own if side is None else axis_of(side, units, before=(start,))
+    made = _made(model, passage, units, chosen_heads, chosen_layers, t.attentions, t.layers, own, replied, side is not None)
+    if neurons:
+        made = replace(made, neurons=_neurons(t, passage, side, start))
+    if effects:
+        found = effects_of_heads(model, passage, target, t)
+        kept = {k: {n: np.stack([c[int(y)] for y in made.layer_names(k)]) for n, c in by.items()} for k, by in found.items()}
+        made = replace(made, effects=kept)
+    return made
+
+
+def probe(model: Model, first: Any, second: Any, **options: Any) -> Probe:
+    """Two texts aligned, and the attention that differs between them. Options are those of ``attend``.
+
+    >>> import whence
+    >>> p = whence.probe(whence.load("sentiment"), "the nurse was late. She", "the nurse was late. He")
+    >>> [c for c in p.labels if "→" in c]
+    ['She → He']
+    """
+    return probed(attend(model, first, **options), attend(model, second, **options))
+
+
+def _encoded(model: Model, text: Any, pair: str | None, reply: str | None, units: str, overflow: Overflow) -> Passage:
+    if not isinstance(text, Passage):
+        return model.encode(text, pair, units=units, reply=reply, overflow=overflow)  # type: ignore[arg-type]
+    if units not in ("word", "token", text.kind):
+        raise InputError(f"this passage was cut into units of kind {text.kind!r}; encode its text with units={units!r} instead.")
+    return model.fitted(text, overflow)
+
+
+def _several(choice: Any, name: str, words: tuple[str, ...]) -> Any:
+    """A word, or a tuple of numbers."""
+    if isinstance(choice, str):
+        if choice not in words:
+            raise InputError(f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}.")
+        return choice
+    numbers = (choice,) if isinstance(choice, int) else tuple(choice)
+    if not numbers or not all(isinstance(n, (int, np.integer)) for n in numbers):
+        raise InputError(f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}.")
+    return tuple(map(int, numbers))
+
+
+def _check_memory(
+    model: Model, passage: Passage, units: str, heads: Any, layers: Any, neurons: bool, new: int, memory: Any, told: Any
+) -> None:
+    shape = attention_shape(model)
+    for kind, (count, each) in shape.items():
+        for name, chosen, known in (("layer", layers, count), ("head", heads, each)):
+            outside = [n for n in chosen if not 0 <= n < known] if not isinstance(chosen, str) else []
+            if outside and (kind != "cross" or name == "head"):
+                raise InputError(f"{name} {outside[0]} is outside the {known} {name}s of this model's {kind} (0 to {known - 1}).")
+    own = len(passage) if units == "token" else len(groups_of(passage))
+    side = decoder_side(model, passage)[1]
+    answer = new + 1 if side is None or new else 1 + (len(side) if units == "token" else len(groups_of(side)))
+    own = own if model.is_encoder_decoder else own + new
+    places = {"encoder": (own, own), "decoder": (answer, answer) if model.is_encoder_decoder else (own, own), "cross": (answer, own)}
+    kept_heads = None if heads == "all" or new else 1 if isinstance(heads, str) else len(heads)
+    found = forecast_maps(model, passage, places, kept_heads, None if isinstance(layers, str) else len(layers), neurons)
+    if told is not None:
+        told(found)
+    check(found, memory, OPTIONS)
+
+
+def _reducer(
+    model: Model, passage: Passage, side: Passage | None, units: str, heads: HeadChoice, layers: Literal["all"] | tuple[int, ...]
+) -> Reducer:
+    kept = None if layers == "all" else layers
+    if units == "token":
+        return Heads(heads, kept)
+    source = _member(model, passage, units, 0)
+    return ToUnits(source, None if side is None else _member(model, side, units, 1), heads, kept)
+
+
+def _member(model: Model, passage: Passage, units: str, before: int) -> Float[Tensor, "1 unit token"]:
+    return torch.from_numpy(membership(passage, units, before=before))[None].to(model.device).to(model.dtype)
+
+
+def _made(
+    model: Model,
+    passage: Passage,
+    units: str,
+    heads: Any,
+    layers: Any,
+    maps: Mapping[str, tuple[Tensor, ...]],
+    modules: Mapping[str, tuple[Layer, ...]],
+    own: Axis,
+    replied: Axis,
+    two_sided: bool,
+) -> AttentionMaps:
+    kept = {k: range(len(found)) if layers == "all" else [n for n in layers if n < len(found)] for k, found in maps.items()}
     return AttentionMaps(
         passage=passage,
-        weights={k: np.stack([m[0].float().cpu().numpy() for m in maps]) for k, maps in t.attentions.items()},
-        from_axis={k: own if k == "encoder" or side is None else replied for k in t.attentions},
-        to_axis={k: replied if k == "decoder" and side is not None else own for k in t.attentions},
-        modules={k: tuple(layer.module for layer in layers) for k, layers in t.layers.items()},
+        weights={k: _stacked([found[n] for n in kept[k]]) for k, found in maps.items()},
+        from_axis={k: own if k == "encoder" or not two_sided else replied for k in maps},
+        to_axis={k: replied if k == "decoder" and two_sided else own for k in maps},
+        modules={k: tuple(modules[k][n].module for n in kept[k]) for k in maps},
+        kept_layers={} if layers == "all" else {k: tuple(kept[k]) for k in maps},
+        kept_heads=() if heads == "all" else (heads,) if isinstance(heads, str) else tuple(map(str, heads)),
+        units=passage.kind if units != "token" else units,
+        model=model.name,
     )
 
 
-def _decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
+def _stacked(maps: list[Tensor]) -> Float[np.ndarray, "layer head from to"]:
+    """One array of all layers; each layer's own tensor can go as soon as it is copied, so that a long text is not held twice."""
+    out = np.empty((len(maps), *maps[0].shape[1:]), dtype=np.float32)
+    for i in range(len(maps)):
+        out[i] = maps[i][0].float().cpu().numpy()
+        maps[i] = maps[i][:0]
+    return out
+
+
+def _neurons(t: Trace, passage: Passage, side: Passage | None, start: str) -> dict[str, Neurons]:
+    """Queries, scaled as they meet the keys, and keys."""
+    replied = passage.tokens if side is None else (start, *side.tokens)
+    out = {}
+    for kind, queries in t.reduced["query"].items():
+        from_labels = passage.tokens if kind == "encoder" or side is None else replied
+        to_labels = replied if kind == "decoder" else passage.tokens
+        out[kind] = Neurons(_stacked(list(queries)), _stacked(list(t.reduced["key"][kind])), 1.0, from_labels, to_labels)
+    return out
+
+
+def _of_generated(model: Model, passage: Passage, units: str, tokens: int, heads: Any, layers: Any) -> AttentionMaps:
+    """The last written token was never read by the model, so it has neither a row nor a column."""
+    written = generate(model, passage, tokens)
+    whole = continued(model, passage, written.ids)
+    if model.is_encoder_decoder:
+        assert whole.reply is not None
+        start, side = str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start))), first_tokens(whole.reply, len(written.ids) - 1)
+        own, replied = axis_of(whole, units), axis_of(side, units, before=(start,))
+        replied = replace(replied, part=np.where(replied.part == 0, GENERATED, replied.part))
+        shown = whole
+    else:
+        shown, side, start = first_tokens(whole, len(whole) - 1), None, ""
+        own = axis_of(shown, units)
+        firsts = np.arange(len(shown)) if units == "token" else np.array([g[0] for g in groups_of(shown)])
+        own = replied = replace(own, part=np.where((firsts >= len(passage)) & (own.part == 0), GENERATED, own.part))
+    reducer = _reducer(model, shown, side, units, heads, layers)
+    reduced = {
+        kind: tuple(reducer(Block(m, None, 0, kind, layer.index)) for m, layer in zip(maps, written.layers[kind], strict=True))
+        for kind, maps in written.attentions.items()
+    }
+    return _made(model, whole, units, heads, layers, reduced, written.layers, own, replied, side is not None)
+
+
+def first_tokens(passage: Passage, count: int) -> Passage:
+    """The first tokens of a passage, its text and units as they were."""
+    keep = np.arange(count)
+    return replace(
+        passage,
+        ids=passage.ids[keep],
+        tokens=passage.tokens[:count],
+        spans=passage.spans[keep],
+        parts=passage.parts[keep],
+        unit_of=passage.unit_of[keep],
+    )
+
+
+def decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
     """What stands on the decoder's side: its start token, and the reply (nothing, or a classifier's own text, moved on by one)."""
     if not model.is_encoder_decoder:
         return "", None
     start = str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start)))
     if model.task == "classification":
-        keep = np.arange(len(passage) - 1)
-        moved = replace(
-            passage,
-            ids=passage.ids[keep],
-            tokens=passage.tokens[:-1],
-            spans=passage.spans[keep],
-            parts=passage.parts[keep],
-            unit_of=passage.unit_of[keep],
-        )
-        return start, moved
-    empty = replace(passage, ids=passage.ids[:0], tokens=(), spans=passage.spans[:0], parts=passage.parts[:0], unit_of=passage.unit_of[:0])
-    return start, empty if passage.reply is None else passage.reply.still_open()
+        return start, first_tokens(passage, len(passage) - 1)
+    return start, first_tokens(passage, 0) if passage.reply is None else passage.reply.still_open()

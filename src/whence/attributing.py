@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +14,22 @@ from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost, Error
 from whence.core.errors import InputError, TargetError, Unsupported
+from whence.core.memory import check
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
-from whence.core.registry import GRADIENTS, MethodInfo, Needs, settings_dict
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, MethodInfo, Needs, settings_dict
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.core.units import UnitKind
 from whence.models.model import Model, Overflow
+from whence.trace.lxmert import is_lxmert
+from whence.trace.forecast import forecast_trace
 from whence.trace.trace import Trace, Via, trace
 
 Progress = Callable[[str], None]
+OPTIONS = (
+    "rollout, value-weighted and gradient methods hold no whole maps, overflow='truncate' or 'window' or a shorter text"
+)
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
 
@@ -49,6 +55,7 @@ class _Raw:
     value: float
     logits: Float[np.ndarray, " label"]
     via: str
+    evidence: Mapping[str, Any] | None = None
 
 
 def run(
@@ -62,6 +69,7 @@ def run(
     overflow: Overflow,
     via: Via,
     progress: Progress | None,
+    memory: str | float | None = None,
 ) -> list[tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]]]:
     """Attributions, the errors of methods that do not fit, and the passes paid in all, for each text."""
     if model.task == "bare":
@@ -74,7 +82,11 @@ def run(
     needs = Needs.NOTHING
     for a in asked:
         needs |= a.info.needs
-    for group in model.groups(flat, TRACE_TOKENS):
+    groups = model.groups(flat, TRACE_TOKENS)
+    for group in groups:
+        longest = max((flat[i] for i in group), key=len)
+        check(forecast_trace(model, longest, needs, len(group)), memory, OPTIONS)
+    for group in groups:
         for i, found in _trace_group(model, flat, group, [targets[i] for i in group], needs, asked, via, progress).items():
             raw[i] = {n: _with_look(r, looks[i]) for n, r in found.items()}
     results, first = [], 0
@@ -165,6 +177,7 @@ def _trace_group(
         t.passes.forwards, t.passes.backwards = [f for f, _ in base], [b for _, b in base]
         begun = time.perf_counter()
         try:
+            _refuse_half(a, t)
             scores = a.settings(t)
         except Unsupported as problem:
             for i in group:
@@ -179,6 +192,17 @@ def _trace_group(
             cost = Cost(base[k][0] + extra[0], own + extra[1], seconds, peak, shared=len(asked) > 1)
             out[i][a.info.name] = _raw(t, k, scores, getattr(a.settings, "merge", "sum"), cost, extra, logits[k])
     return out
+
+
+def _refuse_half(a: Asked, t: Trace) -> None:
+    """A method that sees only the text, where there is an image too, would have half an answer."""
+    if a.info.needs & (Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS):
+        t.check_embeddings()
+    if is_lxmert(t.model.hf) and a.info.needs & ANY_ATTENTION and not getattr(a.settings, "two_streams", False):
+        raise Unsupported(
+            f"{a.info.name} follows one stream of tokens, and {type(t.model.hf).__name__} has two that look at each other; "
+            "use generic-attention."
+        )
 
 
 def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, extra: tuple[int, int], logits: np.ndarray) -> _Raw:
@@ -198,6 +222,7 @@ def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, extra: tuple[
         value=float(t.values[k]),
         logits=logits,
         via=t.attention_via,
+        evidence=scores.evidence[k] if scores.evidence else None,
     )
 
 
@@ -226,6 +251,7 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         cost=cost,
         provenance=_provenance(model, "own" if a.info.needs & Needs.RERUNS else rows[0].via),
         error=_error(joined, rows),
+        evidence=rows[0].evidence if w == 1 else None,  # of windows each has its own, and no rule joins them
         prediction=dict(model.prediction(np.mean([r.logits for r in rows], 0)).probabilities),
     )
 
@@ -261,7 +287,7 @@ def _provenance(model: Model, via: str) -> Provenance:
         revision=model.revision,
         dtype=str(model.dtype).removeprefix("torch."),
         device=str(model.device),
-        attention={"own": own, "interface": "captured (eager)", "output": "eager"}[via],
+        attention={"own": own, "interface": "captured (eager)", "output": "eager", "hooks": "captured (hooks)"}[via],
         versions={"whence": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
     )
 

@@ -35,13 +35,15 @@ def explain(
     seed: int = 0,
     overflow: Overflow = "error",
     attention_via: Via = "auto",
+    memory: str | float | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Attribution | list[Attribution]:
     """Explain one target of a model on one text (or on each text of a list) by one method.
 
     ``target`` is a class by name or index, None for the predicted one, a pair for a contrast (*why A rather than B*), or a Target;
-    ``read`` is logit (default), log-probability, probability or margin. Everything after that is a setting of the method.
+    ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a budget ("2GB"; by default most of what is
+    free), over which a run is refused before it begins. Everything after that is a setting of the method.
 
     >>> import whence
     >>> a = whence.explain(whence.load("sentiment"), "a moving and funny film", "gradient-x-input", target="positive")
@@ -51,7 +53,7 @@ def explain(
     _need_model(model)
     asked = Asked(info := find_method(method), settings_of(info, settings, seed))
     texts = text if isinstance(text, list) else [text]
-    results = run(model, texts, [asked], pair, as_target(target, read), units, seed, overflow, attention_via, progress)
+    results = run(model, texts, [asked], pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory)
     attributions = [_one(r, method) for r in results]
     return attributions if isinstance(text, list) else attributions[0]
 
@@ -80,6 +82,7 @@ def compare(
     seed: int = 0,
     overflow: Overflow = "error",
     attention_via: Via = "auto",
+    memory: str | float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Explain one text by several methods on one shared trace. ``methods=None`` takes every method that fits the model.
@@ -99,7 +102,7 @@ def compare(
     asked = [Asked(info := find_method(n), settings_of(info, given.get(n, {}), seed)) for n in names]
     started = time.perf_counter()
     ((attributions, failed, passes),) = run(
-        model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress
+        model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory
     )
     if failed and methods is not None:
         raise next(iter(failed.values()))

@@ -30,6 +30,7 @@ def command(
     file: o.File = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
+    memory: o.Memory = None,
     dtype: o.Dtype = "float32",
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
@@ -56,9 +57,8 @@ def command(
         for i, line in enumerate(lines, 1):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
             with naming(line), progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say:
-                c = compare(
-                    loaded_model, passage, asked, target=Target(target, against, read, at), seed=seed, overflow=overflow, progress=say
-                )
+                wanted = Target(target, against, read, at)
+                c = compare(loaded_model, passage, asked, target=wanted, seed=seed, overflow=overflow, memory=memory, progress=say)
             emit_json(c.to_dict()) if as_json else show(lambda console, c=c: comparison_view(c, console, every_row))
             results += [c] if html else []
     finish(results, html)

@@ -6,7 +6,7 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
-from whence.cli.running import emit_json, loaded, progress, show, writable
+from whence.cli.running import emit_json, loaded, progress, show, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.texts import encode, read_texts
 
@@ -27,6 +27,7 @@ def command(
     file: o.File = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
+    memory: o.Memory = None,
     dtype: o.Dtype = "float32",
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
@@ -56,14 +57,16 @@ def command(
         raise InputError(f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE.")
     results = []
     with loaded(model, dtype, device) as loaded_model:
+        from whence.trace.forecast import forecast_trace
         from whence.workflow import explain
 
         wanted = Target(target, against, read, at)
         for first in range(0, len(lines), AT_ONCE):
             some = [encode(loaded_model, line, pair=pair, units=units, overflow=overflow) for line in lines[first : first + AT_ONCE]]
+            tell_forecast(forecast_trace(loaded_model, max(some, key=len), info.needs))
             with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else method) as say:
                 made = explain(
-                    loaded_model, some, method, target=wanted, units=units, seed=seed, overflow=overflow, progress=say, **settings
+                    loaded_model, some, method, target=wanted, units=units, seed=seed, overflow=overflow, memory=memory, progress=say, **settings
                 )
             for a in made:
                 emit_json(a.to_dict()) if as_json else show(lambda console, a=a: attribution_view(a, console, every_row))

@@ -38,5 +38,8 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps …")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: one line for each text.")]
 Html = Annotated[Path | None, typer.Option(help="Also write a self-contained HTML page with all results.", metavar="FILE", readable=False)]
 Save = Annotated[Path | None, typer.Option(help="Also save the result as JSON, for whence.read.", metavar="FILE", readable=False)]
+Memory = Annotated[
+    str | None, typer.Option(help="A budget such as 2GB, over which a run is refused. [default: most of what is free]", metavar="SIZE")
+]
 EveryRow = Annotated[bool, typer.Option("--all", help="List every unit of a long text, not only the strongest.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show where it arose.")]

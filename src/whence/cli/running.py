@@ -18,15 +18,23 @@ from whence.core.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from whence.core.memory import Forecast
     from whence.models.model import Model
 
 PATIENCE = 2.0  # seconds before a progress bar appears
+LOUD = 10**8  # bytes, from which on a forecast is printed
 PIPE_CLOSED = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 def note(text: str) -> None:
     """A remark that is no result."""
     print(f"whence: {text}", file=sys.stderr)
+
+
+def tell_forecast(forecast: Forecast) -> None:
+    """How much memory a run will take, where it is worth knowing."""
+    if forecast.total > LOUD:
+        note(f"forecast: {forecast}.")
 
 
 def emit(text: str) -> None:

@@ -43,6 +43,10 @@ class LoadError(WhenceError, OSError):
         return str(self.args[0]) if self.args else ""
 
 
+class TooLarge(WhenceError, MemoryError):
+    """The run would need more memory than its budget."""
+
+
 class ModelError(WhenceError, RuntimeError):
     """The model ran, and what came back is unusable."""
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.core.aggregate import Together, across_heads, across_layers, with_residual
+from whence.core.errors import unknown_name
+from whence.core.heads import HeadTable, table_of
 from whence.core.passage import SPECIAL, Passage
-from whence.core.render import render, write_text
+from whence.core.render import draw, render, write_text
 
 GENERATED = 2  # the part of a place that the model wrote itself
 
@@ -54,11 +58,12 @@ class AttentionMaps:
     from_axis: Mapping[str, Axis]
     to_axis: Mapping[str, Axis]
     modules: Mapping[str, tuple[str, ...]]
-    layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # which layers, where not all were kept
-    heads: tuple[str, ...] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
+    kept_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # which layers, where not all were kept
+    kept_heads: tuple[str, ...] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
     units: str = "word"
     model: str = ""
     neurons: Mapping[str, Neurons] = field(default_factory=dict)
+    effects: Mapping[str, Mapping[str, Float[np.ndarray, "layer head"]]] = field(default_factory=dict)  # of switching a head off
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -83,11 +88,39 @@ class AttentionMaps:
     def layer_names(self, kind: str | None = None) -> tuple[str, ...]:
         """The layers' numbers in the model, counted from 0."""
         kind = kind or self.kinds[0]
-        return tuple(map(str, self.layers.get(kind) or range(self.weights[kind].shape[0])))
+        return tuple(map(str, self.kept_layers.get(kind) or range(self.weights[kind].shape[0])))
 
     def head_names(self, kind: str | None = None) -> tuple[str, ...]:
         """The heads' numbers, counted from 0; or what became of them."""
-        return self.heads or tuple(map(str, range(self.weights[kind or self.kinds[0]].shape[1])))
+        return self.kept_heads or tuple(map(str, range(self.weights[kind or self.kinds[0]].shape[1])))
+
+    def heads(self, kind: str | None = None) -> HeadTable:
+        """What each head does: entropy, offsets, shares, distances between heads; with ``attend(…, effects=True)`` what it is good for."""
+        kind = self._kind(kind)
+        axis = self.to_axis[kind]
+        effects = self.effects.get(kind, {})
+        return table_of(kind, self.layer_names(kind), self.head_names(kind), self.weights[kind], axis.labels, axis.special, effects)
+
+    def aggregate(
+        self, layers: Together | int = "mean", heads: Together | int = "mean", *, residual: bool = False, kind: str | None = None
+    ) -> Float[np.ndarray, "from to"]:
+        """One matrix of all layers and heads: brought together entry by entry, one chosen by its place, or layers as a product of
+        matrices (later ones on the left); with ``residual`` half of each place stays where it is."""
+        maps = across_heads(self.weights[self._kind(kind)], heads)
+        return across_layers(with_residual(maps) if residual else maps, layers)
+
+    def rollout(self, kind: str | None = None) -> Float[np.ndarray, "from to"]:
+        """The whole matrix of attention rollout, Â_N … Â_1 (the method of that name needs only one row of it)."""
+        return self.aggregate("product", "mean", residual=True, kind=kind)
+
+    def plot(self, layer: int, head: int | str = "mean", ax: Any = None, kind: str | None = None) -> Any:
+        """A heat-map of one head for a paper: matplotlib Axes in, Axes out."""
+        return draw("plot_map", self, layer, head, ax=ax, kind=kind)
+
+    def _kind(self, kind: str | None) -> str:
+        if kind is not None and kind not in self.weights:
+            raise unknown_name("kind of attention", kind, self.kinds)
+        return kind or self.kinds[0]
 
     def to_html(self, path: str | Path) -> Path:
         """One self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view."""

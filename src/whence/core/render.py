@@ -17,12 +17,25 @@ VIEWS = {
     "comparison_fragment": "whence.views.html",
     "maps_page": "whence.views.attention",
     "maps_fragment": "whence.views.attention",
+    "probe_page": "whence.views.probe",
+    "probe_fragment": "whence.views.probe",
+    "attribution_latex": "whence.views.latex",
+    "comparison_latex": "whence.views.latex",
+    "plot_attribution": "whence.views.figures",
+    "plot_map": "whence.views.figures",
+    "plot_heads": "whence.views.figures",
+    "plot_distances": "whence.views.figures",
 }
 
 
 def render(view: str, result: Any) -> str:
     """What the named view makes of a result."""
-    return getattr(import_module(VIEWS[view]), view)(result)
+    return draw(view, result)
+
+
+def draw(view: str, result: Any, *arguments: Any, **options: Any) -> Any:
+    """The same for a view that takes more than the result and gives no text, such as a figure."""
+    return getattr(import_module(VIEWS[view]), view)(result, *arguments, **options)
 
 
 def write_text(path: str | Path, content: str) -> Path:

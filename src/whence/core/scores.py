@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,3 +18,4 @@ class Scores:
     change: Sequence[float] | None = None  # completeness: the difference that the scores explain
     jackknife: Any | None = None  # Float[Tensor, "left_out batch token"]
     notes: Sequence[str] = ()
+    evidence: Sequence[Mapping[str, Any] | None] = ()  # of each passage, where the method itself had to look for some

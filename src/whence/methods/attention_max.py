@@ -9,27 +9,32 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.registry import Needs, method
-from whence.trace.rows import Layers, RowChoice, attention_rows
+from whence.trace.rows import Layers, RowChoice, across_layers, aggregated, attention_rows
 from whence.trace.trace import Trace
 
 
-@method("attention-max", version=1, cites="schwenke2021show")
+@method("attention-max", version=2, cites="schwenke2021show")
 @dataclass(frozen=True, slots=True)
 class AttentionMax:
     """The largest attention weight that any head of the read-out token gives to each token (α-max).
 
     The pieces of a split word are summed first, head by head: a word's score is the largest share that one head gives it, laid on
-    its first token. ``layer`` is a number from 0, ``"last"``, or ``"all"`` for the largest over layers too. ``row`` is the read-out
-    token's row, or the mean over all rows.
+    its first token. ``layer`` is a number from 0, ``"last"``, or how the layers are brought together: ``"max"`` (also ``"all"``),
+    ``"mean"`` or ``"sum"`` entry by entry, ``"product"`` as matrices of the largest head's weights, later layers on the left.
+    ``residual`` lets half of each token stay where it is (with ``"product"``). ``row`` is the read-out token's row, or the mean over
+    all rows.
     """
 
     layer: Layers = "last"
+    residual: bool = False
     row: RowChoice = "readout"
 
     needs: ClassVar[Needs] = Needs.ATTENTION
     signed: ClassVar[bool] = False
 
     def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+        if self.layer == "product" or self.residual:
+            return aggregated(trace, "max", self.layer, self.residual, self.row)
         rows = attention_rows(trace, self.layer, self.row)
         scores = rows.new_zeros(trace.content.shape)
         for i, passage in enumerate(trace.passages):
@@ -37,5 +42,5 @@ class AttentionMax:
             unit = torch.tensor(passage.unit_of, device=rows.device)[tokens]
             whole = rows.new_zeros(*rows.shape[::2][:2], len(passage.unit_spans)).index_add_(-1, unit, rows[:, i, :, tokens])
             first = tokens[torch.searchsorted(unit, torch.arange(len(passage.unit_spans), device=rows.device))]
-            scores[i, first] = whole.amax((0, 1))
+            scores[i, first] = across_layers(whole.amax(1), "max" if self.layer == "all" else self.layer)
         return scores

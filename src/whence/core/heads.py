@@ -1,0 +1,164 @@
+"""What each head does: how broad it looks, where it looks, how it differs from the others, and what is lost without it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from whence.core.errors import unknown_name
+
+PATTERNS = ("previous", "next", "self", "first", "separators", "punctuation")
+DOMINANT = 0.5  # of a head's attention, from which on the head is called after it
+BROAD = 0.9  # of the entropy of looking everywhere alike
+
+MEANING = {
+    "entropy": "nats; 0 looks at one place, log of the number of places at all alike",
+    "breadth": "entropy over that of looking at every visible place alike",
+    "previous": "mean attention to the place before",
+    "next": "mean attention to the place after",
+    "self": "mean attention to itself",
+    "first": "share of attention to the first place",
+    "separators": "share to special tokens other than the first place",
+    "punctuation": "share to places of punctuation alone",
+    "value_change": "of the target's value when the head's output is set to zero",
+    "output_change": "total variation between the labels' probabilities with and without the head",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTable:
+    """One number for each layer and head in every column; ``distances`` between heads, and ``places`` on a 2-D map of them."""
+
+    kind: str
+    layers: tuple[str, ...]
+    heads: tuple[str, ...]
+    columns: Mapping[str, Float[np.ndarray, "layer head"]]
+    weights: Float[np.ndarray, "layer head from to"] = field(repr=False)
+
+    def __getitem__(self, column: str) -> Float[np.ndarray, "layer head"]:
+        if column not in self.columns:
+            raise unknown_name("column", column, self.columns)
+        return self.columns[column]
+
+    @cached_property
+    def pattern(self) -> np.ndarray:
+        """What each head is mostly about: one of the patterns, "broad" or "mixed"."""
+        shares = np.stack([self.columns.get(p, np.zeros_like(self["entropy"])) for p in PATTERNS])
+        names = np.array([*PATTERNS, "broad", "mixed"])
+        best = np.where(shares.max(0) >= DOMINANT, shares.argmax(0), np.where(self["breadth"] >= BROAD, len(PATTERNS), len(PATTERNS) + 1))
+        return names[best]
+
+    @cached_property
+    def distances(self) -> Float[np.ndarray, "one other"]:
+        """The mean over rows of the Jensen–Shannon divergence (nats) between every two heads, layer by layer in reading order."""
+        return jensen_shannon(self.weights.reshape(-1, *self.weights.shape[2:]))
+
+    @cached_property
+    def places(self) -> Float[np.ndarray, "layer head 2"]:
+        """Heads on a plane, the nearer the more alike (classical scaling of the root of the divergence, which is a metric)."""
+        return plane(np.sqrt(self.distances)).reshape(*self.weights.shape[:2], 2)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each head, for a table or a data frame.
+
+        >>> import pandas; pandas.DataFrame(maps.heads().rows())    # doctest: +SKIP
+        """
+        return [
+            {"layer": layer, "head": head, "pattern": str(self.pattern[i, j]), **{n: float(c[i, j]) for n, c in self.columns.items()}}
+            for i, layer in enumerate(self.layers)
+            for j, head in enumerate(self.heads)
+        ]
+
+    def plot(self, column: str = "entropy", ax: Any = None) -> Any:
+        """A heat-map of one column, layers by heads; ``column="distances"`` draws the 2-D map of heads."""
+        from whence.core.render import draw
+
+        return draw("plot_distances", self, ax=ax) if column == "distances" else draw("plot_heads", self, column, ax=ax)
+
+    def __repr__(self) -> str:
+        found, counts = np.unique(self.pattern, return_counts=True)
+        kinds = ", ".join(f"{c} {n}" for n, c in sorted(zip(found, counts, strict=True), key=lambda x: -x[1]))
+        return f"HeadTable({self.kind}: {len(self.layers)} × {len(self.heads)} heads; {kinds})"
+
+
+def table_of(
+    kind: str,
+    layers: Sequence[str],
+    heads: Sequence[str],
+    weights: Float[np.ndarray, "layer head from to"],
+    labels: Sequence[str],
+    special: Bool[np.ndarray, " to"],
+    effects: Mapping[str, Float[np.ndarray, "layer head"]],
+) -> HeadTable:
+    """Measure every head."""
+    w = np.asarray(weights, dtype=np.float64)
+    entropy = entropies(w)
+    visible = np.maximum((w > 0).any((0, 1)).sum(-1), 1)  # a causal row sees fewer places
+    most = np.log(visible).mean()
+    columns = {"entropy": entropy.mean(-1), "breadth": entropy.mean(-1) / most if most > 0 else np.zeros(w.shape[:2])}
+    if kind != "cross" and w.shape[2] == w.shape[3]:
+        for name, offset in (("previous", -1), ("next", 1), ("self", 0)):
+            diagonal = np.diagonal(w, offset, axis1=2, axis2=3)
+            columns[name] = diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(w.shape[:2])
+    first = np.arange(w.shape[3]) == 0
+    marks = np.array([is_punctuation(label) for label in labels], dtype=bool) & ~np.asarray(special)
+    for name, here in (("first", first), ("separators", np.asarray(special) & ~first), ("punctuation", marks)):
+        columns[name] = w[..., here].sum(-1).mean(-1)
+    return HeadTable(kind, tuple(layers), tuple(heads), {**columns, **effects}, weights)
+
+
+def is_punctuation(label: str) -> bool:
+    """Whether a label is made of punctuation alone.
+
+    >>> is_punctuation("…"), is_punctuation("don't"), is_punctuation("")
+    (True, False, False)
+    """
+    return bool(label.strip()) and all(unicodedata.category(c).startswith("P") for c in label.strip())
+
+
+def entropies(weights: Float[np.ndarray, "*any to"]) -> Float[np.ndarray, "*any"]:
+    """In nats, of each row.
+
+    >>> entropies(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
+    [0.6931, 0.0]
+    """
+    safe = np.where(weights > 0, weights, 1.0)
+    return -(weights * np.log(safe)).sum(-1) + 0.0
+
+
+def jensen_shannon(heads: Float[np.ndarray, "head from to"]) -> Float[np.ndarray, "head head"]:
+    """H((p + q) / 2) − (H(p) + H(q)) / 2, the mean over rows: 0 for equal heads, log 2 for heads that never look at the same place.
+
+    >>> jensen_shannon(np.array([[[1.0, 0.0]], [[0.0, 1.0]]])).round(4).tolist()
+    [[0.0, 0.6931], [0.6931, 0.0]]
+    """
+    heads = np.asarray(heads, dtype=np.float64)
+    own = entropies(heads).mean(-1)
+    out = np.zeros((len(heads), len(heads)))
+    for i, head in enumerate(heads[:-1]):
+        both = entropies((heads[i + 1 :] + head) / 2).mean(-1)
+        out[i, i + 1 :] = out[i + 1 :, i] = np.maximum(both - (own[i + 1 :] + own[i]) / 2, 0)
+    return out
+
+
+def plane(distances: Float[np.ndarray, "one other"]) -> Float[np.ndarray, "one 2"]:
+    """Classical multidimensional scaling to two dimensions; signs are fixed, so that the picture does not flip between machines.
+
+    >>> flat = plane(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
+    >>> np.linalg.norm(flat[0] - flat[1]).round(6), np.linalg.norm(flat[1] - flat[2]).round(6)
+    (np.float64(3.0), np.float64(5.0))
+    """
+    n = len(distances)
+    centre = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
+    flat = np.zeros((n, 2))
+    for axis, k in enumerate(range(n - 1, max(n - 3, -1), -1)):
+        v = vectors[:, k] * np.sqrt(max(values[k], 0.0))
+        flat[:, axis] = v if v[np.abs(v).argmax()] >= 0 else -v
+    return flat

@@ -1,0 +1,35 @@
+"""Attention weighted by the size of what it reads."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whence.core.registry import Needs, method
+from whence.trace.rows import Layers, RowChoice, across_layers, chosen_layers, readout_row, speaking_kind
+from whence.trace.trace import Trace
+
+
+@method("value-weighted", version=1, cites="kobayashi2020attention")
+@dataclass(frozen=True, slots=True)
+class ValueWeighted:
+    """Attention times the norm of the value vector that it weights, averaged over heads: a large weight on nothing counts nothing.
+
+    ``layer`` is a number from 0, ``"last"``, or how layers are brought together, entry by entry (``"all"`` is their mean). ``row`` is the
+    read-out token's row, or the mean over all rows. The norm is that of the head's own value, before the output projection.
+    """
+
+    layer: Layers = "last"
+    row: RowChoice = "readout"
+
+    needs: ClassVar[Needs] = Needs.VALUE_WEIGHTED
+    signed: ClassVar[bool] = False
+
+    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+        kind = speaking_kind(trace, tuple(trace.value_weighted))
+        maps = trace.value_weighted[kind]
+        chosen = [maps[n] for n in chosen_layers(len(maps), self.layer, kind)]
+        rows = [torch.stack([readout_row(trace, i, m[i], self.row, kind) for m in chosen]) for i in range(len(trace.passages))]
+        return across_layers(torch.stack(rows, 1), self.layer)

@@ -1,0 +1,118 @@
+"""Attention of generated tokens: each step of ``generate()`` attends from one new token, and the steps are stitched into one map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whence.core.errors import InputError, Unsupported
+from whence.core.passage import SPECIAL, Passage
+from whence.models.model import Model
+from whence.models.untouched import untouched
+from whence.trace.attention import Layer, Observer, can_observe, observing
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """What the model wrote, and how it attended while writing. The last token was never read, so it has no row."""
+
+    ids: Int[np.ndarray, " token"]
+    layers: dict[str, tuple[Layer, ...]]
+    attentions: dict[str, tuple[Float[Tensor, "1 head query key"], ...]]
+
+
+def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Generated:
+    """Let the model write up to ``tokens`` tokens after the passage, greedily unless ``settings`` say otherwise, and watch it.
+
+    ``settings`` go to transformers' ``generate`` (``do_sample=True``, ``temperature=…``); beams are refused, as they share steps.
+
+    >>> from tests.families import build
+    >>> model = build("gpt2")
+    >>> len(generate(model, model.encode("the food"), 3).ids)
+    3
+    """
+    if model.task not in ("causal", "seq2seq"):
+        raise InputError(f"{type(model.hf).__name__} does not write text; generate= is for causal and sequence-to-sequence models.")
+    if tokens < 1:
+        raise InputError(f"generate= is a number of tokens, 1 or more, not {tokens}.")
+    if settings.get("num_beams", 1) != 1:
+        raise InputError("beams share steps, so their attention cannot be stitched into one map; use num_beams=1.")
+    if not can_observe(model.hf):
+        raise Unsupported(f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched.")
+    batch = model.batch([replace(passage, reply=None)])
+    inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
+    options = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id, **settings}
+    observer = Observer(model.hf, keep=True)
+    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.no_grad(), observing(model.hf, observer):
+        written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
+    new = written[1 if model.is_encoder_decoder else len(passage) :]
+    layers, maps = stitched(observer)
+    return Generated(new.cpu().numpy().astype(np.int64), layers, maps)
+
+
+def stitched(observer: Observer) -> tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Tensor, ...]]]:
+    """The calls of each module, one below the other.
+
+    A cache with a sliding window has forgotten the oldest keys, so a step's keys are the last ones.
+    """
+    calls: dict[str, dict[str, list[Tensor]]] = {}
+    for layer, weights in zip(observer.layers, observer.maps, strict=True):
+        calls.setdefault(layer.kind, {}).setdefault(layer.module, []).append(weights)
+    layers = {kind: tuple(Layer(module, kind, i) for i, module in enumerate(of_kind)) for kind, of_kind in calls.items()}
+    maps = {kind: tuple(_below_each_other(steps, grows=kind == "decoder") for steps in m.values()) for kind, m in calls.items()}
+    return layers, maps
+
+
+def _below_each_other(steps: list[Tensor], grows: bool) -> Float[Tensor, "1 head query key"]:
+    queries = sum(s.shape[2] for s in steps)
+    keys = queries if grows else steps[0].shape[3]
+    whole = steps[0].new_zeros(1, steps[0].shape[1], queries, keys)
+    row = 0
+    for step in steps:
+        end = row + step.shape[2]
+        last = end if grows else keys
+        whole[:, :, row:end, last - step.shape[3] : last] = step
+        row = end
+    return whole
+
+
+def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) -> Passage:
+    """The passage with what the model wrote after it; of an encoder-decoder, as its reply. The written ids are kept, not tokenized anew."""
+    text, spans = _spelled(model, [] if model.is_encoder_decoder else [int(passage.ids[-1])], ids)
+    special = set(model.tokenizer.all_special_ids)
+    parts = [SPECIAL if int(i) in special else 0 for i in ids]
+    tokens = [str(t) for t in model.tokenizer.convert_ids_to_tokens(ids.tolist())]
+    units: Any = passage.kind if passage.kind in ("word", "token", "sentence") else "word"
+    if model.is_encoder_decoder:
+        return replace(passage, reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units))
+    shift = len(passage.text)
+    return Passage.from_tokens(
+        passage.text + text,
+        [*passage.ids.tolist(), *ids.tolist()],
+        [*passage.tokens, *tokens],
+        [*map(tuple, passage.spans.tolist()), *((a + shift, b + shift) for a, b in spans)],
+        [*passage.parts.tolist(), *parts],
+        units=units,
+    )
+
+
+def _spelled(model: Model, before: list[int], ids: Int[np.ndarray, " token"]) -> tuple[str, list[tuple[int, int]]]:
+    """The text that ids spell after ``before``, and the characters of each: a character of several tokens belongs to its last."""
+
+    def decode(some: list[int]) -> str:
+        return model.tokenizer.decode(some, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    start = len(decode(before))
+    whole = decode([*before, *ids.tolist()])[start:]
+    ends, end = [], 0
+    for k in range(1, len(ids) + 1):
+        so_far = decode([*before, *ids[:k].tolist()])[start:]
+        if whole.startswith(so_far):  # else in the middle of a character
+            end = max(end, len(so_far))
+        ends.append(end)
+    return whole, list(zip([0, *ends], ends, strict=False))

@@ -1,0 +1,27 @@
+"""The target when units are removed: their embeddings replaced by a baseline's. (The Game, to come, will do this for every removal.)"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from whence.trace.baselines import Baseline, baseline_embeddings
+from whence.trace.trace import Trace
+
+AT_ONCE = 32  # perturbed copies of a text whose embeddings are held together
+
+
+def drops(trace: Trace, i: int, removed: Bool[np.ndarray, "mask unit"], baseline: Baseline) -> Float[np.ndarray, " mask"]:
+    """By how much the target of passage ``i`` falls when the marked units are removed."""
+    passage = trace.passages[i]
+    x = trace.embeddings_of(i)
+    instead = baseline_embeddings(trace, i, baseline)
+    of_text = np.flatnonzero(passage.unit_of >= 0)
+    tokens = np.zeros((len(removed), len(passage)), dtype=bool)
+    tokens[:, of_text] = removed[:, passage.unit_of[of_text]]
+    values = []
+    for first in range(0, len(tokens), AT_ONCE):
+        here = torch.from_numpy(tokens[first : first + AT_ONCE]).to(x.device)[:, :, None]
+        values.append(trace.values_at(i, torch.where(here, instead, x)).double().cpu().numpy())
+    return float(trace.values[i]) - np.concatenate(values)
