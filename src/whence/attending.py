@@ -45,7 +45,7 @@ def attend(
     target: Target | str | int | None = None,
     generate: int = 0,
     overflow: Overflow = "error",
-    memory: str | float | None = None,
+    memory: str | int | float | None = None,
     forecast: Callable[[Forecast], None] | None = None,
     attention_via: Via = "auto",
 ) -> AttentionMaps:
@@ -162,7 +162,7 @@ def _made(
     units: str,
     heads: Any,
     layers: Any,
-    maps: Mapping[str, tuple[Tensor, ...]],
+    maps: dict[str, tuple[Tensor, ...]],
     modules: Mapping[str, tuple[Layer, ...]],
     own: Axis,
     replied: Axis,
@@ -171,23 +171,29 @@ def _made(
     kept = {k: range(len(found)) if layers == "all" else [n for n in layers if n < len(found)] for k, found in maps.items()}
     return AttentionMaps(
         passage=passage,
-        weights={k: _stacked([found[n] for n in kept[k]]) for k, found in maps.items()},
-        from_axis={k: own if k == "encoder" or not two_sided else replied for k in maps},
-        to_axis={k: replied if k == "decoder" and two_sided else own for k in maps},
-        modules={k: tuple(modules[k][n].module for n in kept[k]) for k in maps},
-        kept_layers={} if layers == "all" else {k: tuple(kept[k]) for k in maps},
+        weights={k: _stacked(maps, k, kept[k]) for k in kept},
+        from_axis={k: own if k == "encoder" or not two_sided else replied for k in kept},
+        to_axis={k: replied if k == "decoder" and two_sided else own for k in kept},
+        modules={k: tuple(modules[k][n].module for n in kept[k]) for k in kept},
+        kept_layers={} if layers == "all" else {k: tuple(kept[k]) for k in kept},
         kept_heads=() if heads == "all" else (heads,) if isinstance(heads, str) else tuple(map(str, heads)),
         units=passage.kind if units != "token" else units,
         model=model.name,
     )
 
 
-def _stacked(maps: list[Tensor]) -> Float[np.ndarray, "layer head from to"]:
-    """One array of all layers; each layer's own tensor can go as soon as it is copied, so that a long text is not held twice."""
-    out = np.empty((len(maps), *maps[0].shape[1:]), dtype=np.float32)
-    for i in range(len(maps)):
-        out[i] = maps[i][0].float().cpu().numpy()
-        maps[i] = maps[i][:0]
+def _stacked(maps: dict[str, tuple[Tensor, ...]], kind: str, layers: Sequence[int]) -> Float[np.ndarray, "layer head from to"]:
+    """One array of the chosen layers. The kind is taken out of ``maps`` and each layer let go as it is copied: a long text is not held
+    twice."""
+    left: list[Tensor | None] = list(maps.pop(kind))
+    first = left[layers[0]]
+    assert first is not None
+    out = np.empty((len(layers), *first.shape[1:]), dtype=np.float32)
+    del first
+    for place, n in enumerate(layers):
+        layer, left[n] = left[n], None
+        assert layer is not None
+        out[place] = layer[0].float().cpu().numpy()
     return out
 
 
@@ -195,10 +201,13 @@ def _neurons(t: Trace, passage: Passage, side: Passage | None, start: str) -> di
     """Queries, scaled as they meet the keys, and keys."""
     replied = passage.tokens if side is None else (start, *side.tokens)
     out = {}
-    for kind, queries in t.reduced["query"].items():
+    for kind in list(t.reduced["query"]):
+        every = range(len(t.layers[kind]))
         from_labels = passage.tokens if kind == "encoder" or side is None else replied
         to_labels = replied if kind == "decoder" else passage.tokens
-        out[kind] = Neurons(_stacked(list(queries)), _stacked(list(t.reduced["key"][kind])), 1.0, from_labels, to_labels)
+        out[kind] = Neurons(
+            _stacked(t.reduced["query"], kind, every), _stacked(t.reduced["key"], kind, every), 1.0, from_labels, to_labels
+        )
     return out
 
 

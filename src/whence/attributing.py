@@ -22,8 +22,8 @@ from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.core.units import UnitKind
 from whence.models.model import Model, Overflow
-from whence.trace.lxmert import is_lxmert
 from whence.trace.forecast import forecast_trace
+from whence.trace.lxmert import is_lxmert
 from whence.trace.trace import Trace, Via, trace
 
 Progress = Callable[[str], None]
@@ -69,7 +69,7 @@ def run(
     overflow: Overflow,
     via: Via,
     progress: Progress | None,
-    memory: str | float | None = None,
+    memory: str | int | float | None = None,
 ) -> list[tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]]]:
     """Attributions, the errors of methods that do not fit, and the passes paid in all, for each text."""
     if model.task == "bare":

@@ -35,7 +35,7 @@ def explain(
     seed: int = 0,
     overflow: Overflow = "error",
     attention_via: Via = "auto",
-    memory: str | float | None = None,
+    memory: str | int | float | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Attribution | list[Attribution]:
@@ -82,7 +82,7 @@ def compare(
     seed: int = 0,
     overflow: Overflow = "error",
     attention_via: Via = "auto",
-    memory: str | float | None = None,
+    memory: str | int | float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Explain one text by several methods on one shared trace. ``methods=None`` takes every method that fits the model.

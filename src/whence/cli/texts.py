@@ -1,7 +1,8 @@
-"""Where texts come from: the argument, a file, or stdin; one a line."""
+"""Where texts come from: the argument, a file, or stdin; one a line. Of an image model, a text is the path of an image."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -25,10 +26,13 @@ class Line:
 
     content: str
     where: str | None = None
+    is_file: bool = False  # one of several files that were named, which only an image model can mean
 
 
 def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
     """The texts that a command is to work on: at least one."""
+    if len(words) > 1 and file is None and all(map(os.path.isfile, words)):
+        return [Line(word, word, is_file=True) for word in words]
     if len(words) > 1:
         raise InputError(
             f"{len(words)} texts were given, {words[0][:30]!r} and {words[1][:30]!r} …: put one text in quotes, or use --file."
@@ -83,6 +87,8 @@ def naming(line: Line):
 
 
 def encode(model: Model, line: Line, **options: Any) -> Passage:
-    """One text as a passage."""
+    """One text (of an image model: the file) as a passage."""
+    if line.is_file and model.task != "image":
+        raise InputError(f"{model.name} reads text, and several files were given: put one text in quotes, or use --file FILE.")
     with naming(line):
         return model.encode(line.content, **options)

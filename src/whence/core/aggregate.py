@@ -17,7 +17,7 @@ from whence.core.errors import SettingsError
 Together = Literal["mean", "max", "sum", "product"]
 
 
-def across_heads(weights: Float[np.ndarray, "layer head from to"], heads: Together | int) -> Float[np.ndarray, "layer from to"]:
+def across_heads(weights: Float[np.ndarray, "layer head from to"], heads: Together | int | str) -> Float[np.ndarray, "layer from to"]:
     """One map a layer: entry by entry over heads, or one head's own.
 
     >>> across_heads(np.array([[[[0.2, 0.8]], [[0.6, 0.4]]]]), "max").tolist()
@@ -28,7 +28,7 @@ def across_heads(weights: Float[np.ndarray, "layer head from to"], heads: Togeth
     return weights[:, _index(heads, weights.shape[1], "head")]
 
 
-def across_layers(maps: Float[np.ndarray, "layer from to"], layers: Together | int) -> Float[np.ndarray, "from to"]:
+def across_layers(maps: Float[np.ndarray, "layer from to"], layers: Together | int | str) -> Float[np.ndarray, "from to"]:
     """One map: entry by entry over layers, one layer's own, or the matrix product with later layers on the left.
 
     >>> a1, a2 = [[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]]
@@ -44,7 +44,7 @@ def across_layers(maps: Float[np.ndarray, "layer from to"], layers: Together | i
     return maps[_index(layers, len(maps), "layer")]
 
 
-def with_residual(maps: Float[np.ndarray, "*layer place place"]) -> Float[np.ndarray, "*layer place place"]:
+def with_residual(maps: Float[np.ndarray, "*layer from to"]) -> Float[np.ndarray, "*layer from to"]:
     """Half of each place stays where it is: (A + I), its rows brought back to one.
 
     >>> with_residual(np.array([[0.6, 0.4], [0.1, 0.9]])).tolist()

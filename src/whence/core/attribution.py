@@ -14,7 +14,7 @@ from jaxtyping import Float
 from whence.core.errors import InputError, LoadError
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
-from whence.core.render import render, write_text
+from whence.core.render import draw, render, write_text
 from whence.core.target import Target
 
 SCHEMA = 1
@@ -185,6 +185,14 @@ class Attribution:
         if path is not None:
             write_text(path, page)
         return page
+
+    def to_latex(self) -> str:
+        """The coloured text for a paper that uses the package xcolor; what it explains, and how, stands in its comments."""
+        return render("attribution_latex", self)
+
+    def plot(self, ax: Any = None, top: int | None = None) -> Any:
+        """A bar for each unit, or for the ``top`` strongest; of an image, the heat over the picture. matplotlib's Axes in and out."""
+        return draw("plot_attribution", self, ax=ax, top=top)
 
     def __repr__(self) -> str:
         top = ", ".join(f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}" for name, score in self.top(3))

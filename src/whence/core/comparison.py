@@ -83,6 +83,10 @@ class Comparison:
             write_text(path, page)
         return page
 
+    def to_latex(self) -> str:
+        """A table for a paper that uses the package xcolor: the coloured text, a line for each method."""
+        return render("comparison_latex", self)
+
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.attributions)}; {self.first.target.describe()}, {len(self.first.units)} units)"
 

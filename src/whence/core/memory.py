@@ -30,7 +30,7 @@ class Forecast:
         return f"{self.what} need about {human(self.total)} ({human(self.kept)} kept, {human(self.working)} on the way)"
 
 
-def human(size: float) -> str:
+def human(size: int | float) -> str:
     """A number of bytes as people say it.
 
     >>> human(9_663_676_416), human(512)
@@ -42,7 +42,7 @@ def human(size: float) -> str:
     return f"{int(size)} B"
 
 
-def as_bytes(memory: str | float | None) -> int:
+def as_bytes(memory: str | int | float | None) -> int:
     """A budget in bytes from "2GB", "500 MB", a number, or None: the environment's WHENCE_MEMORY, else most of what is free.
 
     >>> as_bytes("2GB"), as_bytes("1.5 M")
@@ -71,7 +71,7 @@ def available() -> int:
     return max(0, min(free, limit - used))
 
 
-def check(forecast: Forecast, memory: str | float | None, options: str) -> None:
+def check(forecast: Forecast, memory: str | int | float | None, options: str) -> None:
     """Refuse a run over the budget, with what to do instead."""
     budget = as_bytes(memory)
     if forecast.total > budget:

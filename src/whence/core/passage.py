@@ -1,4 +1,4 @@
-"""A Passage: a text (or a pair, or an image) with its tokens, the characters of each token, and its units."""
+"""A Passage: a text (or a pair, or an image, or a text with an image), its tokens, the characters of each token, and its units."""
 
 from __future__ import annotations
 
@@ -18,6 +18,25 @@ from whence.core.units import UnitKind, checked_units, unit_of_tokens, unit_span
 MERGE_RULES = ("sum", "mean", "max", "norm")
 LONGEST_NAME = 80  # of a unit in a table; a "word" may be a thousand characters without a space
 SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
+IMAGE = 3  # the part of a token that a picture stands behind, where there is a text too (2 is what a model wrote: see core/maps.py)
+NO_ID = -1  # in place of a vocabulary's id, for the tokens of such a picture
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """A picture as a detector leaves it: the features of each region, and its box (left, top, right, bottom, from 0 to 1)."""
+
+    features: Float[np.ndarray, "region dim"]
+    boxes: Float[np.ndarray, "region 4"]
+
+    def __post_init__(self) -> None:
+        for name in ("features", "boxes"):
+            array = np.array(getattr(self, name), dtype="<f4")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +45,7 @@ class Passage:
 
     ``parts`` says which text a token comes from (0, or 1 for the second of a pair; -1 for a special token), ``spans`` where in that
     text. ``unit_of`` gives the unit of every token, -1 for special ones. The strings of ``units`` concatenate back to the text.
+    Where a model reads a text and a picture, the picture's tokens follow the text's: their part is 3, and they have no id (-1).
 
     >>> p = Passage.from_tokens("so good", ids=[101, 7, 8, 102], tokens=["[CLS]", "so", "good", "[SEP]"],
     ...                         spans=[(0, 0), (0, 2), (3, 7), (0, 0)], parts=[-1, 0, 0, -1])
@@ -39,7 +59,9 @@ class Passage:
     spans: Int[np.ndarray, "token 2"]
     parts: Int[np.ndarray, " token"]
     unit_of: Int[np.ndarray, " token"]
-    unit_spans: tuple[tuple[int, int, int], ...]  # part, start, end; of an image: 0, row, column
+    unit_spans: tuple[
+        tuple[int, int, int], ...
+    ]  # part, start, end; of an image: 0 (3 beside a text), row, column; of a region: 3, i, i + 1
     kind: UnitKind | str = "word"
     pair: str | None = None
     reply: Passage | None = None  # the decoder's side of an encoder-decoder model, teacher-forced
@@ -47,6 +69,7 @@ class Passage:
     types: Int[np.ndarray, " token"] | None = None  # the tokenizer's segment of each token, where the model reads it
     readout: int | None = None  # the token at which a masked language model is read
     dropped: int = 0  # characters that truncation left out; never silently
+    regions: Regions | None = field(default=None, repr=False)  # the picture beside the text, where it is not pixels
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -99,10 +122,14 @@ class Passage:
     @cached_property
     def units(self) -> tuple[str, ...]:
         """The units' own characters, white space included: they concatenate back to the text (then to its pair)."""
-        if self.pixels is not None:
+        if self.pixels is not None and not self.text:
             return tuple(f"patch {row},{column}" for _, row, column in self.unit_spans)
         texts = (self.text, self.pair or "")
-        return tuple(texts[part][start:end] for part, start, end in self.unit_spans)
+        return tuple(self._picture(a, b) if part == IMAGE else texts[part][a:b] for part, a, b in self.unit_spans)
+
+    def _picture(self, a: int, b: int) -> str:
+        """A unit of the picture beside a text; the space in front keeps it apart from the last."""
+        return f" region {a}" if self.regions is not None else f" patch {a},{b}"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -116,15 +143,35 @@ class Passage:
         """True for the tokens that no text stands behind."""
         return self.parts == SPECIAL
 
+    @property
+    def of_text(self) -> Bool[np.ndarray, " token"]:
+        """True for the tokens that a tokenizer made, special ones included; False for those of a picture beside the text."""
+        return self.ids != NO_ID
+
+    @property
+    def pictured(self) -> Bool[np.ndarray, " unit"]:
+        """True for the units of a picture (patches, regions), False for those of a text."""
+        alone = self.pixels is not None and not self.text
+        return np.array([alone or part == IMAGE for part, _, _ in self.unit_spans], dtype=bool)
+
+    def halves(self) -> tuple[Passage, Passage]:
+        """The text's tokens, and the picture's, where a model keeps the two apart."""
+        return _part(self, np.flatnonzero(self.of_text)), _part(self, np.flatnonzero(~self.of_text))
+
     @cached_property
     def digest(self) -> bytes:
         """A hash of what the model reads: the seed of anything random, so that a batch or a padding does not change it."""
         pixels = b"" if self.pixels is None else np.ascontiguousarray(self.pixels).tobytes()
-        return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels).digest()
+        regions = b"" if self.regions is None else self.regions.features.tobytes() + self.regions.boxes.tobytes()
+        return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels + regions).digest()
 
     def still_open(self) -> Passage:
         """Without the special tokens that close it: what a decoder has behind it when it is to say more."""
-        return _part(self, np.arange(int(np.flatnonzero(~self.special)[-1]) + 1))
+        of_text = np.flatnonzero(~self.special)
+        if not len(of_text):  # a reply that ended before it began
+            none = {"ids": self.ids[:0], "tokens": (), "spans": self.spans[:0], "parts": self.parts[:0], "unit_of": self.unit_of[:0]}
+            return replace(self, text="", unit_spans=(), types=None, **none)
+        return _part(self, np.arange(int(of_text[-1]) + 1))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -173,14 +220,15 @@ class Passage:
             "dropped": self.dropped,
         }
         if self.pixels is not None:
-            pixels = np.ascontiguousarray(self.pixels, dtype="<f4")
-            out["pixels"] = {"shape": list(pixels.shape), "float32": base64.b64encode(pixels.tobytes()).decode()}
+            out["pixels"] = _packed(self.pixels)
+        if self.regions is not None:
+            out["regions"] = {"features": _packed(self.regions.features), "boxes": _packed(self.regions.boxes)}
         return out
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Passage:
         """What ``to_dict`` gave, bit by bit."""
-        pixels = d.get("pixels")
+        pixels, regions = d.get("pixels"), d.get("regions")
         return cls(
             text=d["text"],
             ids=np.asarray(d["ids"], dtype=np.int64),
@@ -195,10 +243,43 @@ class Passage:
             types=None if d["types"] is None else np.asarray(d["types"], dtype=np.int64),
             readout=d["readout"],
             dropped=d["dropped"],
-            pixels=None
-            if pixels is None
-            else np.frombuffer(base64.b64decode(pixels["float32"]), dtype="<f4").reshape(pixels["shape"]).copy(),
+            pixels=None if pixels is None else _unpacked(pixels),
+            regions=None if regions is None else Regions(_unpacked(regions["features"]), _unpacked(regions["boxes"])),
         )
+
+
+def _packed(array: np.ndarray) -> dict[str, Any]:
+    array = np.ascontiguousarray(array, dtype="<f4")
+    return {"shape": list(array.shape), "float32": base64.b64encode(array.tobytes()).decode()}
+
+
+def _unpacked(packed: dict[str, Any]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed["float32"]), dtype="<f4").reshape(packed["shape"]).copy()
+
+
+def with_picture(
+    passage: Passage,
+    special: Sequence[str],
+    cells: Sequence[tuple[int, int]],
+    *,
+    pixels: Float[np.ndarray, "channel height width"] | None = None,
+    regions: Regions | None = None,
+) -> Passage:
+    """A text's passage with a picture's tokens behind it: special ones first, then a token and unit for each of ``cells``."""
+    count = len(special) + len(cells)
+    units = np.concatenate([np.full(len(special), SPECIAL), len(passage.unit_spans) + np.arange(len(cells))])
+    return replace(
+        passage,
+        ids=np.concatenate([passage.ids, np.full(count, NO_ID)]),
+        tokens=(*passage.tokens, *special, *(f"region {a}" if regions is not None else f"{a},{b}" for a, b in cells)),
+        spans=np.concatenate([passage.spans, np.zeros((count, 2), dtype=np.int64)]),
+        parts=np.concatenate([passage.parts, np.where(units < 0, SPECIAL, IMAGE)]),
+        types=None if passage.types is None else np.concatenate([passage.types, np.zeros(count, dtype=np.int64)]),
+        unit_of=np.concatenate([passage.unit_of, units]),
+        unit_spans=(*passage.unit_spans, *((IMAGE, a, b) for a, b in cells)),
+        pixels=pixels,
+        regions=regions,
+    )
 
 
 def windows(passage: Passage, limit: int) -> list[Passage]:
@@ -206,7 +287,7 @@ def windows(passage: Passage, limit: int) -> list[Passage]:
 
     Spans keep counting from the beginning of the whole text; the windows' units, one after the other, are the whole passage's units.
     """
-    if passage.pair is not None or passage.reply is not None or passage.pixels is not None:
+    if passage.pair is not None or passage.reply is not None or passage.pixels is not None or passage.regions is not None:
         raise InputError("only a single text can be cut into windows; shorten the pair, or use overflow='truncate'.")
     if passage.readout is not None:
         raise InputError(

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
+from whence.models.images import embedded_patches, reads_regions
 
 if TYPE_CHECKING:
     from whence.models.model import Model
@@ -31,6 +33,8 @@ def batch_of(model: Model, passages: Sequence[Passage]) -> Batch:
     if model.task == "image":
         pixels = torch.from_numpy(np.stack([p.pixels for p in passages if p.pixels is not None]))
         return Batch({"pixel_values": pixels.to(model.device, model.dtype)}, lengths, None)
+    if model.task == "image-text":
+        return Batch(_with_picture(model, passages), lengths, None)
     inputs = _ids_and_mask(model, [p.ids for p in passages], "")
     if passages[0].types is not None:
         inputs["token_type_ids"] = _padded(model, [p.types for p in passages], 0)
@@ -46,6 +50,28 @@ def batch_of(model: Model, passages: Sequence[Passage]) -> Batch:
     elif model.task == "masked":
         readout = [p.readout or 0 for p in passages]
     return Batch(inputs, lengths, None if readout is None else torch.tensor(readout, device=model.device))
+
+
+def _with_picture(model: Model, passages: Sequence[Passage]) -> dict[str, Tensor]:
+    """Texts and their images, of one size: padding would stand between the two, and no token would be where its passage has it."""
+    if len({(int(p.of_text.sum()), len(p)) for p in passages}) > 1:
+        raise Unsupported("texts with images of several sizes do not share a batch; trace them one at a time, as whence.explain does.")
+    inputs = _ids_and_mask(model, [p.ids[p.of_text] for p in passages], "")
+    types = [p.types[p.of_text] for p in passages if p.types is not None]
+    if types:
+        inputs["token_type_ids"] = _padded(model, types, 0)
+    if reads_regions(model):
+        regions = [p.regions for p in passages if p.regions is not None]
+        if len(regions) == len(passages):
+            features, boxes = np.stack([r.features for r in regions]), np.stack([r.boxes for r in regions])
+            inputs["visual_feats"] = torch.from_numpy(features).to(model.device, model.dtype)
+            inputs["visual_pos"] = torch.from_numpy(boxes).to(model.device, model.dtype)
+            return inputs
+    elif all(p.pixels is not None for p in passages):
+        inputs["image_embeds"] = torch.cat([embedded_patches(model, p.pixels) for p in passages if p.pixels is not None])
+        inputs["pixel_mask"] = torch.ones(inputs["image_embeds"].shape[:2], dtype=torch.int64, device=model.device)
+        return inputs
+    raise InputError("this model reads a text with an image: model.encode(text, image=…) makes its passage.")
 
 
 def _ids_and_mask(model: Model, rows: Sequence[Any], prefix: str) -> dict[str, Tensor]:

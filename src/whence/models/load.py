@@ -16,6 +16,8 @@ BUNDLED = Path(__file__).parent / "bundled"
 HEADS: dict[str, tuple[Task, str]] = {
     "ForSequenceClassification": ("classification", "AutoModelForSequenceClassification"),
     "ForImageClassification": ("image", "AutoModelForImageClassification"),
+    "LxmertForQuestionAnswering": ("image-text", "AutoModelForQuestionAnswering"),
+    "ViltForQuestionAnswering": ("image-text", "AutoModelForVisualQuestionAnswering"),
     "ForMaskedLM": ("masked", "AutoModelForMaskedLM"),
     "ForCausalLM": ("causal", "AutoModelForCausalLM"),
     "LMHeadModel": ("causal", "AutoModelForCausalLM"),
@@ -23,7 +25,8 @@ HEADS: dict[str, tuple[Task, str]] = {
     "MTModel": ("seq2seq", "AutoModelForSeq2SeqLM"),  # MarianMTModel
     "Model": ("bare", "AutoModel"),
 }
-KNOWN_HEADS = "sequence classification, causal LM, seq2seq, masked LM, image classification"
+READS_BOTH = ("lxmert", "vilt")  # families of which no head reads text alone
+KNOWN_HEADS = "sequence classification, causal LM, seq2seq, masked LM, image classification, visual question answering (LXMERT, ViLT)"
 
 
 def bundled() -> list[str]:
@@ -80,9 +83,9 @@ def load(
         hf = hf.to(device).eval()
     except (RuntimeError, AssertionError) as problem:
         raise LoadError(f"cannot load {name!r} onto the device {device!r}: {_first_line(problem)}") from problem
-    if task == "image":
+    if task in ("image", "image-text"):
         image_processor = image_processor or _image_processor(transformers, source, common)
-    else:
+    if task != "image":
         tokenizer = tokenizer or _tokenizer(transformers, source, name, common)
     return _finished(hf, tokenizer, image_processor, task, name, revision or getattr(config, "_commit_hash", None))
 
@@ -181,6 +184,8 @@ def _task(classes: Sequence[str], config: Any, name: str) -> tuple[Task, str]:
     reads = str(config.get_text_config().model_type) if hasattr(config, "get_text_config") else ""
     if found is None:
         raise Unsupported(f"{name!r} has the head {classes[0]}, which has no target to explain here. Supported: {KNOWN_HEADS}.")
+    if found[0] != "image-text" and getattr(config, "model_type", "") in READS_BOTH:
+        raise Unsupported(f"{name!r} has the head {classes[0]}; of its family, only the one that answers questions can be explained here.")
     is_multimodal = found[0] != "image" and any(hasattr(config, part) for part in ("vision_config", "audio_config"))
     if is_multimodal or (found[0] == "seq2seq" and not getattr(config, "is_encoder_decoder", False)):
         text_only = f" Its text part ({reads}) alone can be loaded as a causal LM and passed." if is_multimodal else ""

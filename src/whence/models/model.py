@@ -1,7 +1,7 @@
 """The Model: a Hugging Face transformer with its tokenizer, seen through the few things that explaining needs.
 
 A classifier, a causal generator, a sequence-to-sequence and a masked language model differ only in where the logits are read; an
-image classifier differs in what a unit is.
+image classifier differs in what a unit is, and a model that answers questions about an image has units of both sorts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from whence.models.literal import literal
 from whence.models.texts import tokenize
 from whence.models.untouched import untouched
 
-Task = Literal["classification", "causal", "seq2seq", "masked", "image", "bare"]
+Task = Literal["classification", "causal", "seq2seq", "masked", "image", "image-text", "bare"]
 Overflow = Literal["error", "truncate", "window"]
 LEADING_LABELS = 5
 TOKENS_PER_BATCH = 8192  # of one forward in ``predict``; enough to keep a CPU busy, little enough for a small accelerator
@@ -76,9 +76,10 @@ class Model:
     @cached_property
     def labels(self) -> Mapping[int, str]:
         """What a target can be: the classes, or the tokens of a vocabulary."""
-        if self.task in ("classification", "image"):
+        if self.task in ("classification", "image", "image-text"):
             names = {int(i): str(name) for i, name in self.config.id2label.items()}
-            every = {i: names.get(i, f"LABEL_{i}") for i in range(self.config.num_labels)}
+            count = getattr(self.config, "num_qa_labels", None) or self.config.num_labels  # LXMERT counts its answers apart
+            every = {i: names.get(i, f"LABEL_{i}") for i in range(count)}
             clear = len(set(every.values())) == len(every)
             return every if clear else {i: f"{name} ({i})" for i, name in every.items()}  # two classes of one name stay two
         if self.task == "bare":
@@ -100,6 +101,8 @@ class Model:
         limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         if limit is None or config.model_type in RELATIVE_POSITIONS:
             return None
+        if self.task == "image-text":
+            return limit
         # RoBERTa and its kin count positions from padding_idx + 1, so the first two rows of the table are never a position
         for module in self.hf.modules():
             table = getattr(module, "position_embeddings", None)
@@ -165,11 +168,14 @@ class Model:
         units: UnitKind | Sequence[int] = "word",
         reply: str | None = None,
         overflow: Overflow = "error",
+        image: Any = None,
     ) -> Passage:
         """A Passage of a text, a pair of texts, or (for an image model) an image or its pixels.
 
-        ``reply`` is the decoder's side of an encoder-decoder model. A text longer than the model's positions is an error unless
-        ``overflow`` says ``"truncate"``; ``"window"`` lets it pass here, and ``whence.explain`` cuts it.
+        A model that reads a text with an image takes the latter as ``image``: a file, a picture, an array of pixels, or, where it
+        reads regions, ``{"features": …, "boxes": …}``. ``reply`` is the decoder's side of an encoder-decoder model. A text longer
+        than the model's positions is an error unless ``overflow`` says ``"truncate"``; ``"window"`` lets it pass here, and
+        ``whence.explain`` cuts it.
 
         >>> import whence
         >>> whence.load("sentiment").encode("It isn't bad").units
@@ -181,16 +187,24 @@ class Model:
             return encode_image(self, text)
         if overflow not in get_args(Overflow):
             raise InputError(f"overflow is one of {', '.join(get_args(Overflow))}, not {overflow!r}.")
+        if (image is not None) != (self.task == "image-text"):
+            reads = "reads a text with an image: model.encode(text, image=…)" if image is None else "reads no image beside a text"
+            raise InputError(f"{type(self.hf).__name__} {reads}.")
         passage = tokenize(self, text, pair, units)
         if reply is not None:
             if not self.is_encoder_decoder:
                 raise InputError("reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text.")
             passage = replace(passage, reply=tokenize(self, reply, None, units))
-        return self.fitted(passage, overflow)
+        passage = self.fitted(passage, overflow)
+        if image is None:
+            return passage
+        from whence.models.images import add_image
+
+        return add_image(self, passage, image)
 
     def fitted(self, passage: Passage, overflow: Overflow) -> Passage:
         """The passage, if it fits the model's positions; else what ``overflow`` says, of which ``"window"`` leaves it to be cut."""
-        if self.limit is None or len(passage) <= self.limit:
+        if self.limit is None or passage.of_text.sum() <= self.limit:  # an image beside the text has positions of its own
             return passage
         if overflow == "truncate":
             return truncate(passage, self.limit)
@@ -200,6 +214,8 @@ class Model:
                 "explains the beginning, overflow='window' explains consecutive windows and averages their targets "
                 "(on the command line: --overflow truncate)."
             )
+        if self.task == "image-text":
+            raise InputError("a text with an image cannot be cut into windows. Use overflow='truncate'.")
         if self.task in ("causal", "seq2seq", "masked"):
             raise InputError(
                 "windows average one class over the text; a language model predicts a token after each. Use overflow='truncate'."
@@ -208,7 +224,7 @@ class Model:
 
     def windows(self, passage: Passage) -> list[Passage]:
         """The passage, in consecutive parts that fit the model."""
-        return [passage] if self.limit is None or len(passage) <= self.limit else windows(passage, self.limit)
+        return [passage] if self.limit is None or passage.of_text.sum() <= self.limit else windows(passage, self.limit)
 
     @cached_property
     def backend(self) -> Any:
@@ -245,6 +261,8 @@ class Model:
     @property
     def pads(self) -> bool:
         """Whether passages may share a batch: a decoder that classifies finds its last token by the pad id, and refuses if it has none."""
+        if self.task == "image-text":  # padding would stand between the text and its image
+            return False
         return not (self.task == "classification" and self.is_causal) or self.config.get_text_config().pad_token_id is not None
 
     def groups(self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH) -> list[list[int]]:
@@ -253,7 +271,7 @@ class Model:
 
     def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
         """The logits that a target is read from."""
-        logits = getattr(outputs, "logits", None)
+        logits = getattr(outputs, "logits", getattr(outputs, "question_answering_score", None))
         if logits is None:
             raise Unsupported(f"{type(self.hf).__name__} has no head, so there is no logit to explain; only attention can be shown.")
         if batch.readout is None:
@@ -268,7 +286,7 @@ class Model:
     @property
     def is_regression(self) -> bool:
         """One output that is no label: a number, of which there is no probability."""
-        if self.task not in ("classification", "image") or self.several_labels:
+        if self.task not in ("classification", "image", "image-text") or self.several_labels:
             return False
         return len(self.labels) == 1 or getattr(self.config, "problem_type", None) == "regression"
 
@@ -297,7 +315,8 @@ class Model:
             raise InputError("predict takes a list of texts; for one text write model.predict([text]).")
         if self.task == "masked":
             raise Unsupported("a masked language model predicts at a masked unit: use explain with Target(at=…).")
-        pieces = [self.windows(self.encode(t, overflow=overflow)) for t in texts]
+        passages = [self.fitted(t, overflow) if isinstance(t, Passage) else self.encode(t, overflow=overflow) for t in texts]
+        pieces = [self.windows(p) for p in passages]
         logits = iter(self.logits([p for ps in pieces for p in ps]) if pieces else ())
         return [self.prediction(np.mean([next(logits) for _ in ps], axis=0)) for ps in pieces]
 

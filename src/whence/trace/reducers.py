@@ -6,7 +6,6 @@ other, ``"add"`` summed, ``"first"`` the first alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -43,11 +42,26 @@ class Reducer(Protocol):
     def __call__(self, block: Block) -> Tensor: ...
 
 
-def joined(reducer: Reducer, blocks: Sequence[Tensor]) -> Tensor:
-    """One layer's blocks, made into one tensor."""
-    if len(blocks) == 1 or reducer.join == "first":
-        return blocks[0]
-    return torch.cat(list(blocks), -2) if reducer.join == "rows" else torch.stack(list(blocks)).sum(0)
+class Joined:
+    """One layer's blocks, laid into one tensor as they come: a list of them to be joined at the end would be held twice."""
+
+    def __init__(self, reducer: Reducer, rows: int) -> None:
+        self.reducer, self.rows = reducer, rows
+        self.whole: Tensor | None = None
+
+    def add(self, block: Block) -> None:
+        """What the reducer makes of a block."""
+        if self.reducer.join == "first" and self.whole is not None:
+            return
+        made = self.reducer(block)
+        if self.whole is not None and self.reducer.join == "add":
+            self.whole += made
+        elif self.reducer.join == "rows" and made.shape[-2] < self.rows and made.numel():
+            if self.whole is None:
+                self.whole = made.new_empty(*made.shape[:-2], self.rows, made.shape[-1])
+            self.whole[..., block.first_row : block.first_row + made.shape[-2], :] = made
+        else:
+            self.whole = made
 
 
 def chosen_heads(weights: Float[Tensor, "batch head row key"], heads: HeadChoice) -> Float[Tensor, "batch chosen row key"]:

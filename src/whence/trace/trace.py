@@ -21,6 +21,7 @@ from whence.models.model import Batch, Model, finite
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
+from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 
 Via = Literal["auto", "interface", "output"]
@@ -86,6 +87,7 @@ class Trace:
     @property
     def embedding_gradients(self) -> Float[Tensor, "batch token dim"]:
         """The target's slope along each entry of each token's embedding."""
+        self.check_embeddings()
         if self.gradients is None:
             raise Unsupported("this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS.")
         return self.gradients
@@ -117,7 +119,16 @@ class Trace:
 
     def embeddings_of(self, i: int) -> Float[Tensor, "token dim"]:
         """The embeddings of one passage, without padding."""
+        self.check_embeddings()
         return self.embeddings[i, : len(self.passages[i])]
+
+    def check_embeddings(self) -> None:
+        """Raise where they are those of half of the input: zeros for the other half would look like an answer."""
+        if self.model.task == "image-text":
+            raise Unsupported(
+                f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are seen, so a method of gradients along "
+                "embeddings would say nothing of the image; use generic-attention."
+            )
 
     def values_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, " point"]:
         """The value of passage ``i``'s target at other embeddings."""
@@ -135,6 +146,7 @@ class Trace:
 
     def _rerun(self, i: int, points: Float[Tensor, "point token dim"]) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of (embeddings, values), with the model's own fast attention."""
+        self.check_embeddings()
         model, passage = self.model, self.passages[i]
         with model.lock, untouched(model.hf):
             for chunk in points.split(max(1, RERUN_TOKENS // len(passage)) if model.pads else 1):
@@ -245,12 +257,12 @@ def _forward(
         caught.append(old.detach().clone().requires_grad_(torch.is_grad_enabled()))
         return caught[0]
 
-    observed = observing(model.hf, observer) if via == "interface" else nullcontext()
-    with without_leftovers(model.hf) if asked else nullcontext(), observed, embedded(model, batch, catch):
+    observed = observing(model.hf, observer) if via == "interface" else watching(model.hf) if via == "hooks" else nullcontext()
+    with without_leftovers(model.hf) if asked else nullcontext(), observed as seen, embedded(model, batch, catch):
         outputs = model.hf(**batch.inputs, **asked)
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
-    if via == "output":
-        layers, maps = _from_outputs(model, outputs)
+    if via in ("output", "hooks"):
+        layers, maps = (seen.layers, seen.maps) if isinstance(seen, Watched) else _from_outputs(model, outputs)
         blocks = [Block(m.detach(), None, 0, layer.kind, layer.index) for layer, m in zip(layers, maps, strict=True)]
         reduced = {name: [reducer(b) for b in blocks] for name, reducer in reducers.items()}
         maps = maps if keep else []
@@ -271,7 +283,9 @@ def _backward(values: Float[Tensor, " batch"], run: _Run, needs: Needs) -> list[
 
 
 def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
-    """own: the model's fast attention stays; interface: our function in the registry; output: eager and ``output_attentions``."""
+    """own: the model's fast attention stays; interface: our function in the registry; output: eager and ``output_attentions``;
+    hooks: where neither shows every map.
+    """
     if not needed:
         return "own"
     observable = can_observe(model.hf)
@@ -280,6 +294,8 @@ def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
             f"{type(model.hf).__name__} computes attention without AttentionInterface, so it cannot be edited. "
             'Use attention_via="output" without edits, or a gradient method.'
         )
+    if is_lxmert(model.hf):
+        return "hooks"
     return via if via != "auto" else "interface" if observable else "output"
 
 
@@ -317,9 +333,13 @@ def _hidden_states(outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
-    """Image models embed patches only; zero rows for the special tokens in front keep every table one row per token."""
+    """Image models embed patches only; zero rows for the special tokens in front keep every table one row per token.
+
+    An image beside a text stands behind it.
+    """
     missing = max(batch.lengths) - embeddings.shape[1]
-    return embeddings if missing <= 0 else nn.functional.pad(embeddings, (0, 0, missing, 0))
+    behind = "input_ids" in batch.inputs
+    return embeddings if missing <= 0 else nn.functional.pad(embeddings, (0, 0, 0, missing) if behind else (0, 0, missing, 0))
 
 
 @contextmanager

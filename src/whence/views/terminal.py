@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len, set_cell_size
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.style import Style
 from rich.table import Table
@@ -18,6 +19,7 @@ from whence.views import wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
 
 MOST_ROWS = 40
+MOST_PATCHES = 8  # of an image: its grid shows them all
 LONGEST_NAME = 24
 SHORT_TEXT = 160  # characters; longer ones are not repeated for every method
 BAR = 24
@@ -68,6 +70,8 @@ def comparison_view(c: Comparison, console: Console, every_row: bool = False) ->
     if c.first.passage.pixels is None:
         strips = coloured and len(c.first.passage.text) <= SHORT_TEXT
         parts += [_strips(every, theme) if strips else _plain(c.first), Text()]
+    else:
+        parts += [_grids(every, theme, coloured), Text()]
     parts += [*_matrix(every, theme, every_row, console.width), *_legend(every, theme, coloured), Text()]
     parts += [_methods(every), *_footnotes(every)]
     for name, why in c.skipped.items():
@@ -152,8 +156,10 @@ def _strips(every: Sequence[Attribution], theme: Theme) -> RenderableType:
 
 def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
     """The grid of an image's patches: coloured blocks, or shades where there is no colour."""
-    out, row = Text(), 0
-    for (_, here, _), level in zip(a.passage.unit_spans, levels(a), strict=True):
+    out, row = Text(no_wrap=True), 0
+    for (_, here, _), level, pictured in zip(a.passage.unit_spans, levels(a), a.passage.pictured, strict=True):
+        if not pictured:
+            continue
         if here != row:
             out.append("\n")
             row = here
@@ -162,12 +168,18 @@ def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
     return out
 
 
+def _grids(every: Sequence[Attribution], theme: Theme, coloured: bool) -> RenderableType:
+    """The patches as each method sees them, side by side as far as the terminal is wide."""
+    return Columns([Group(Text(a.method, style=BOLD), _patches(a, theme, coloured), Text()) for a in every], padding=(0, 4))
+
+
 def _kept(every: Sequence[Attribution], every_row: bool) -> np.ndarray:
     """The units to list, in reading order: all, or those that some method finds strongest."""
     strongest = np.max([np.abs(levels(a)) for a in every], axis=0)
-    if every_row or len(strongest) <= MOST_ROWS:
+    most = MOST_PATCHES if every[0].passage.pictured.all() else MOST_ROWS
+    if every_row or len(strongest) <= most:
         return np.arange(len(strongest))
-    return np.sort(np.argsort(-strongest, kind="stable")[:MOST_ROWS])
+    return np.sort(np.argsort(-strongest, kind="stable")[:most])
 
 
 def _left_out(kept: int, count: int) -> list[Text]:

@@ -1,0 +1,62 @@
+"""Attention flow: the most that attention, as a network of pipes, can carry from the output to each token."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whence.core.registry import Needs, method
+from whence.core.scores import Scores
+from whence.trace.flow import Flow as Found
+from whence.trace.flow import PATIENCE, attention_flow, joined_layers, with_residual
+from whence.trace.rows import padded
+from whence.trace.trace import Trace
+
+WORTH_A_NOTE = 1e-6
+
+
+@method("flow", version=1, cites="abnar2020quantifying")
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The maximum flow from the read-out token down to each input token, through pipes as wide as the mean attention.
+
+    Â = (A + I), rows brought to one, A the mean over heads, is a layer of pipes; each token is a maximum flow of its own, exact.
+    ``residual=False`` takes the bare maps. ``normalise=False`` leaves the flows as they are instead of shares that sum to one over all
+    tokens, special ones included. A text that would take more than ``patience`` seconds is refused.
+    """
+
+    residual: bool = True
+    normalise: bool = True
+    patience: float = PATIENCE
+
+    needs: ClassVar[Needs] = Needs.HEAD_MEANS
+    signed: ClassVar[bool] = False
+
+    def __call__(self, trace: Trace) -> Scores:
+        rows, notes = [], []
+        for i in range(len(trace.passages)):
+            found = self._flow(trace, i)
+            rows.append(torch.from_numpy(found.normalised() if self.normalise else found.values))
+            notes.append(f"flow and cut differ by {found.gap:.1e}" if found.gap > WORTH_A_NOTE else "")
+        return Scores(padded(rows, trace.content.shape[1]), notes=notes)
+
+    def _flow(self, trace: Trace, i: int) -> Found:
+        passage, means = trace.passages[i], trace.head_means
+        at, length = trace.model.readout(passage), len(passage)
+        if "cross" not in means:
+            own = next(iter(means.values()))
+            return attention_flow([with_residual(_cut(m, i, length, length), self.residual) for m in own], at, trace.tick, self.patience)
+        answers = length if at is None else at + 1  # a decoder's token sees none after it
+        encoder = [_cut(m, i, length, length) for m in means["encoder"]]
+        decoder = [_cut(m, i, answers, answers) for m in means["decoder"]]
+        cross = [_cut(m, i, answers, length) for m in means["cross"]]
+        tower = joined_layers(encoder, decoder, cross, self.residual)
+        return attention_flow(tower, at, trace.tick, self.patience)
+
+
+def _cut(maps: Float[Tensor, "batch query key"], i: int, queries: int, keys: int) -> Float[np.ndarray, "{queries} {keys}"]:
+    """One passage's map without its padding."""
+    return maps[i, :queries, :keys].double().cpu().numpy()

@@ -1,0 +1,179 @@
+"""Numbers in few bytes for a page: one byte a number, one deflated blob a layer, and the largest error known.
+
+A weight is stored as the whole number ``k`` of ``levels`` equal steps between 0 and the largest weight of its head, so it is off by at most
+half a step: ``scale / (2 · levels)``. With 255 levels that is 0.2 % of the largest weight, and never more than 0.002. Equal steps, because
+they keep the error the same for every weight, and because deflate then finds most weights of a real head in a few values near zero (a
+square root, or a scale for each row, made the page of a real model twice as big). Where attention is noise that no deflate can shrink,
+there are fewer levels.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from whence.core.maps import Neurons
+
+LEVELS = (255, 191, 127, 95, 63, 47, 31)
+NEURON_LEVELS = (127, 63, 31)  # on either side of zero; coarser ones would save little, and a score be off by several
+ROOM = 1_080_000  # bytes of a page for weights; the limit is 1.2 MB, and the rest of the page is under 0.1 MB
+ROOM_PER_WEIGHT = 0.915  # bytes beyond that: as much for each weight as in a page of 128 tokens × 6 layers × 12 heads
+BESIDE_NEURONS = 0.65  # of that room is for weights where neurons want some too
+MORE_PER_WEIGHT = 2.2  # bytes that neurons may add for each weight beyond those: 4 MB at 128 tokens × 12 layers × 12 heads
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The weights of one kind: a blob for each layer, what its bytes are multiplied by, and how far a weight may be off."""
+
+    blobs: tuple[str, ...]
+    scale: Float[np.ndarray, "layer head"]  # the largest weight of each head
+    levels: tuple[int, ...]  # of each layer
+
+    @property
+    def error(self) -> float:
+        """The largest that any weight of this kind can be off: half a step of the head with the longest step."""
+        steps = self.scale / np.asarray(self.levels, dtype=np.float64)[:, None]
+        return float(steps.max(initial=0.0)) / 2
+
+    @property
+    def size(self) -> int:
+        """Bytes in the page."""
+        return sum(map(len, self.blobs))
+
+
+@dataclass(frozen=True)
+class PackedNeurons:
+    """Queries and keys of the layers that found room; entries are whole steps of ``largest / levels``, on both sides of zero."""
+
+    layers: tuple[int, ...]
+    blobs: tuple[str, ...]
+    query: Float[np.ndarray, "kept head"]  # the largest entry of each head
+    key: Float[np.ndarray, "kept head"]
+    levels: int
+    error: tuple[float, ...]  # the largest that any score (scale · query · key) of a layer is off, measured
+
+
+def rounded_up(error: float) -> float:
+    """An error with two digits, never smaller than it is.
+
+    >>> rounded_up(0.00104), rounded_up(0.25), rounded_up(0.0)
+    (0.0011, 0.25, 0.0)
+    """
+    if error <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(error)) - 1)
+    return float(f"{math.ceil(error / unit - 1e-6) * unit:.2g}")
+
+
+def blob(content: bytes) -> str:
+    """Deflated, in letters that mean nothing to HTML. (Level 9 takes ten times as long for 4 % less.)"""
+    return base64.b64encode(zlib.compress(content, 6)).decode()
+
+
+def pack(
+    weights: Mapping[str, Float[np.ndarray, "layer head from to"]], causal: Mapping[str, bool], beside_neurons: bool = False
+) -> dict[str, Packed]:
+    """All kinds with 255 levels, or with as many as fit; of a causal kind only the half that is not empty, row by row."""
+    finest = {k: _with_levels(w, causal[k], LEVELS[0]) for k, w in weights.items()}
+    count = sum(stored(w.shape, causal[k]) for k, w in weights.items())
+    room = max(ROOM, ROOM_PER_WEIGHT * count) * (BESIDE_NEURONS if beside_neurons else 1)
+    if sum(p.size for p in finest.values()) <= room:
+        return finest
+    return {k: _within(w, causal[k], room / count) for k, w in weights.items()}
+
+
+def stored(shape: Sequence[int], causal: bool) -> int:
+    """How many weights are written down."""
+    layers, heads, rows, columns = shape
+    return layers * heads * (rows * (rows + 1) // 2 if causal else rows * columns)
+
+
+def _with_levels(weights: Float[np.ndarray, "layer head from to"], causal: bool, levels: int) -> Packed:
+    weights = np.nan_to_num(weights)
+    scale = weights.max((-2, -1), initial=0.0).astype(np.float32)
+    blobs = tuple(blob(_quantised(w, s, causal, levels)) for w, s in zip(weights, scale, strict=True))
+    return Packed(blobs, scale, (levels,) * len(blobs))
+
+
+def _within(weights: Float[np.ndarray, "layer head from to"], causal: bool, per_weight: float) -> Packed:
+    """Every layer with the most levels that keep its blob within its share of the room."""
+    each = stored((1, *weights.shape[1:]), causal)
+    best = []
+    for layer in weights:
+        tried = (_with_levels(layer[None], causal, levels) for levels in LEVELS)
+        last = None
+        for last in tried:
+            if last.size <= per_weight * each:
+                break
+        assert last is not None
+        best.append(last)
+    return Packed(tuple(p.blobs[0] for p in best), np.concatenate([p.scale for p in best]), tuple(p.levels[0] for p in best))
+
+
+def _quantised(weights: Float[np.ndarray, "head from to"], scale: Float[np.ndarray, " head"], causal: bool, levels: int) -> bytes:
+    steps = _steps(weights, scale, levels).astype(np.uint8)
+    if causal:
+        steps = steps[:, *np.tril_indices(steps.shape[-1])]
+    return steps.tobytes()
+
+
+def _steps(
+    values: Float[np.ndarray, "head row column"], largest: Float[np.ndarray, " head"], levels: int
+) -> Float[np.ndarray, "head row column"]:
+    divisor = np.where(largest > 0, largest, 1).astype(np.float64)[:, None, None]
+    return np.round(values / divisor * levels)
+
+
+def pack_neurons(n: Neurons, room: float) -> PackedNeurons:
+    """The finest levels at which all layers fit; if none do, the coarsest, and as many layers as fit, evenly spread."""
+    every = tuple(range(len(n.query)))
+    packed = None
+    for levels in NEURON_LEVELS:
+        packed = _neurons_with_levels(n, every, levels)
+        if sum(map(len, packed.blobs)) <= room:
+            return packed
+    assert packed is not None
+    for count in range(len(every) - 1, 0, -1):
+        kept = np.unique(np.linspace(0, len(every) - 1, count).round().astype(int))
+        if sum(len(packed.blobs[i]) for i in kept) <= room:
+            return _neurons_with_levels(n, tuple(map(int, kept)), NEURON_LEVELS[-1])
+    return PackedNeurons((), (), packed.query[:0], packed.key[:0], NEURON_LEVELS[-1], ())
+
+
+def neuron_room(weights: int, taken: int) -> float:
+    """What neurons may fill of a page with so many weights, of which so many bytes are taken."""
+    return ROOM + MORE_PER_WEIGHT * max(0.0, weights - ROOM / ROOM_PER_WEIGHT) - taken
+
+
+def _neurons_with_levels(n: Neurons, layers: tuple[int, ...], levels: int) -> PackedNeurons:
+    blobs, error = [], []
+    query, key = (np.nan_to_num(side[list(layers)]).astype(np.float32) for side in (n.query, n.key))
+    query_largest, key_largest = (np.abs(side).max((-2, -1), initial=0.0) for side in (query, key))
+    for q, k, q_largest, k_largest in zip(query, key, query_largest, key_largest, strict=True):
+        bytes_q, bytes_k = _signed(q, q_largest, levels), _signed(k, k_largest, levels)
+        blobs.append(blob(bytes_q.tobytes() + bytes_k.tobytes()))
+        stored_scores = _scores(_back(bytes_q, q_largest, levels), _back(bytes_k, k_largest, levels))
+        error.append(abs(n.scale) * float(np.abs(stored_scores - _scores(q, k)).max(initial=0.0)))
+    return PackedNeurons(layers, tuple(blobs), query_largest, key_largest, levels, tuple(error))
+
+
+def _signed(
+    values: Float[np.ndarray, "head row dim"], largest: Float[np.ndarray, " head"], levels: int
+) -> UInt8[np.ndarray, "head row dim"]:
+    return (_steps(values, largest, levels) + levels).astype(np.uint8)
+
+
+def _back(steps: UInt8[np.ndarray, "head row dim"], largest: Float[np.ndarray, " head"], levels: int) -> Float[np.ndarray, "head row dim"]:
+    return (steps.astype(np.float32) - levels) * (largest / levels)[:, None, None]
+
+
+def _scores(query: Float[np.ndarray, "head from dim"], key: Float[np.ndarray, "group to dim"]) -> Float[np.ndarray, "head from to"]:
+    """Dot products; several heads may share a key, as in grouped-query attention."""
+    return query @ np.repeat(key, len(query) // len(key), axis=0).swapaxes(-1, -2)

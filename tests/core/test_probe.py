@@ -1,0 +1,51 @@
+"""Two texts aligned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import whence
+from tests.families import build
+from whence.core.errors import InputError
+from whence.core.probe import aligned
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
+def test_alignment_is_one_to_one_in_order_and_complete(one: list[str], two: list[str]) -> None:
+    pairs, left = aligned(one, two)
+    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+    assert len(left) == len(one) + len(two) - 2 * len(pairs)
+    if one == two:
+        assert pairs == [(i, i) for i in range(len(one))]
+
+
+def test_the_difference_is_that_of_the_two_maps() -> None:
+    model = build("bert")
+    first, second = "the food is great but not", "the service is great"
+    p = whence.probe(model, first, second)
+    a, b = whence.attend(model, first), whence.attend(model, second)
+    assert [x for x, c in zip(p.labels, p.changed, strict=True) if c] == ["food → service"]
+    assert p.left_out == ("but", "not")
+    i, j = p.labels.index("food → service"), p.labels.index("great")
+    expected = b.weights["encoder"][1, 2, 2, 4] - a.weights["encoder"][1, 2, 2, 4]
+    assert p.difference["encoder"][1, 2, i, j] == pytest.approx(expected)
+    top = p.strongest(1)[0]
+    assert abs(top.change) == pytest.approx(np.abs(p.difference["encoder"]).max())
+    assert top.change == pytest.approx(top.second - top.first)
+    assert {c.source for c in p.strongest(5, "food")} == {"food → service"}
+    with pytest.raises(InputError, match="no aligned place"):
+        p.strongest(1, "nowhere")
+
+
+def test_equal_texts_do_not_differ() -> None:
+    p = whence.probe(build("gpt2"), "the food is", "the food is")
+    assert not any(p.changed)
+    assert all(np.abs(d).max() == 0 for d in p.difference.values())
+
+
+def test_texts_without_a_common_word_are_refused_where_nothing_aligns() -> None:
+    with pytest.raises(InputError, match="no word in common"):
+        whence.probe(build("gpt2"), "the food is great", "not")

@@ -1,0 +1,156 @@
+"""LaTeX snippets: nothing of the text is a command, every word can be read back, and the explanation does not travel alone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.views.conftest import compared, image, made, passage_of
+from whence.core.attribution import Error
+from whence.core.errors import InputError
+from whence.core.passage import Passage, with_picture
+from whence.views import wording
+from whence.views.latex import escaped
+
+# longest first; written out once more, not taken from the module: a character that it forgets is not undone here either
+NAMED = {
+    r"\textbackslash{}": "\\",
+    r"\textasciicircum{}": "^",
+    r"\textasciitilde{}": "~",
+    r"\textasciigrave{}": "`",
+    r"\textgreater{}": ">",
+    r"\textless{}": "<",
+    r"\textbar{}": "|",
+    r"\char34{}": '"',
+    **{f"\\{c}": c for c in "{}$&#%_"},
+    "{}": "",
+}
+TOKEN = re.compile("|".join(map(re.escape, NAMED)) + "|.", re.DOTALL)
+HOSTILE = "{}$&#%_^~<>|\"\\`-',"
+TEXTS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from(HOSTILE + " \n\t")), min_size=1, max_size=60).filter(str.strip)
+
+
+def undone(snippet: str) -> str:
+    """What a reader of the typeset words sees; anything that LaTeX would act on is an error."""
+    out = []
+    for token in TOKEN.findall(snippet):
+        assert token in NAMED or token not in '\\{}$&#%_^~<>|"`', (token, snippet)
+        out.append(NAMED.get(token, token))
+    return "".join(out)
+
+
+def body_of(snippet: str) -> str:
+    """Without comments and the group around it."""
+    lines = [line for line in snippet.splitlines() if not line.startswith("%")]
+    assert lines[0] == r"\begingroup\setlength{\fboxsep}{1pt}%"
+    assert lines[-1] == r"\endgroup"
+    return "\n".join(lines[1:-1])
+
+
+def balanced(snippet: str) -> bool:
+    depth = 0
+    for token in re.findall(r"\\.|[{}]", snippet, re.DOTALL):  # \{ and \} count for nothing
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def words_of(body: str) -> list[str]:
+    bare = re.sub(r"\\colorbox\[HTML\]\{[0-9A-F]{6}\}\{\\strut ((?:\\[{}]|\{\}|[^{}])*)\}", r"\1", body)
+    return [undone(word) for word in re.sub(r"\\allowbreak\{\}", "", bare).split()]
+
+
+@given(TEXTS)
+def test_any_text_comes_back_and_acts_on_nothing(text):
+    assert undone(escaped(text)) == wording.visible(text)
+
+
+@given(TEXTS)
+def test_any_attribution_is_balanced_and_its_words_can_be_read(text):
+    snippet = made(text).to_latex()
+    assert balanced(body_of(snippet))
+    assert words_of(body_of(snippet)) == wording.visible(text, keep="\n\r\t").split()
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=30))
+def test_no_setting_or_label_ends_a_comment(text):
+    snippet = made("so good", settings={"baseline": text}, prediction={text: 1.0}, error=Error(note=text)).to_latex()
+    lines = snippet.split("\n")  # what TeX takes for the end of a line
+    assert next(line for line in lines if not line.startswith("%")).startswith(r"\begingroup")
+    assert len([line for line in lines if not line.startswith("%")]) == 4
+    assert "\r" not in snippet
+
+
+def test_colours_follow_the_scores():
+    body = body_of(made("so very good now", scores=[2.0, -2.0, 1.0, 0.0]).to_latex())
+    assert r"\colorbox[HTML]{F3841C}{\strut so}" in body  # the orange of the light theme
+    assert r"\colorbox[HTML]{549CDE}{\strut very}" in body  # its blue
+    assert re.search(r"\{F8BA80\}\{\\strut good\}", body)  # 0.12 + 0.88 / 2 of the way from white to orange
+    assert body.endswith(" now")  # a zero is left uncoloured
+    assert r"{A080D6}{\strut so}" in made("so", signed=False, scores=[1.0]).to_latex()
+
+
+def test_ligatures_do_not_change_the_text():
+    assert escaped("--- '' ,, a-b") == "-{}-{}- '{}' ,{}, a-b"
+    assert escaped("?`") == r"?\textasciigrave{}"
+
+
+def test_a_unit_of_several_words_can_break_between_them():
+    text = "so very good. now"
+    p = Passage.from_tokens(text, [0, 1], ["so very good.", "now"], [(0, 13), (14, 17)], [0, 0], units="sentence")
+    body = body_of(made(p, scores=np.ones(len(p.unit_spans))).to_latex())
+    assert body.count(r"\colorbox") == 4
+    assert words_of(body) == text.split()
+
+
+def test_tokens_without_a_space_between_them_can_break_and_stay_together():
+    p = Passage.from_tokens("中国 ab", [0, 1, 2], ["中", "国", "ab"], [(0, 1), (1, 2), (3, 5)], [0, 0, 0], units="token")
+    body = body_of(made(p, scores=[1, 1, 1]).to_latex())
+    assert body.count(r"\allowbreak{}") == 1
+    assert words_of(body) == ["中国", "ab"]
+
+
+def test_a_pair_is_kept_apart():
+    p = Passage.from_tokens("so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no")
+    assert body_of(made(p).to_latex()).count(r"\textbardbl") == 1
+
+
+def test_the_explanation_does_not_travel_alone():
+    snippet = made("so good", error=Error(np.array([0.1, 0.2]), 0.0031, "a note")).to_latex()
+    comments = "\n".join(line for line in snippet.splitlines() if line.startswith("%"))
+    for part in (
+        *("xcolor", "logit of good = 1.25", "method: toy", "version 1", "layer=last", "seed 0", "2 forward, 1 backward, 12 ms"),
+        *("gap 0.31 %", "± 0.2", "a note", "good 75.0%", "weights 00ff", "orange for the target"),
+    ):
+        assert part in comments, part
+
+
+def test_a_comparison_is_a_table_with_a_row_for_each_method():
+    snippet = compared("so & good", 9).to_latex()
+    body = body_of(snippet)
+    assert balanced(body)
+    rows = re.findall(r"^  (\S+) & \{\\raggedright (.*)\\par\} \\tabularnewline$", body, re.MULTILINE)
+    assert [method for method, _ in rows] == list(compared("so & good"))
+    assert all(words_of(text) == ["so", "&", "good"] for _, text in rows)
+    assert len(re.findall(r"(?<!\\)&", body)) == 9  # one column mark a row: those of the text are escaped
+    assert "% other left out: it does not fit" in snippet
+    assert "% in all 30 forward, 29 backward, 50 ms" in snippet
+
+
+def test_an_image_has_no_words():
+    with pytest.raises(InputError, match=r"\.plot\(\)"):
+        made(image()).to_latex()
+    with pytest.raises(InputError, match="no words"):
+        compared(image()).to_latex()
+
+
+def test_of_a_text_beside_an_image_the_words_are_coloured_and_the_rest_is_told():
+    both = with_picture(passage_of("so good"), (), [(0, 0), (0, 1)], pixels=np.zeros((3, 4, 8), dtype=np.float32))
+    snippet = made(both, scores=[1, 2, 3, 4]).to_latex()
+    assert words_of(body_of(snippet)) == ["so", "good"]
+    assert "% note: 2 patches or regions of the picture" in snippet
