@@ -1,4 +1,4 @@
-"""Draw the two pictures of the README, from the real program: ``python docs/assets/make.py`` (needs chromium and playwright)."""
+"""Draw the pictures of the README and of docs/attention.md, from the real program: ``python docs/assets/make.py`` (needs chromium)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
@@ -18,6 +18,7 @@ from rich.text import Text
 HERE = Path(__file__).parent
 TEXT = "the food is great and the selection on the menu is great but the service is not bad prices are fine"
 COLUMNS = 124
+LOOKED_AT = "the food is great but the service is not bad"
 PAGE = (
     "<style>body{{margin:0;padding:22px 26px;background:#1a1b1f;color:#d8dade;width:max-content}}"
     "pre{{margin:0;font:15px/1.32 'DejaVu Sans Mono',monospace}} {stylesheet}</style><pre>{code}</pre>"
@@ -49,14 +50,57 @@ def shoot(browser: Browser, page: Path, picture: Path, width: int, whole: str) -
     Image.open(picture).convert("RGB").quantize(256).save(picture, optimize=True)
 
 
+def attention_page(path: Path) -> None:
+    """The page of attention maps, with all three views."""
+    import whence
+
+    whence.attend(whence.load("sentiment"), LOOKED_AT, units="token", neurons=True).to_html(path)
+
+
+def shoot_views(browser: Browser, page: Path) -> None:
+    """One picture of each view, with something chosen in it."""
+    context = browser.new_context(viewport={"width": 980, "height": 500}, color_scheme="light", device_scale_factor=1.25)
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    _choose(tab, "layer", "2")
+    _choose(tab, "special", "greyed")
+    tab.locator("[data-control=threshold]").fill("35")
+    tab.locator(".places.from .place").filter(has_text="not").click()
+    _shoot(tab, "head-view.png")
+    tab.locator("[data-control=threshold]").fill("0")
+    _choose(tab, "special", "shown")
+    tab.locator("[role=tab][data-view=model]").click()
+    _shoot(tab, "model-view.png")
+    tab.locator("[role=tab][data-view=neuron]").click()
+    _choose(tab, "layer", "2")
+    _choose(tab, "head", "9")
+    tab.locator(".token").filter(has_text="service").click()
+    _shoot(tab, "neuron-view.png")
+    context.close()
+
+
+def _choose(tab: Page, name: str, value: str) -> None:
+    tab.locator(f"select[data-control={name}]").select_option(value)
+    tab.wait_for_timeout(200)
+
+
+def _shoot(tab: Page, name: str) -> None:
+    tab.wait_for_timeout(500)
+    tab.locator(".whence-maps").screenshot(path=HERE / name)
+    Image.open(HERE / name).convert("RGB").quantize(128).save(HERE / name, optimize=True)
+
+
 def main() -> None:
-    """Write both pictures beside this file."""
+    """Write all pictures beside this file."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         report, terminal = Path(folder, "report.html"), Path(folder, "terminal.html")
         terminal.write_text(as_page(coloured_output(report)), encoding="utf-8")
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         shoot(browser, report, HERE / "report.png", 1180, ".whence")
         shoot(browser, terminal, HERE / "terminal.png", 1200, "body")
+        attention = Path(folder, "attention.html")
+        attention_page(attention)
+        shoot_views(browser, attention)
         browser.close()
 
 

@@ -21,12 +21,24 @@ _PUBLIC = {
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
     "Passage": "whence.core.passage",
+    "Regions": "whence.core.passage",
     "Target": "whence.core.target",
     "WhenceError": "whence.core.errors",
 }
 __all__ = [
-    *("Attribution", "Passage", "Target", "WhenceError"),
-    *("arbitrate", "attend", "compare", "explain", "list_methods", "load", "probe", "read"),
+    "Attribution",
+    "Passage",
+    "Regions",
+    "Target",
+    "WhenceError",
+    "arbitrate",
+    "attend",
+    "compare",
+    "explain",
+    "list_methods",
+    "load",
+    "probe",
+    "read",
 ]
 
 if TYPE_CHECKING:
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
     from whence.core.attribution import Attribution
     from whence.core.comparison import read
     from whence.core.errors import WhenceError
-    from whence.core.passage import Passage
+    from whence.core.passage import Passage, Regions
     from whence.core.target import Target
     from whence.listing import list_methods
     from whence.models.load import load

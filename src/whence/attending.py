@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.errors import InputError
+from whence.core.errors import InputError, Unsupported
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.memory import Forecast, check
 from whence.core.passage import Passage
@@ -22,6 +22,7 @@ from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
 from whence.trace.forecast import attention_shape, forecast_maps
 from whence.trace.generated import continued, generate
+from whence.trace.lxmert import axes, is_lxmert, memberships
 from whence.trace.reducers import Block, HeadChoice, Heads, Keys, Queries, Reducer, ToUnits
 from whence.trace.trace import Trace, Via, trace
 
@@ -67,6 +68,10 @@ def attend(
     if generate and reply is not None:
         raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
     passage = _encoded(model, text, pair, reply, units, overflow)
+    if (neurons or effects) and is_lxmert(model.hf):
+        raise Unsupported("LXMERT's attention is seen through hooks, which show neither queries and keys nor let a head be switched off.")
+    if neurons and generate:
+        raise InputError("neurons are of a given text: attend to what was generated (maps.passage) once more, with neurons=True.")
     if effects and (heads != "all" or generate):
         raise InputError("effects are of single heads on a given text: use heads='all' and no generate=.")
     chosen_heads = _several(heads, "heads", ("all", "mean", "max"))
@@ -74,6 +79,8 @@ def attend(
     _check_memory(model, passage, units, chosen_heads, chosen_layers, neurons, generate, memory, forecast)
     if generate:
         return _of_generated(model, passage, units, generate, chosen_heads, chosen_layers)
+    if is_lxmert(model.hf):
+        return _of_two_streams(model, passage, units, chosen_heads, chosen_layers)
     start, side = decoder_side(model, passage)
     reducer = _reducer(model, passage, side, units, chosen_heads, chosen_layers)
     more: dict[str, Reducer] = {"query": Queries(), "key": Keys()} if neurons else {}
@@ -205,9 +212,7 @@ def _neurons(t: Trace, passage: Passage, side: Passage | None, start: str) -> di
         every = range(len(t.layers[kind]))
         from_labels = passage.tokens if kind == "encoder" or side is None else replied
         to_labels = replied if kind == "decoder" else passage.tokens
-        out[kind] = Neurons(
-            _stacked(t.reduced["query"], kind, every), _stacked(t.reduced["key"], kind, every), 1.0, from_labels, to_labels
-        )
+        out[kind] = Neurons(_stacked(t.reduced["query"], kind, every), _stacked(t.reduced["key"], kind, every), 1.0, from_labels, to_labels)
     return out
 
 
@@ -232,6 +237,30 @@ def _of_generated(model: Model, passage: Passage, units: str, tokens: int, heads
         for kind, maps in written.attentions.items()
     }
     return _made(model, whole, units, heads, layers, reduced, written.layers, own, replied, side is not None)
+
+
+def _of_two_streams(model: Model, passage: Passage, units: str, heads: Any, layers: Any) -> AttentionMaps:
+    """A model whose text and image are streams of their own: four kinds of maps, each with its own two sides."""
+    kept = None if layers == "all" else layers
+    t = trace(model, [passage], reducer=Heads(heads, kept))
+    weights, sides, numbers = {}, {}, {}
+    for kind in list(t.attentions):
+        numbers[kind] = range(len(t.layers[kind])) if kept is None else [n for n in kept if n < len(t.layers[kind])]
+        looks, seen = memberships(passage, kind, units)
+        whole = _stacked(t.attentions, kind, numbers[kind])
+        weights[kind] = np.einsum("fq,lhqk,tk->lhft", looks / looks.sum(-1, keepdims=True), whole, seen).astype(np.float32)
+        sides[kind] = axes(passage, kind, units)
+    return AttentionMaps(
+        passage=passage,
+        weights=weights,
+        from_axis={k: s[0] for k, s in sides.items()},
+        to_axis={k: s[1] for k, s in sides.items()},
+        modules={k: tuple(t.layers[k][n].module for n in ns) for k, ns in numbers.items()},
+        kept_layers={} if kept is None else {k: tuple(ns) for k, ns in numbers.items()},
+        kept_heads=() if heads == "all" else (heads,) if isinstance(heads, str) else tuple(map(str, heads)),
+        units=passage.kind if units != "token" else units,
+        model=model.name,
+    )
 
 
 def first_tokens(passage: Passage, count: int) -> Passage:

@@ -27,9 +27,7 @@ from whence.trace.lxmert import is_lxmert
 from whence.trace.trace import Trace, Via, trace
 
 Progress = Callable[[str], None]
-OPTIONS = (
-    "rollout, value-weighted and gradient methods hold no whole maps, overflow='truncate' or 'window' or a shorter text"
-)
+OPTIONS = "rollout, value-weighted and gradient methods hold no whole maps, overflow='truncate' or 'window' or a shorter text"
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
 

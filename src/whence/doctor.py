@@ -19,6 +19,7 @@ from jaxtyping import Float
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, methods
+from whence.models.images import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
@@ -146,13 +147,22 @@ def _versions() -> dict[str, str]:
 def sample(model: Model, reply: bool = False) -> Passage:
     """A short input that the model can read; with ``reply``, also a text for the decoder's side."""
     if model.task == "image":
-        size = model.config.image_size
-        high, wide = size if isinstance(size, (tuple, list)) else (size, size)
-        pixels = np.random.default_rng(0).normal(size=(getattr(model.config, "num_channels", 3), high, wide))
-        return model.encode(pixels.astype(np.float32))
+        return model.encode(_picture(model))
+    if model.task == "image-text":
+        return model.encode(PROMPT, image=_picture(model), overflow="truncate")
     two_sided = reply and model.is_encoder_decoder and model.task != "classification"
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
     return model.fill(passage, 1) if model.task == "masked" else passage
+
+
+def _picture(model: Model) -> Any:
+    rng = np.random.default_rng(0)
+    if reads_regions(model):
+        boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32), (4, 1))
+        return {"features": rng.normal(size=(4, model.config.visual_feat_dim)).astype(np.float32), "boxes": boxes}
+    size = model.config.image_size
+    high, wide = size if isinstance(size, (tuple, list)) else (size, size)
+    return rng.normal(size=(getattr(model.config, "num_channels", 3), high, wide)).astype(np.float32)
 
 
 def attempt(model: Model, method: str) -> Attempt:
@@ -229,7 +239,7 @@ def forecast(model: Model, maps: dict[str, dict[str, int]]) -> tuple[tuple[int, 
 
 
 def _of_lengths(model: Model) -> list[Passage]:
-    if model.task == "image":
+    if model.task in ("image", "image-text"):
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
     whole = tokenize(model, words, None, "token")
@@ -239,7 +249,7 @@ def _of_lengths(model: Model) -> list[Passage]:
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:
-    if model.task == "image":
+    if model.task in ("image", "image-text"):
         return list(measured)
     end = model.limit or UNLIMITED
     return [*(n for n in FORECAST if n < end), end]

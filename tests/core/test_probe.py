@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from whence.core.probe import aligned
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 def test_alignment_is_one_to_one_in_order_and_complete(one: list[str], two: list[str]) -> None:
     pairs, left = aligned(one, two)
-    assert all(a < c and b < d for (a, b), (c, d) in zip(pairs, pairs[1:], strict=False))
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
     assert len(left) == len(one) + len(two) - 2 * len(pairs)
     if one == two:
         assert pairs == [(i, i) for i in range(len(one))]

@@ -21,7 +21,10 @@ Compare = Annotated[bool, typer.Option("--compare", help="Align two texts and sh
 Table = Annotated[bool, typer.Option("--heads", help="What each head does, and what is lost when it is switched off.")]
 Keep = Annotated[str, typer.Option("--keep", help="all, mean, max, or numbers of heads: 0,3", metavar="HEADS")]
 Layers = Annotated[str, typer.Option(help="all, or numbers of layers: 0,3", metavar="LAYERS")]
-Neurons = Annotated[bool, typer.Option("--neurons", help="Keep queries and keys, for the page's neuron view.")]
+Neurons = Annotated[
+    bool | None,
+    typer.Option("--neurons/--no-neurons", help="Keep queries and keys for the page's neuron view. [default: where there is a page]"),
+]
 Generate = Annotated[int, typer.Option(help="Let the model write so many tokens, and show its attention as it wrote.", metavar="N")]
 
 
@@ -36,7 +39,7 @@ def command(
     heads: Table = False,
     keep: Keep = "all",
     layers: Layers = "all",
-    neurons: Neurons = False,
+    neurons: Neurons = None,
     target: o.TargetLabel = None,
     file: o.File = None,
     overflow: o.ShortOverflow = "error",
@@ -56,12 +59,12 @@ def command(
     from whence.core.errors import InputError
 
     writable(html)
+    texts, lines = list(words or []), []
     if compare:
-        texts = list(words or [])
         if len(texts) != 2 or file is not None:
             raise InputError(f"--compare takes two texts, in quotes; got {len(texts)}.")
     else:
-        lines = read_texts(words or [], file)
+        lines = read_texts(texts, file)
         if html is not None and len(lines) > 1:
             raise InputError(f"--html is a page of one text, and there are {len(lines)}.")
     chosen: dict[str, Any] = {"heads": _numbers(keep), "layers": _numbers(layers), "memory": memory, "forecast": tell_forecast}
@@ -82,10 +85,25 @@ def command(
         for line in lines:
             passage = encode(m, line, pair=pair, units=units, reply=reply, overflow=overflow)
             effects = heads and m.task != "bare" and keep == "all" and not generate
+            chosen |= {"effects": effects, "target": target, "generate": generate}
             with progress("attend"):
-                maps = attend(m, passage, units=units, neurons=neurons, effects=effects, target=target, generate=generate, **chosen)
+                maps = _with_neurons(attend, m, passage, neurons, html is not None and not generate, units=units, **chosen)
             _print(maps, line.content, heads, as_json)
             _write(maps, html)
+
+
+def _with_neurons(attend: Any, model: Any, passage: Any, asked: bool | None, wanted: bool, **chosen: Any) -> Any:
+    """Neurons where they were asked for; unasked, where there is a page and the model shows them."""
+    from whence.core.errors import TooLarge, Unsupported
+
+    try:
+        return attend(model, passage, neurons=wanted if asked is None else asked, **chosen)
+    except (Unsupported, TooLarge) as problem:
+        if asked is not None or not wanted:
+            raise
+        maps = attend(model, passage, **chosen)
+        note(f"the page has no neuron view: {problem}")
+        return maps
 
 
 def _print(maps: Any, text: str, heads: bool, as_json: bool) -> None:

@@ -66,7 +66,16 @@ def command(
             tell_forecast(forecast_trace(loaded_model, max(some, key=len), info.needs))
             with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else method) as say:
                 made = explain(
-                    loaded_model, some, method, target=wanted, units=units, seed=seed, overflow=overflow, memory=memory, progress=say, **settings
+                    loaded_model,
+                    some,
+                    method,
+                    target=wanted,
+                    units=units,
+                    seed=seed,
+                    overflow=overflow,
+                    memory=memory,
+                    progress=say,
+                    **settings,
                 )
             for a in made:
                 emit_json(a.to_dict()) if as_json else show(lambda console, a=a: attribution_view(a, console, every_row))

@@ -60,8 +60,7 @@ class Probe:
                     raise InputError(f"no aligned place is called {source!r}; there are: {', '.join(self.labels)}.")
                 size = np.where(np.isin(np.arange(len(self.labels)), rows)[:, None], size, -1)
             order = np.argsort(-size, axis=None, kind="stable")[:count]
-            for at in zip(*np.unravel_index(order, size.shape), strict=True):
-                found.append(self._change(kind, *map(int, at)))
+            found += [self._change(kind, *map(int, at)) for at in zip(*np.unravel_index(order, size.shape), strict=True)]
         return sorted(found, key=lambda c: -abs(c.change))[:count]
 
     def mean(self, kind: str | None = None) -> Float[np.ndarray, "from to"]:
@@ -108,7 +107,9 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     """Align the places of two maps of one model and subtract."""
     kinds = [k for k in first.kinds if k != "cross" and k in second.kinds and first.from_axis[k].labels == first.to_axis[k].labels]
     if not kinds or any(first.weights[k].shape[:2] != second.weights[k].shape[:2] for k in kinds):
-        raise InputError("two texts are compared by self-attention of the same layers and heads of one model; these maps have none in common.")
+        raise InputError(
+            "two texts are compared by self-attention of the same layers and heads of one model; these maps have none in common."
+        )
     one, two = first.to_axis[kinds[0]].labels, second.to_axis[kinds[0]].labels
     places, left_out = aligned(one, two)
     if not places:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
-from whence.trace.flow import Flow as Found
 from whence.trace.flow import PATIENCE, attention_flow, joined_layers, with_residual
+from whence.trace.flow import Flow as Found
 from whence.trace.rows import padded
 from whence.trace.trace import Trace
 

@@ -28,7 +28,7 @@ class ValueWeighted:
     signed: ClassVar[bool] = False
 
     def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
-        kind = speaking_kind(trace, tuple(trace.value_weighted))
+        kind = speaking_kind(tuple(trace.value_weighted))
         maps = trace.value_weighted[kind]
         chosen = [maps[n] for n in chosen_layers(len(maps), self.layer, kind)]
         rows = [torch.stack([readout_row(trace, i, m[i], self.row, kind) for m in chosen]) for i in range(len(trace.passages))]

@@ -14,7 +14,9 @@ from whence.core.errors import ModelError
 def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
     """Every configuration object of these modules: their own, and the parts that they declare."""
     found: dict[int, Any] = {}
-    waiting = [c for m in modules if (c := vars(m).get("config")) is not None and hasattr(c, "sub_configs")]
+    # told apart before they are asked anything: many modules share one, and a configuration is slow to answer
+    own = {id(c): c for m in modules if (c := m.__dict__.get("config")) is not None}
+    waiting = [c for c in own.values() if hasattr(c, "sub_configs")]
     while waiting:
         config = waiting.pop()
         if id(config) not in found:
@@ -25,21 +27,21 @@ def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
 
 def modules_of(module: nn.Module) -> list[nn.Module]:
     """Every module below, once; ``Module.modules`` builds dotted names on the way, which is felt on a small model."""
-    found: dict[int, nn.Module] = {}
-    waiting = [module]
-    while waiting:
-        m = waiting.pop()
-        if id(m) not in found:
-            found[id(m)] = m
-            waiting += [child for child in m._modules.values() if child is not None]
-    return list(found.values())
+    found, seen = [module], {id(module)}
+    for m in found:  # which grows on the way
+        if m._modules:
+            for child in m._modules.values():
+                if child is not None and id(child) not in seen:
+                    seen.add(id(child))
+                    found.append(child)
+    return found
 
 
 @contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
     """Evaluation mode without parameter gradients for the length of a block; every flag is then what it was."""
     modules = modules_of(module)
-    parameters = list({id(p): p for m in modules for p in m._parameters.values() if p is not None}.values())
+    parameters = list({id(p): p for m in modules if m._parameters for p in m._parameters.values() if p is not None}.values())
     if any(p.is_meta for p in parameters):
         raise ModelError("the model's weights are on the meta device, so it cannot run; load it onto a real device first.")
     training = [m for m in modules if m.training]

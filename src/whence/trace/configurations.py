@@ -43,7 +43,7 @@ def configurations(trace: Trace) -> list[Configuration]:
     Cross attention has no square maps to multiply and no column of the read-out token; a causal read-out token is seen by none but
     itself, so its column is left out too.
     """
-    kind = speaking_kind(trace, tuple(trace.attentions))
+    kind = speaking_kind(tuple(trace.attentions))
     maps = trace.attentions[kind]
     square = kind != "cross"
     layers: list[LayerChoice] = ["mean", *(["product"] if square else []), *range(len(maps))]
@@ -55,7 +55,7 @@ def configurations(trace: Trace) -> list[Configuration]:
 def readings(trace: Trace, i: int, wanted: Sequence[Configuration]) -> Float[np.ndarray, "configuration unit"]:
     """The scores of passage ``i``'s units under each configuration; the pieces of a word are summed."""
     passage = trace.passages[i]
-    kind = speaking_kind(trace, tuple(trace.attentions))
+    kind = speaking_kind(tuple(trace.attentions))
     at = trace.model.readout(passage)
     queries = len(passage) if kind != "cross" else (len(passage) if at is None else at + 1)
     maps = torch.stack([m[i, :, :queries, : len(passage)] for m in trace.attentions[kind]]).double()

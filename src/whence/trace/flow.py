@@ -97,8 +97,8 @@ def attention_flow(
     if (seconds := expected_seconds(layers)) > patience:
         raise Unsupported(
             f"attention flow over {layers[0].shape[1]} tokens and {len(layers)} layers would take about {seconds:.0f} seconds, "
-            f"over the patience of {patience:.0f}, as each token is a maximum flow of its own. Shorten the text, raise the patience, or use "
-            "rollout, its relative that takes milliseconds."
+            f"over the patience of {patience:.0f}, as each token is a maximum flow of its own. Shorten the text, raise the "
+            "patience, or use rollout, its relative that takes milliseconds."
         )
     if position is None:
         supply, between = np.full(len(layers[-1]), 1 / len(layers[-1])), layers[1:]

@@ -28,7 +28,7 @@ def chosen_layers(count: int, layer: Layers, kind: str) -> range:
     raise SettingsError(f"layer {layer} is outside the {count} layers of {kind} attention (0 to {count - 1}, 'last' or 'all').")
 
 
-def speaking_kind(trace: Trace, kinds: Sequence[str]) -> str:
+def speaking_kind(kinds: Sequence[str]) -> str:
     """An encoder-decoder speaks through its cross attention."""
     return "cross" if "cross" in kinds else next(iter(kinds))
 
@@ -48,14 +48,14 @@ def attention_rows(trace: Trace, layer: Layers, row: RowChoice) -> Float[Tensor,
     ``readout`` takes the row of the token that the head reads (see ``Model.readout``), and the mean over rows where the model
     pools by the mean; ``mean`` takes the mean over rows anyway. An encoder-decoder speaks through its cross attention.
     """
-    kind = speaking_kind(trace, tuple(trace.attentions))
+    kind = speaking_kind(tuple(trace.attentions))
     maps = trace.attentions[kind]
     chosen = [maps[n] for n in chosen_layers(len(maps), layer, kind)]
     rows = [torch.stack([readout_row(trace, i, m[i], row, kind) for m in chosen]) for i in range(len(trace.passages))]
     return torch.stack(rows, 1)
 
 
-def across_layers(rows: Float[Tensor, "layer *rest"], layer: Layers) -> Float[Tensor, "*rest"]:
+def across_layers(rows: Float[Tensor, "layer *rest"], layer: Layers) -> Tensor:
     """Layers brought together entry by entry: the mean, unless the choice is the largest, the sum or the (entrywise) product."""
     if layer == "max":
         return rows.amax(0)
@@ -64,9 +64,7 @@ def across_layers(rows: Float[Tensor, "layer *rest"], layer: Layers) -> Float[Te
     return reduce(torch.mul, rows) if layer == "product" else rows.mean(0)
 
 
-def down_the_layers(
-    layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool
-) -> Float[Tensor, " key"]:
+def down_the_layers(layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool) -> Float[Tensor, " key"]:
     """One row of the product of layers (later ones on the left), O(L·T²); with the residual, of (A + I) with its rows brought to one."""
     for layer in reversed(layers):
         if residual:
@@ -113,7 +111,7 @@ def aggregated(
     """Heads first, then layers: entry by entry, or as a product of matrices (an encoder-decoder's from its last cross attention down
     the encoder)."""
     maps = {kind: tuple(_of_heads(m, head) for m in found) for kind, found in trace.attentions.items()}
-    kind = speaking_kind(trace, tuple(maps))
+    kind = speaking_kind(tuple(maps))
     rows = []
     for i, passage in enumerate(trace.passages):
         if layer == "product":

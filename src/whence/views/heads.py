@@ -40,7 +40,9 @@ def heads_view(table: HeadTable) -> RenderableType:
         listed.add_column(Text(name), justify="left" if i < 2 else "right", overflow="fold")
     for at in order:
         i, j = divmod(int(at), len(table.heads))
-        numbers = (f"{table[n][i, j]:+.2f}" if n == "value_change" else f"{table[n][i, j]:.3f}"[: 5 if n == "output_change" else 4] for n in names)
+        numbers = (
+            f"{table[n][i, j]:+.2f}" if n == "value_change" else f"{table[n][i, j]:.3f}"[: 5 if n == "output_change" else 4] for n in names
+        )
         listed.add_row(f"{table.layers[i]}-{table.heads[j]}", str(table.pattern[i, j]), *numbers)
     legend = "  ".join(f"{sign} {name}" for name, sign in SIGNS.items() if name in table.pattern)
     why = "whose loss changes the output most" if by == "output_change" else "that are most focused"
@@ -60,7 +62,9 @@ def _grid(table: HeadTable) -> Table:
         cells = []
         for j in range(len(table.heads)):
             ground = colour(1 - float(min(table["breadth"][i, j], 1.0)), False, theme)
-            style = Style() if ground is None else Style(bgcolor=f"rgb{ground}".replace(" ", ""), color=f"rgb{ink(ground)}".replace(" ", ""))
+            style = (
+                Style() if ground is None else Style(bgcolor=f"rgb{ground}".replace(" ", ""), color=f"rgb{ink(ground)}".replace(" ", ""))
+            )
             cells.append(Text(f" {SIGNS[str(table.pattern[i, j])]} ", style))
         grid.add_row(Text(f"{wording.visible(layer)} ", DIM, justify="right"), *cells)
     return grid

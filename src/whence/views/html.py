@@ -78,7 +78,8 @@ def _body(result: Attribution | Comparison, name: str) -> str:
     every = _attributions(result)
     parts = [
         _header(every[0]),
-        _pictures(every) if every[0].passage.pixels is not None else _strips(every),
+        *([_pictures(every)] if every[0].passage.pixels is not None else []),
+        *([_strips(every)] if not every[0].passage.pictured.all() else []),
         _legend(every),
         _matrix(every),
         _methods(every, result),
@@ -124,6 +125,8 @@ def _coloured(a: Attribution) -> str:
     """The text; white space in front of a unit stays outside its colour."""
     out, part = [], 0
     for i, (unit, (here, _, _), level) in enumerate(zip(a.units, a.passage.unit_spans, levels(a), strict=True)):
+        if a.passage.pixels is not None and a.passage.pictured[i]:  # over the image already
+            continue
         if here != part:
             out.append('<span class="between">‖</span>')
             part = here

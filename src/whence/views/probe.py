@@ -20,10 +20,12 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 MOST = 12
 STYLE = """
 .wp{font:15px/1.5 system-ui,sans-serif;color:#1a1c20;background:#fff;padding:1rem;max-width:70rem}
-.wp table{border-collapse:collapse;font-size:13px}.wp th{font-weight:500;text-align:left;padding:2px 8px}.wp td{padding:2px 8px;text-align:right}
+.wp table{border-collapse:collapse;font-size:13px}
+.wp th{font-weight:500;text-align:left;padding:2px 8px}.wp td{padding:2px 8px;text-align:right}
 .wp .map td{width:2.2em;height:1.8em;padding:0;text-align:center;font-size:10px;background:
  color-mix(in srgb,var(--c) calc(var(--v)*100%),transparent)}
 .wp .p{--c:#f2871c}.wp .n{--c:#4a90d9}.wp .changed{color:#b3541e;font-weight:700}.wp .soft{color:#667}
+.wp .map tbody th{white-space:nowrap}
 .wp .map thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 2px}.wp .scroll{overflow-x:auto}
 @media (prefers-color-scheme:dark){.wp{color:#e6e6ea;background:#14161a}.wp .changed{color:#f2a15c}.wp .soft{color:#99a}}
 """
@@ -74,7 +76,9 @@ def probe_fragment(p: Probe) -> str:
     )
     maps = "".join(f"<h3>{_safe(kind)}: mean over layers and heads</h3>{_heat(p, kind)}" for kind in p.difference)
     left = f"<p class=soft>Without a counterpart: {_safe(', '.join(p.left_out))}</p>" if p.left_out else ""
-    legend = "<p class=soft>Rows look, columns are looked at. Orange: the second text more; blue: the first. Each map by its own largest.</p>"
+    legend = (
+        "<p class=soft>Rows look, columns are looked at. Orange: the second text more; blue: the first. Each map by its own largest.</p>"
+    )
     body = f"<h2>Attention that differs</h2>{texts}{left}{maps}{legend}<h3>The weights that differ most</h3>{_list(p)}"
     return f'<section class="wp" id="whence-{uuid4().hex[:12]}"><style>{STYLE}</style>{body}</section>'
 
@@ -82,7 +86,9 @@ def probe_fragment(p: Probe) -> str:
 def _heat(p: Probe, kind: str) -> str:
     mean = p.mean(kind)
     largest = float(np.abs(mean).max()) or 1.0
-    names = [f'<th scope="col" class="{"changed" if c else ""}"><bdi>{_safe(n)}</bdi></th>' for n, c in zip(p.labels, p.changed, strict=True)]
+    names = [
+        f'<th scope="col" class="{"changed" if c else ""}"><bdi>{_safe(n)}</bdi></th>' for n, c in zip(p.labels, p.changed, strict=True)
+    ]
     rows = []
     for i, name in enumerate(p.labels):
         cells = "".join(
@@ -102,7 +108,8 @@ def _list(p: Probe) -> str:
         f"</th><td>{c.first:.3f}</td><td>{c.second:.3f}</td><td>{c.change:+.3f}</td></tr>"
         for c in p.strongest(40)
     )
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="strongest"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="strongest">{table}</div>'
 
 
 def _safe(content: object) -> str:

@@ -1,0 +1,80 @@
+"""whence attend as a user types it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TEXT = "the food is great , but the service is slow"
+
+
+def test_the_page_has_its_three_views_unasked(run, tmp_path) -> None:
+    page = tmp_path / "heads.html"
+    done = run("attend", TEXT, "--html", str(page))
+    assert done.code == 0
+    content = page.read_text()
+    assert all(f"{name} view" in content for name in ("Head", "Model", "Neuron"))
+    assert "wrote" in done.err
+    smaller = tmp_path / "no.html"
+    run("attend", TEXT, "--html", str(smaller), "--no-neurons")
+    assert smaller.stat().st_size < page.stat().st_size
+
+
+def test_heads_are_listed_with_what_is_lost_without_them(run) -> None:
+    done = run("attend", TEXT, "--heads", "--json")
+    rows = json.loads(done.out)["kinds"]["encoder"]["heads"]
+    assert len(rows) == 48
+    assert {"layer", "head", "pattern", "entropy", "previous", "first", "separators", "punctuation", "output_change"} <= set(rows[0])
+    assert max(r["output_change"] for r in rows) > 0.001
+    shown = run("attend", TEXT, "--heads").out
+    assert "whose loss changes the output most" in shown
+    assert "encoder: what each head does" in shown
+
+
+def test_two_texts_are_compared(run, tmp_path) -> None:
+    first, second = "The doctor asked the nurse a question. She", "The doctor asked the nurse a question. He"
+    found = json.loads(run("attend", "--compare", first, second, "--json").out)
+    assert [p for p, c in zip(found["places"], found["changed"], strict=True) if c] == ["She → He"]
+    assert found["strongest"][0]["change"] == pytest.approx(found["strongest"][0]["second"] - found["strongest"][0]["first"])
+    page = tmp_path / "probe.html"
+    done = run("attend", "--compare", first, second, "--html", str(page))
+    assert "what She → He looks at" in done.out
+    assert "Attention that differs" in page.read_text()
+
+
+def test_only_some_layers_and_heads(run) -> None:
+    found = json.loads(run("attend", TEXT, "--keep", "mean", "--layers", "0,3", "--json").out)["kinds"]["encoder"]
+    assert found["layers_heads_from_to"][:2] == [2, 1]
+    assert [m.split(".")[3] for m in found["modules"]] == ["0", "3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--compare", "one text"], "--compare takes two texts"),
+        ([TEXT, "--keep", "some"], "neither a word"),
+        ([TEXT, "--keep", "99"], "head 99 is outside the 12 heads"),
+        ([TEXT, "--layers", "7"], "layer 7 is outside the 4 layers"),
+        ([TEXT, "--memory", "1kB"], "budget is 1 kB"),
+        ([TEXT, "--memory", "lots"], "not 'lots'"),
+        ([TEXT, "--generate", "3"], "does not write text"),
+        ([TEXT, "--html", "/nowhere/x.html"], "does not exist"),
+    ],
+)
+def test_mistakes_end_with_2_and_one_line(run, arguments: list[str], says: str) -> None:
+    done = run("attend", *arguments)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") <= 3
+
+
+def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
+    import whence.cli.running as running
+
+    monkeypatch.setattr(running, "LOUD", 10)
+    assert "forecast: attention maps need about" in run("attend", TEXT).err
+    assert "forecast: attention maps need about" in run("explain", TEXT, "--method", "rollout").err
+    done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
+    assert done.code == 2
+    assert "rollout" in done.err
