@@ -1,13 +1,15 @@
-"""Every ratio that the first issue names, measured in one run and interleaved; a table, and JSON when asked."""
+"""Every ratio that the issues name, measured in one run and interleaved; a table, and JSON when asked."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib.util
 import json
 import platform
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from typing import Any
 import torch
 
 import whence
+from bench import memory
+from bench.attention import bertviz, pages, rollout, twelve_layers
 from bench.floors import passes
 from bench.timing import Ratio, interleaved
 from whence.core.registry import Needs
@@ -53,9 +57,14 @@ def comparison(model: Model, text: str) -> Ratio:
     return interleaved("compare, all methods", lambda: whence.compare(model, text), over, lambda: (both(), alone()), limit=1.3)
 
 
-def capture(model: Model, text: str) -> Ratio:
+def capture(model: Model, text: str, own: Model | None = None) -> Ratio:
+    """One trace over one eager forward, on the same model, or ours on a copy of its ``own``.
+
+    On a shared one our forwards carry the hooks that transformers installs for ``output_attentions``, and leaves there.
+    """
     passage = model.encode(text)
     inputs = model.batch([passage]).inputs
+    observed, what = (model, "forward with attention captured") if own is None else (own, "the same, on a model of its own")
 
     def eager() -> None:
         with torch.no_grad():
@@ -63,8 +72,8 @@ def capture(model: Model, text: str) -> Ratio:
 
     model.hf.set_attn_implementation("eager")  # outside the measurement: switching is not part of the peer's price
     try:
-        ours = lambda: trace(model, [passage], needs=Needs.ATTENTION)  # noqa: E731
-        return interleaved("forward with attention captured", ours, "eager output_attentions", eager, limit=1.15, rounds=41)
+        ours = lambda: trace(observed, [passage], needs=Needs.ATTENTION)  # noqa: E731
+        return interleaved(what, ours, "eager output_attentions", eager, limit=1.15, rounds=101)
     finally:
         model.hf.set_attn_implementation("sdpa")
 
@@ -122,40 +131,108 @@ def start_up() -> list[tuple[str, float, float]]:
     ]
 
 
+def ratios(models: dict[str, Model]) -> Iterator[dict[str, Any]]:
+    for name, model in models.items():
+        own = whence.load(copy.deepcopy(model.hf), tokenizer=model.tokenizer)
+        for length, text in {**SENTENCES, "long": LONG}.items():
+            where, limit = f"{name}, {length}", 1.0 if length == "long" else 0.5
+            yield show(where, comparison(model, text))
+            yield show(where, capture(model, text))
+            yield show(where, capture(model, text, own))
+            yield show(where, gradient(model, text))
+            yield from attempt("integrated gradients", lambda: [show(where, *integrated(model, text, limit))])  # noqa: B023
+
+
+def flows() -> Iterator[dict[str, Any]]:
+    from bench.flow import against_networkx, seconds
+
+    yield show("", against_networkx())
+    for what, took, gap in seconds():
+        print(f"{what:<81} {took:6.2f} s   gap {gap:.0e}", flush=True)
+        yield {"what": what, "seconds": took, "gap": gap}
+
+
+def written(models: dict[str, Model]) -> Iterator[dict[str, Any]]:
+    first = next(iter(models.values()))
+    twelve = {"random BERT": twelve_layers(first.tokenizer)}
+    peers: dict[str, Any] = {}
+    yield from attempt("pages", lambda: peers.update(bertviz()) or [])
+    for name, model in {**{n: m for n, m in models.items() if n.startswith("MiniLM")}, **twelve}.items():
+        found = pages(name, model, LONG, peers)
+        for page in found:
+            over = f"{page.bytes / found[0].bytes:5.1f} × the bytes, {page.seconds / found[0].seconds:5.1f} × the seconds"
+            print(f"{page.what:<60} {page.writer:<20} {page.bytes / 1e6:8.2f} MB {page.seconds:7.2f} s   {over}", flush=True)
+            yield asdict(page)
+
+
+def peaks(lengths: tuple[int, ...], threads: int) -> Iterator[dict[str, Any]]:
+    found = []
+    for tokens in lengths:
+        for what in (memory.EAGER, memory.MEAN, memory.ROLLOUT):
+            found.append(memory.peak(what, tokens, threads))
+            print(memory.shown(found[-1]), flush=True)
+            yield asdict(found[-1])
+    if lengths == memory.LENGTHS:
+        print(f"drawn: {memory.draw(found)}")
+
+
+def started() -> Iterator[dict[str, Any]]:
+    for what, seconds, limit in start_up():
+        print(f"{what:<45} {seconds:6.3f} s   at most {limit} s: {'yes' if seconds <= limit else 'NO'}", flush=True)
+        yield {"what": what, "seconds": seconds, "limit": limit}
+
+
+def attempt(what: str, section: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """The rows of a section; what it lacks, or what went wrong in it, is one line, and the next section follows."""
+    try:
+        yield from section()
+    except ModuleNotFoundError as problem:
+        print(f"{what}: {problem.name} not installed: pip install {problem.name}", flush=True)
+    except Exception as problem:
+        print(f"{what}: FAILED, {type(problem).__name__}: {' '.join(str(problem).split())[:200]}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)")
     parser.add_argument("--quick", action="store_true", help="the bundled model only")
+    parser.add_argument("--only", choices=("ratios", "rollout", "flow", "pages", "memory", "start-up"), help="one section")
+    parser.add_argument("--memory", action="store_true", help="peak memory up to 4,096 tokens and its figure, and nothing else")
+    parser.add_argument("--peers", help="a folder with packages to compare with (pip install --target), searched last")
     parser.add_argument("--json", help="also write the rows to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    sys.path += [arguments.peers] if arguments.peers else []
     print(
         f"whence {whence.__version__}, torch {torch.__version__}, {arguments.threads} thread(s), "
         f"Python {platform.python_version()}, {platform.machine()}"
     )
-    rows: list[tuple[str, Ratio, str]] = []
-    for name, model in bundled().items():
-        if arguments.quick and not name.startswith("sentiment"):
-            continue
-        for length, text in {**SENTENCES, "long": LONG}.items():
-            rows += [(f"{name}, {length}", comparison(model, text), ""), (f"{name}, {length}", capture(model, text), "")]
-            rows += [(f"{name}, {length}", gradient(model, text), "")]
-            ratio, note = integrated(model, text, limit=1.0 if length == "long" else 0.5)
-            rows.append((f"{name}, {length}", ratio, note))
-            for where, r, more in rows[-4:]:
-                show(where, r, more)
-    for what, seconds, limit in start_up():
-        print(f"{what:<45} {seconds:6.3f} s   at most {limit} s: {'yes' if seconds <= limit else 'NO'}")
+    models = {} if arguments.memory else bundled()
+    if arguments.quick:
+        models = {n: m for n, m in models.items() if n.startswith("sentiment")}
+    lengths = memory.LENGTHS if arguments.memory else memory.SHORT
+    sections: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+        "ratios": lambda: ratios(models),
+        "rollout": lambda: [show("", rollout())],
+        "flow": flows,
+        "pages": lambda: written(models),
+        "memory": lambda: peaks(lengths, arguments.threads),
+        "start-up": started,
+    }
+    only = "memory" if arguments.memory else arguments.only
+    rows = [row for name, section in sections.items() if only in (None, name) for row in attempt(name, section)]
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps([{"where": w, **asdict(r), "note": n} for w, r, n in rows], indent=1))
+        Path(arguments.json).write_text(json.dumps(rows, indent=1))
 
 
-def show(where: str, r: Ratio, note: str) -> None:
+def show(where: str, r: Ratio, note: str = "") -> dict[str, Any]:
+    """Print a row, and give it back as it goes into the file."""
     verdict = "" if r.holds is None else f"at most {r.limit}: {'yes' if r.holds else 'NO'}"
     print(
         f"{where:<46} {r.what:<34} {r.ratio:5.2f} [{r.low:.2f}, {r.high:.2f}] × {r.over:<40} {1e3 * r.seconds:7.1f} ms  {verdict}  {note}",
         flush=True,
     )
+    return {"where": where, **asdict(r), "note": note}
 
 
 if __name__ == "__main__":
