@@ -103,8 +103,8 @@ def draw(peaks: Sequence[Peak], path: Path = FIGURE) -> Path:
             if forecast:
                 tail = [*ran[-1:], *forecast]
                 ax.plot([p.tokens for p in tail], [p.bytes / 1e9 for p in tail], color=colour, linestyle=":")
-                hollow = {"color": colour, "marker": mark, "markerfacecolor": "white", "linestyle": ""}
-                ax.plot([p.tokens for p in forecast], [p.bytes / 1e9 for p in forecast], label="the same, forecast only", **hollow)
+                at, size = [p.tokens for p in forecast], [p.bytes / 1e9 for p in forecast]
+                ax.plot(at, size, color=colour, marker=mark, markerfacecolor="white", linestyle="", label="the same, forecast only")
         ax.axhline(LIMIT / 1e9, color="#888", linestyle="--", linewidth=1)
         ax.text(LENGTHS[0], LIMIT / 1e9 * 1.1, "2 GB, our limit at 4,096 tokens", color="#555")
         ax.set(xscale="log", yscale="log", xlabel="tokens", ylabel="peak above the loaded model, GB")

@@ -51,3 +51,9 @@ def test_equal_texts_do_not_differ() -> None:
 def test_texts_without_a_common_word_are_refused_where_nothing_aligns() -> None:
     with pytest.raises(InputError, match="no word in common"):
         whence.probe(build("gpt2"), "the food is great", "not")
+
+
+def test_an_encoder_decoder_is_compared_by_its_encoder() -> None:
+    # would catch: the decoder's maps cut at the encoder's places
+    p = whence.probe(build("t5"), "the food is great", "the service is great", reply="not bad prices at all")
+    assert set(p.difference) == {"encoder"}

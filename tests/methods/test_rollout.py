@@ -124,6 +124,10 @@ def test_layers_and_heads_of_raw_attention() -> None:
     np.testing.assert_allclose(
         whence.explain(model, TEXT, "attention-max", layer="product").scores, passage.merge((w[1].max(0) @ w[0].max(0))[0]), atol=1e-6
     )
+    half_first = np.eye(w.shape[-1])[0]
+    mixed = (rows.max(1) + half_first) / (rows.max(1).sum(-1, keepdims=True) + 1)
+    found = whence.explain(model, TEXT, "attention-max", layer="all", residual=True).scores
+    np.testing.assert_allclose(found, passage.merge(mixed.max(0)), atol=1e-6)  # the largest over layers, not their mean
     with pytest.raises(SettingsError, match="head 4 is outside the 4 heads"):
         scores(head=4)
     with pytest.raises(SettingsError, match="start_layer 2"):

@@ -70,3 +70,12 @@ def test_what_cannot_be_generated_is_refused() -> None:
         generate(build("gpt2"), build("gpt2").encode(PROMPT), 2, num_beams=2)
     with pytest.raises(InputError, match="either reply"):
         whence.attend(build("t5"), PROMPT, reply="x", generate=3)
+
+
+def test_no_unit_is_half_the_prompt_s_and_half_the_model_s() -> None:
+    model = build("gpt2")  # goes on without a space
+    maps = whence.attend(model, PROMPT, generate=6)
+    assert maps.passage.units[: len(PROMPT.split())] == model.encode(PROMPT).units
+    assert "".join(maps.passage.units) == maps.passage.text
+    assert maps.from_axis["decoder"].part.tolist()[: len(PROMPT.split())] == [0] * len(PROMPT.split())
+    assert GENERATED in maps.from_axis["decoder"].part

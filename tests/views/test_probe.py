@@ -61,6 +61,7 @@ def test_heads_in_a_terminal(terminal) -> None:
     terminal(80)
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None].astype(np.float32)
     t = table_of("encoder", ["0"], ["0", "1"], weights, list("abcd"), np.zeros(4, dtype=bool), {"output_change": np.array([[0.2, 0.1]])})
+    assert "layer 0, head 0: self; entropy 0.000" in t._repr_html_()
     shown = to_text(lambda _: heads_view(t))
     assert "o self" in shown
     assert "~ broad" in shown

@@ -63,6 +63,9 @@ def command(
     if compare:
         if len(texts) != 2 or file is not None:
             raise InputError(f"--compare takes two texts, in quotes; got {len(texts)}.")
+        given = {"--heads": heads, "--neurons": neurons, "--target": target, "--pair": pair, "--reply": reply, "--generate": generate}
+        if ignored := [name for name, value in given.items() if value]:
+            raise InputError(f"{ignored[0]} means nothing beside --compare, which shows two texts as they are.")
     else:
         lines = read_texts(texts, file)
         if html is not None and len(lines) > 1:
@@ -113,6 +116,7 @@ def _print(maps: Any, text: str, heads: bool, as_json: bool) -> None:
         "kinds": {
             kind: {
                 "layers_heads_from_to": list(weights.shape),
+                "layers": list(maps.layer_names(kind)),
                 "modules": list(maps.modules[kind]),
                 "share_on_special_tokens": maps.special_share(kind).tolist(),
             }

@@ -81,6 +81,11 @@ class HeadTable:
 
         return draw("plot_distances", self, ax=ax) if column == "distances" else draw("plot_heads", self, column, ax=ax)
 
+    def _repr_html_(self) -> str:
+        from whence.core.render import render
+
+        return render("heads_fragment", self)
+
     def __repr__(self) -> str:
         found, counts = np.unique(self.pattern, return_counts=True)
         kinds = ", ".join(f"{c} {n}" for n, c in sorted(zip(found, counts, strict=True), key=lambda x: -x[1]))

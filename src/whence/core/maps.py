@@ -122,9 +122,12 @@ class AttentionMaps:
             raise unknown_name("kind of attention", kind, self.kinds)
         return kind or self.kinds[0]
 
-    def to_html(self, path: str | Path) -> Path:
-        """One self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view."""
-        return write_text(path, render("maps_page", self))
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view; also written to ``path`` when one is given."""
+        page = render("maps_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
 
     def _repr_html_(self) -> str:
         return render("maps_fragment", self)

@@ -91,9 +91,12 @@ class Probe:
             "strongest": strongest,
         }
 
-    def to_html(self, path: str | Path) -> Path:
-        """A page with the aligned texts, the mean difference as a heat-map, and the weights that differ most."""
-        return write_text(path, render("probe_page", self))
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page with the aligned texts, the mean difference as a heat-map, and the weights that differ most; also written to ``path`` when one is given."""
+        page = render("probe_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
 
     def _repr_html_(self) -> str:
         return render("probe_fragment", self)
@@ -105,7 +108,8 @@ class Probe:
 
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     """Align the places of two maps of one model and subtract."""
-    kinds = [k for k in first.kinds if k != "cross" and k in second.kinds and first.from_axis[k].labels == first.to_axis[k].labels]
+    # places are aligned once, so only maps over the same places are subtracted: of an encoder-decoder, the encoder's
+    kinds = [k for k in first.kinds if k in second.kinds and all(_over(m, k) for m in (first, second))]
     if not kinds or any(first.weights[k].shape[:2] != second.weights[k].shape[:2] for k in kinds):
         raise InputError(
             "two texts are compared by self-attention of the same layers and heads of one model; these maps have none in common."
@@ -124,6 +128,12 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
         difference={k: second.weights[k][:, :, j][..., j] - first.weights[k][:, :, i][..., i] for k in kinds},
         left_out=left_out,
     )
+
+
+def _over(maps: AttentionMaps, kind: str) -> bool:
+    """Whether both sides of a kind of map are the places of the first kind."""
+    places = maps.to_axis[maps.kinds[0]].labels
+    return maps.from_axis[kind].labels == places == maps.to_axis[kind].labels
 
 
 def aligned(one: Sequence[str], two: Sequence[str]) -> tuple[list[tuple[int, int]], tuple[str, ...]]:

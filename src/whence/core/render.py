@@ -17,6 +17,7 @@ VIEWS = {
     "comparison_fragment": "whence.views.html",
     "maps_page": "whence.views.attention",
     "maps_fragment": "whence.views.attention",
+    "heads_fragment": "whence.views.heads",
     "probe_page": "whence.views.probe",
     "probe_fragment": "whence.views.probe",
     "attribution_latex": "whence.views.latex",

@@ -34,7 +34,7 @@ class AttentionMax:
 
     def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
         if self.layer == "product" or self.residual:
-            return aggregated(trace, "max", self.layer, self.residual, self.row)
+            return aggregated(trace, "max", "max" if self.layer == "all" else self.layer, self.residual, self.row)
         rows = attention_rows(trace, self.layer, self.row)
         scores = rows.new_zeros(trace.content.shape)
         for i, passage in enumerate(trace.passages):

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.registry import Needs, method
-from whence.trace.rows import Layers, RowChoice, across_layers, chosen_layers, readout_row, speaking_kind
+from whence.trace.rows import EntrywiseLayers, RowChoice, across_layers, chosen_layers, readout_row, speaking_kind
 from whence.trace.trace import Trace
 
 
@@ -21,7 +21,7 @@ class ValueWeighted:
     read-out token's row, or the mean over all rows. The norm is that of the head's own value, before the output projection.
     """
 
-    layer: Layers = "last"
+    layer: EntrywiseLayers = "last"
     row: RowChoice = "readout"
 
     needs: ClassVar[Needs] = Needs.VALUE_WEIGHTED

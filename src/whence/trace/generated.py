@@ -90,14 +90,19 @@ def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) ->
     units: Any = passage.kind if passage.kind in ("word", "token", "sentence") else "word"
     if model.is_encoder_decoder:
         return replace(passage, reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units))
-    shift = len(passage.text)
-    return Passage.from_tokens(
-        passage.text + text,
-        [*passage.ids.tolist(), *ids.tolist()],
-        [*passage.tokens, *tokens],
-        [*map(tuple, passage.spans.tolist()), *((a + shift, b + shift) for a, b in spans)],
-        [*passage.parts.tolist(), *parts],
-        units=units,
+    # cut on its own, so that no unit is half the caller's and half the model's, even where a word goes on without a space
+    new = Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
+    shift, before = len(passage.text), len(passage.unit_spans)
+    return replace(
+        passage,
+        text=passage.text + text,
+        ids=np.concatenate([passage.ids, new.ids]),
+        tokens=(*passage.tokens, *new.tokens),
+        spans=np.concatenate([passage.spans, np.where(new.parts[:, None] < 0, new.spans, new.spans + shift)]),
+        parts=np.concatenate([passage.parts, new.parts]),
+        unit_of=np.concatenate([passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]),
+        unit_spans=(*passage.unit_spans, *((part, a + shift, b + shift) for part, a, b in new.unit_spans)),
+        types=None if passage.types is None else np.concatenate([passage.types, np.full(len(new), passage.types[-1])]),
     )
 
 

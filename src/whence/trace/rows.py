@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Literal
 
 import torch
@@ -14,6 +13,7 @@ from whence.core.errors import SettingsError
 from whence.trace.trace import Trace
 
 Layers = int | Literal["last", "all", "mean", "max", "sum", "product"]
+EntrywiseLayers = int | Literal["last", "all", "mean", "max", "sum"]
 RowChoice = Literal["readout", "mean"]
 
 
@@ -55,13 +55,11 @@ def attention_rows(trace: Trace, layer: Layers, row: RowChoice) -> Float[Tensor,
     return torch.stack(rows, 1)
 
 
-def across_layers(rows: Float[Tensor, "layer *rest"], layer: Layers) -> Tensor:
-    """Layers brought together entry by entry: the mean, unless the choice is the largest, the sum or the (entrywise) product."""
+def across_layers(rows: Float[Tensor, layer * rest], layer: Layers) -> Tensor:
+    """Layers brought together entry by entry: the mean, unless the choice is the largest or the sum."""
     if layer == "max":
         return rows.amax(0)
-    if layer == "sum":
-        return rows.sum(0)
-    return reduce(torch.mul, rows) if layer == "product" else rows.mean(0)
+    return rows.sum(0) if layer == "sum" else rows.mean(0)
 
 
 def down_the_layers(layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool) -> Float[Tensor, " key"]:

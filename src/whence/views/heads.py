@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -49,6 +51,25 @@ def heads_view(table: HeadTable) -> RenderableType:
     total = table.weights.shape[0] * table.weights.shape[1]
     title = Text.assemble((f"{table.kind}: what each head does", BOLD), ("  darker: more focused", DIM))
     return Group(title, _grid(table), Text(legend, DIM), Text(), Text(f"the {min(MOST, total)} of {total} heads {why}", BOLD), listed)
+
+
+def heads_fragment(table: HeadTable) -> str:
+    """What a notebook shows: the grid, darker where a head is more focused; pointing at a head gives its numbers."""
+    rows = []
+    for i, layer in enumerate(table.layers):
+        cells = []
+        for j, head in enumerate(table.heads):
+            numbers = ", ".join(f"{n.replace('_', ' ')} {c[i, j]:.3f}" for n, c in table.columns.items())
+            tip = escape(f"layer {layer}, head {head}: {table.pattern[i, j]}; {numbers}")
+            focus = 100 * (1 - float(min(table["breadth"][i, j], 1.0)))
+            ground = f"background:color-mix(in srgb,#8e6ac8 {focus:.0f}%,transparent)"
+            cells.append(f'<td style="{ground};text-align:center;width:2.2em" title="{tip}">{SIGNS[str(table.pattern[i, j])]}</td>')
+        rows.append(f'<tr><th scope="row">{escape(layer)}</th>{"".join(cells)}</tr>')
+    heads = "".join(f'<th scope="col">{escape(h)}</th>' for h in table.heads)
+    legend = " &nbsp; ".join(f"{sign} {name}" for name, sign in SIGNS.items() if name in table.pattern)
+    caption = f"<caption>{escape(table.kind)}: what each head does (layers by heads; darker: more focused)</caption>"
+    grid = f"<table>{caption}<thead><tr><td></td>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="whence-heads">{grid}<p>{legend}</p></div>'
 
 
 def _grid(table: HeadTable) -> Table:

@@ -40,9 +40,9 @@ def maps_view(summary: Mapping[str, Any]) -> RenderableType:
         shape = f"  {layers} layers × {heads} heads × {rows} from × {columns} to"
         parts.append(Text.assemble((kind, BOLD), (shape, Style())))
         table = _table("layer", "module", "to special tokens", "by head")
-        for i, (module, shares) in enumerate(zip(found["modules"], found["share_on_special_tokens"], strict=True)):
+        for layer, module, shares in zip(found["layers"], found["modules"], found["share_on_special_tokens"], strict=True):
             mean = sum(shares) / len(shares)
-            _row(table, str(i), module, wording.percent(mean), f"{wording.percent(min(shares))} – {wording.percent(max(shares))}")
+            _row(table, layer, module, wording.percent(mean), f"{wording.percent(min(shares))} – {wording.percent(max(shares))}")
         parts.append(table)
     return Group(*parts)
 
