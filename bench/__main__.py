@@ -54,7 +54,9 @@ def comparison(model: Model, text: str) -> Ratio:
     both = passes(model, text, backward=True, count=cost.backwards)
     alone = passes(model, text, backward=False, count=cost.forwards - cost.backwards)
     over = f"{cost.backwards} forward+backward, {cost.forwards - cost.backwards} forward"
-    return interleaved("compare, all methods", lambda: whence.compare(model, text), over, lambda: (both(), alone()), limit=1.3)
+    rounds = 9 if len(model.encode(text)) < 64 else 3  # a long text takes seconds each time
+    ours, theirs = lambda: whence.compare(model, text), lambda: (both(), alone())
+    return interleaved("compare, all methods", ours, over, theirs, limit=1.3, rounds=rounds)
 
 
 def capture(model: Model, text: str, own: Model | None = None) -> Ratio:
@@ -131,12 +133,13 @@ def start_up() -> list[tuple[str, float, float]]:
     ]
 
 
-def ratios(models: dict[str, Model]) -> Iterator[dict[str, Any]]:
+def ratios(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
     for name, model in models.items():
         own = whence.load(copy.deepcopy(model.hf), tokenizer=model.tokenizer)
         for length, text in {**SENTENCES, "long": LONG}.items():
             where, limit = f"{name}, {length}", 1.0 if length == "long" else 0.5
-            yield show(where, comparison(model, text))
+            if full or length != "long" or name.startswith("sentiment"):
+                yield show(where, comparison(model, text))
             yield show(where, capture(model, text))
             yield show(where, capture(model, text, own))
             yield show(where, gradient(model, text))
@@ -196,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)")
     parser.add_argument("--quick", action="store_true", help="the bundled model only")
+    parser.add_argument("--full", action="store_true", help="also compare on the long text with the larger model, which takes minutes")
     parser.add_argument("--only", choices=("ratios", "rollout", "flow", "pages", "memory", "start-up"), help="one section")
     parser.add_argument("--memory", action="store_true", help="peak memory up to 4,096 tokens and its figure, and nothing else")
     parser.add_argument("--peers", help="a folder with packages to compare with (pip install --target), searched last")
@@ -212,7 +216,7 @@ def main() -> None:
         models = {n: m for n, m in models.items() if n.startswith("sentiment")}
     lengths = memory.LENGTHS if arguments.memory else memory.SHORT
     sections: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
-        "ratios": lambda: ratios(models),
+        "ratios": lambda: ratios(models, arguments.full),
         "rollout": lambda: [show("", rollout())],
         "flow": flows,
         "pages": lambda: written(models),

@@ -64,13 +64,10 @@ def twelve_layers(tokenizer: Any) -> Model:
 def text_of(model: Model, words: str, tokens: int = ON_A_PAGE) -> str:
     """The beginning of ``words``, repeated as needed, that makes so many tokens, special ones counted."""
     many = words.split() * (1 + tokens // len(words.split()))
-    for end in range(1, len(many) + 1):
-        text = " ".join(many[:end])
-        if len(model.encode(text)) >= tokens:
-            break
-    found = len(model.encode(text))
-    assert found == tokens, f"no beginning of this text has {tokens} tokens, only {found}"
-    return text
+    starts = (" ".join(many[:end]) for end in range(1, len(many) + 1))
+    found = next((text for text in starts if len(model.encode(text)) == tokens), None)
+    assert found is not None, f"no beginning of this text has {tokens} tokens"
+    return found
 
 
 def bertviz() -> dict[str, Callable[..., Any]]:

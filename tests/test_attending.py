@@ -107,6 +107,7 @@ def test_aggregates_and_rollout_of_maps() -> None:
     ("wrong", "says"),
     [
         ({"heads": []}, "heads is"),
+        ({"layers": [0, 0]}, "layers is"),
         ({"heads": 4}, "head 4 is outside the 4 heads"),
         ({"layers": [2]}, "layer 2 is outside the 2 layers"),
         ({"effects": True, "heads": "mean"}, "effects are of single heads"),

@@ -13,8 +13,10 @@ import torch
 
 import whence
 from tests.families import build, inputs, precise
-from whence.core.errors import InputError, SettingsError
+from whence.core.errors import InputError, SettingsError, TargetError
+from whence.core.registry import Needs
 from whence.core.target import Target
+from whence.trace.trace import trace
 
 TEXT = "the food is great but not bad"
 
@@ -190,3 +192,157 @@ def test_a_part_of_a_model_loaded_on_its_own_has_its_own_names() -> None:
 def test_targets_are_still_explicit_after_a_change_of_reading() -> None:
     target = Target("good", index=2)
     assert replace(target, read="probability").describe() == "probability of good"
+
+
+# ------------------------------------------------------------------ a hunt for wrong numbers in issue 3
+
+
+def test_another_thread_of_the_caller_s_does_not_take_the_embeddings() -> None:
+    import threading
+
+    model = build("bert")
+    passage = model.encode("the food is great")
+    alone = whence.explain(model, passage, "gradient-x-input").scores
+    other = model.batch([model.encode("not bad")]).inputs
+    shapes: list[tuple[int, ...]] = []
+
+    def run() -> None:
+        with torch.no_grad():
+            shapes.append(tuple(model.hf(**other).logits.shape))
+
+    def interrupt(*_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+
+    hook = model.hf.bert.embeddings.register_forward_pre_hook(interrupt)
+    try:
+        disturbed = whence.explain(model, passage, "gradient-x-input").scores
+    finally:
+        hook.remove()
+    np.testing.assert_allclose(disturbed, alone, atol=1e-7)
+    assert set(shapes) == {(1, 3)}
+
+
+def test_effects_and_arbitration_of_a_masked_model_are_read_where_it_is_masked() -> None:
+    model = build("bert-mlm")
+    text = "the food is great"
+    first, second = (whence.attend(model, text, effects=True, target=whence.Target(7, at=k)).effects["encoder"] for k in (1, 3))
+    assert not np.allclose(first["value_change"], second["value_change"])
+    given = whence.attend(model, model.fill(model.encode(text), 1), effects=True, target=7).effects["encoder"]
+    np.testing.assert_allclose(first["value_change"], given["value_change"], atol=1e-6)
+    with pytest.raises(TargetError, match="say which"):
+        whence.attend(model, text, effects=True, target=7)
+    with pytest.raises(TargetError, match="say which"):
+        whence.arbitrate(model, [text], target=7)
+
+
+def test_a_decoder_without_a_pad_token_has_effects_too() -> None:
+    model = build("gpt2-classifier")
+    padded = whence.attend(model, "the food is great", effects=True).effects["decoder"]["value_change"]
+    model.hf.config.pad_token_id = None
+    alone = whence.attend(model, "the food is great", effects=True).effects["decoder"]["value_change"]
+    np.testing.assert_allclose(alone, padded, atol=1e-5)
+
+
+def test_what_follows_a_pair_belongs_to_its_second_text() -> None:
+    maps = whence.attend(build("gpt2"), "the food", pair=" is bad", generate=3, units="token")
+    assert maps.special_share().max() == 0
+    assert "".join(maps.passage.units) == maps.passage.text + (maps.passage.pair or "")
+
+
+@pytest.mark.parametrize("wish", [{"use_cache": False}, {"cache_implementation": "static"}, {"return_dict_in_generate": True}])
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_the_model_s_own_generation_settings_do_not_break_the_stitching(family: str, wish: dict) -> None:
+    model = build(family)
+    plain = whence.attend(model, "the food is great", generate=4, units="token")
+    model.hf.generation_config.update(**wish)
+    maps = whence.attend(model, "the food is great", generate=4, units="token")
+    for kind in maps.kinds:
+        assert maps.weights[kind].shape[2:] == (len(maps.from_axis[kind]), len(maps.to_axis[kind]))
+        np.testing.assert_allclose(maps.weights[kind], plain.weights[kind], atol=1e-6)
+
+
+def test_writing_beyond_the_positions_is_refused() -> None:
+    with pytest.raises(InputError, match="beyond the model's 64 positions"):
+        whence.attend(build("gpt2"), "the food is great", generate=200)
+
+
+def test_few_units_get_no_verdict_and_scale_does_not_matter() -> None:
+    from whence.core.held_out import correlation, subsets
+
+    model = build("bert")
+    assert whence.explain(model, "not bad prices", "attention-arbiter").evidence is None
+    rng = np.random.default_rng(0)
+    removed, w = subsets(6, 20, rng), rng.random(6)
+    fallen = removed @ rng.random(6)
+    assert float(correlation(w, removed, fallen)) == pytest.approx(float(correlation(w * 1e-4, removed, fallen * 1e-9)))
+
+
+@pytest.mark.parametrize("family", ["gpt-oss", "bert"])
+@pytest.mark.parametrize("method", ["attention-mean", "attention-max"])
+def test_the_residual_of_a_mean_row_is_mixed_in_row_by_row(family: str, method: str) -> None:
+    model = build(family)
+    passage = model.encode("the food is great")
+    (maps,) = trace(model, [passage], needs=Needs.ATTENTION).attentions.values()
+    last = maps[-1][0].double().numpy()
+    a = last.mean(0) if method == "attention-mean" else last.max(0)
+    mixed = (a + np.eye(len(a))) / (a.sum(-1, keepdims=True) + 1)
+    found = whence.explain(model, passage, method, row="mean", residual=True).scores
+    np.testing.assert_allclose(found, passage.merge(mixed.mean(0)), atol=1e-6)
+
+
+def test_breadth_knows_windows_and_sinks() -> None:
+    maps = whence.attend(build("gpt-oss"), "the food is great", units="token")
+    assert maps.heads()["breadth"].max() <= 1 + 1e-6
+    local = np.zeros((2, 1, 6, 6), dtype=np.float32)
+    local[0, 0] = 1 / 6
+    for i in range(6):
+        local[1, 0, i, max(0, i - 1) : i + 1] = 1 / (i - max(0, i - 1) + 1)
+    from whence.core.heads import table_of
+
+    t = table_of("decoder", ["0", "1"], ["0"], local, list("abcdef"), np.zeros(6, dtype=bool), {})
+    np.testing.assert_allclose(t["breadth"], 1)
+
+
+def test_neurons_follow_the_order_of_the_kept_layers_and_heads() -> None:
+    model = build("bert")
+    whole = whence.attend(model, "the food", units="token", neurons=True).neurons["encoder"]
+    some = whence.attend(model, "the food", units="token", neurons=True, layers=[1, 0], heads=[3, 1]).neurons["encoder"]
+    np.testing.assert_array_equal(some.query, whole.query[[1, 0]][:, [3, 1]])
+    np.testing.assert_array_equal(some.key, whole.key[[1, 0]][:, [3, 1]])
+
+
+def test_a_square_cross_map_has_no_residual() -> None:
+    model = build("bart")
+    maps = whence.attend(model, "the food is", reply="the food is", units="token")
+    for refused in (lambda: maps.rollout("cross"), lambda: maps.aggregate("product", kind="cross")):
+        with pytest.raises(SettingsError, match="looks from one text at another"):
+            refused()
+    assert "previous" not in maps.heads("cross").columns
+
+
+def test_provenance_says_whose_attention_it_was() -> None:
+    model = build("bert")
+    for method, attention in (
+        ("attn-lrp", "captured (eager)"),
+        ("attention-arbiter", "captured (eager)"),
+        ("integrated-gradients", "sdpa"),
+    ):
+        assert whence.explain(model, "the food is great", method).provenance.attention == attention
+
+
+def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
+    model = build("bert")
+    texts = ["the food is great but not the service", "not bad prices", "I didn't like it, it's dull", "great food and great service"]
+    found = whence.arbitrate(model, texts, scope="label", target="good", held_out=4)
+    assert {c.group for c in found} == {p.label for p in model.predict(texts)}
+    with pytest.raises(InputError, match="a list of texts"):
+        whence.arbitrate(model, "one text")
+
+
+def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
+    model = build("bert")
+    model.hf.to(torch.bfloat16)
+    assert "float32" in whence.explain(model, "the food is great", "transformer-attribution").error.note

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
-from whence.attributing import TRACE_TOKENS, Progress
+from whence.attributing import OPTIONS, TRACE_TOKENS, Progress, placed
 from whence.core.errors import InputError
 from whence.core.held_out import correlation, subsets
+from whence.core.memory import check
+from whence.core.passage import Passage
 from whence.core.registry import Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Model
 from whence.trace.baselines import Baseline
 from whence.trace.configurations import BASELINE, Configuration, configurations, ranked_faithful_truthfulness, readings
+from whence.trace.forecast import forecast_trace
 from whence.trace.removals import drops
 from whence.trace.trace import trace
 
 RESAMPLES = 1000
+SHUFFLES = 200  # of each text's scores, for the control
 
 
 @dataclass(frozen=True)
 class Choice:
     """The best configuration of a group of texts.
 
-    ``held_out`` is the mean over texts of the correlation with held-out removals, ``interval`` its 95 % bootstrap interval over texts;
+    ``held_out`` is the mean over texts of the correlation with held-out removals, ``interval`` its 95 % bootstrap interval over texts
+    (NaN for one text alone);
     ``baseline`` is the same for the plain mean of everything, ``random`` for shuffled scores.
     """
 
@@ -67,6 +72,7 @@ def arbitrate(
     baseline: Baseline = "mean",
     held_out: int = 32,
     seed: int = 0,
+    memory: str | int | float | None = None,
     progress: Progress | None = None,
 ) -> list[Choice]:
     """Search layer × head × matrix operation for the reading of attention with the best mean RFT over ``texts``.
@@ -79,15 +85,23 @@ def arbitrate(
     >>> best.tried == 6 * 13 * 4
     True
     """
+    if isinstance(texts, str):
+        raise InputError("arbitrate takes a list of texts; for one text use explain with the method attention-arbiter.")
+    if baseline not in get_args(Baseline) or held_out < 0:
+        raise InputError(f"baseline is one of {', '.join(get_args(Baseline))} and held_out 0 or more, not {baseline!r} and {held_out}.")
     if scope not in ("dataset", "label"):
         raise InputError(f"scope is 'dataset' or 'label', not {scope!r}; for one text use explain with the method attention-arbiter.")
-    passages = [model.fitted(model.encode(t) if isinstance(t, str) else t, "error") for t in texts]
+    wanted_target = as_target(target)
+    passages = [placed(model, model.fitted(t if isinstance(t, Passage) else model.encode(t), "error"), wanted_target) for t in texts]
     if not passages:
         raise InputError("arbitrate needs at least one text.")
     wanted: list[Configuration] = []
     seen: list[_Text] = []
     for group in model.groups(passages, TRACE_TOKENS):
-        found = trace(model, [passages[i] for i in group], as_target(target), Needs.ATTENTION | Needs.EMBEDDINGS)
+        longest = max((passages[i] for i in group), key=len)
+        check(forecast_trace(model, longest, Needs.ATTENTION, len(group)), memory, OPTIONS)
+        found = trace(model, [passages[i] for i in group], wanted_target, Needs.ATTENTION | Needs.EMBEDDINGS)
+        found.check_embeddings()
         wanted = wanted or configurations(found)
         for k, i in enumerate(group):
             if progress is not None:
@@ -97,7 +111,8 @@ def arbitrate(
             weights, removed = readings(found, k, wanted), subsets(d, held_out, rng)
             faithful = ranked_faithful_truthfulness(weights, drops(found, k, np.eye(d, dtype=bool), baseline))
             fallen = drops(found, k, removed, baseline) if len(removed) else np.zeros(0)
-            seen.append(_Text(weights, faithful, removed, fallen, str(found.targets[k].label)))
+            label = model.prediction(found.logits[k].double().cpu().numpy()).label
+            seen.append(_Text(weights, faithful, removed, fallen, label))
     labels = sorted({t.label for t in seen}) if scope == "label" else ["all texts"]
     return [_choose(name, [t for t in seen if scope == "dataset" or t.label == name], wanted, seed) for name in labels]
 
@@ -112,8 +127,8 @@ def _choose(group: str, texts: Sequence[_Text], wanted: Sequence[Configuration],
         return np.array([float(correlation(t.weights[which], t.removed, t.drops)) for t in judged])
 
     ours = held_out(best)
-    shuffled = [float(correlation(rng.permutation(t.weights[best]), t.removed, t.drops)) for t in judged]
-    means = rng.choice(ours, (RESAMPLES, len(ours))).mean(1) if len(ours) else np.array([np.nan])
+    shuffled = [correlation(rng.permuted(np.tile(t.weights[best], (SHUFFLES, 1)), axis=1), t.removed, t.drops).mean() for t in judged]
+    means = rng.choice(ours, (RESAMPLES, len(ours))).mean(1) if len(ours) > 1 else np.array([np.nan])
     return Choice(
         group=group,
         configuration=wanted[best],

@@ -11,12 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whence.attributing import placed
 from whence.core.errors import InputError, Unsupported
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.memory import Forecast, check
 from whence.core.passage import Passage
 from whence.core.probe import Probe, probed
-from whence.core.target import Target
+from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
@@ -68,6 +69,8 @@ def attend(
     if generate and reply is not None:
         raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
     passage = _encoded(model, text, pair, reply, units, overflow)
+    if effects:
+        passage = placed(model, passage, as_target(target))
     if (neurons or effects) and is_lxmert(model.hf):
         raise Unsupported("LXMERT's attention is seen through hooks, which show neither queries and keys nor let a head be switched off.")
     if neurons and generate:
@@ -89,7 +92,7 @@ def attend(
     replied = own if side is None else axis_of(side, units, before=(start,))
     made = _made(model, passage, units, chosen_heads, chosen_layers, t.attentions, t.layers, own, replied, side is not None)
     if neurons:
-        made = replace(made, neurons=_neurons(t, passage, side, start))
+        made = replace(made, neurons=_neurons(t, passage, side, start, made, chosen_heads))
     if effects:
         found = effects_of_heads(model, passage, target, t)
         kept = {k: {n: np.stack([c[int(y)] for y in made.layer_names(k)]) for n, c in by.items()} for k, by in found.items()}
@@ -123,7 +126,8 @@ def _several(choice: Any, name: str, words: tuple[str, ...]) -> Any:
             raise InputError(f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}.")
         return choice
     numbers = (choice,) if isinstance(choice, int) else tuple(choice)
-    if not numbers or not all(isinstance(n, (int, np.integer)) for n in numbers):
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
         raise InputError(f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}.")
     return tuple(map(int, numbers))
 
@@ -132,11 +136,11 @@ def _check_memory(
     model: Model, passage: Passage, units: str, heads: Any, layers: Any, neurons: bool, new: int, memory: Any, told: Any
 ) -> None:
     shape = attention_shape(model)
-    for kind, (count, each) in shape.items():
-        for name, chosen, known in (("layer", layers, count), ("head", heads, each)):
-            outside = [n for n in chosen if not 0 <= n < known] if not isinstance(chosen, str) else []
-            if outside and (kind != "cross" or name == "head"):
-                raise InputError(f"{name} {outside[0]} is outside the {known} {name}s of this model's {kind} (0 to {known - 1}).")
+    for name, chosen, at in (("layer", layers, 0), ("head", heads, 1)):
+        most = max((counts[at] for counts in shape.values()), default=None)  # an encoder may have more than its decoder
+        outside = [n for n in chosen if n < 0 or (most is not None and n >= most)] if not isinstance(chosen, str) else []
+        if outside:
+            raise InputError(f"{name} {outside[0]} is outside the {most} {name}s of this model (0 to {(most or 0) - 1}).")
     own = len(passage) if units == "token" else len(groups_of(passage))
     side = decoder_side(model, passage)[1]
     answer = new + 1 if side is None or new else 1 + (len(side) if units == "token" else len(groups_of(side)))
@@ -175,7 +179,8 @@ def _made(
     replied: Axis,
     two_sided: bool,
 ) -> AttentionMaps:
-    kept = {k: range(len(found)) if layers == "all" else [n for n in layers if n < len(found)] for k, found in maps.items()}
+    kept = {k: list(range(len(found))) if layers == "all" else [n for n in layers if n < len(found)] for k, found in maps.items()}
+    kept = {k: numbers for k, numbers in kept.items() if numbers}
     return AttentionMaps(
         passage=passage,
         weights={k: _stacked(maps, k, kept[k]) for k in kept},
@@ -204,15 +209,18 @@ def _stacked(maps: dict[str, tuple[Tensor, ...]], kind: str, layers: Sequence[in
     return out
 
 
-def _neurons(t: Trace, passage: Passage, side: Passage | None, start: str) -> dict[str, Neurons]:
-    """Queries, scaled as they meet the keys, and keys."""
+def _neurons(t: Trace, passage: Passage, side: Passage | None, start: str, made: AttentionMaps, heads: Any) -> dict[str, Neurons]:
+    """Queries, scaled as they meet the keys, and keys; of the layers and heads that were kept, in their order (all heads of a mean)."""
     replied = passage.tokens if side is None else (start, *side.tokens)
     out = {}
-    for kind in list(t.reduced["query"]):
-        every = range(len(t.layers[kind]))
+    for kind in made.kinds:
+        kept = [int(n) for n in made.layer_names(kind)]
+        query, key = (_stacked(t.reduced[name], kind, kept) for name in ("query", "key"))
+        if not isinstance(heads, str):
+            query, key = query[:, list(heads)], key[:, list(heads)]
         from_labels = passage.tokens if kind == "encoder" or side is None else replied
         to_labels = replied if kind == "decoder" else passage.tokens
-        out[kind] = Neurons(_stacked(t.reduced["query"], kind, every), _stacked(t.reduced["key"], kind, every), 1.0, from_labels, to_labels)
+        out[kind] = Neurons(query, key, 1.0, from_labels, to_labels)
     return out
 
 
@@ -230,7 +238,7 @@ def _of_generated(model: Model, passage: Passage, units: str, tokens: int, heads
         shown, side, start = first_tokens(whole, len(whole) - 1), None, ""
         own = axis_of(shown, units)
         firsts = np.arange(len(shown)) if units == "token" else np.array([g[0] for g in groups_of(shown)])
-        own = replied = replace(own, part=np.where((firsts >= len(passage)) & (own.part == 0), GENERATED, own.part))
+        own = replied = replace(own, part=np.where((firsts >= len(passage)) & (own.part >= 0), GENERATED, own.part))
     reducer = _reducer(model, shown, side, units, heads, layers)
     reduced = {
         kind: tuple(reducer(Block(m, None, 0, kind, layer.index)) for m, layer in zip(maps, written.layers[kind], strict=True))
@@ -245,7 +253,10 @@ def _of_two_streams(model: Model, passage: Passage, units: str, heads: Any, laye
     t = trace(model, [passage], reducer=Heads(heads, kept))
     weights, sides, numbers = {}, {}, {}
     for kind in list(t.attentions):
-        numbers[kind] = range(len(t.layers[kind])) if kept is None else [n for n in kept if n < len(t.layers[kind])]
+        count = len(t.layers[kind])
+        numbers[kind] = list(range(count)) if kept is None else [n for n in kept if n < count]
+        if not numbers[kind]:
+            raise InputError(f"none of the layers {list(kept or ())} is among the {count} of {kind} attention.")
         looks, seen = memberships(passage, kind, units)
         whole = _stacked(t.attentions, kind, numbers[kind])
         weights[kind] = np.einsum("fq,lhqk,tk->lhft", looks / looks.sum(-1, keepdims=True), whole, seen).astype(np.float32)

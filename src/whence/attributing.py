@@ -116,6 +116,11 @@ def _encode(model: Model, text: Any, pair: str | None, units: Any, overflow: Ove
         passage = model.fitted(_own_units(text, units), overflow)
     else:
         passage = model.encode(text, pair, units=units, overflow=overflow)
+    return placed(model, passage, target)
+
+
+def placed(model: Model, passage: Passage, target: Target) -> Passage:
+    """The passage with the target's unit under the mask token, where the model is one that fills it; else as it is."""
     if model.task != "masked":
         if target.at is not None:
             raise TargetError("at= names the unit that a masked language model fills; this model is not one.")
@@ -247,7 +252,7 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         seed=seed,
         signed=a.settings.signed,
         cost=cost,
-        provenance=_provenance(model, "own" if a.info.needs & Needs.RERUNS else rows[0].via),
+        provenance=_provenance(model, _ran_by(a, rows[0].via)),
         error=_error(joined, rows),
         evidence=rows[0].evidence if w == 1 else None,  # of windows each has its own, and no rule joins them
         prediction=dict(model.prediction(np.mean([r.logits for r in rows], 0)).probabilities),
@@ -270,6 +275,13 @@ def _error(joined: Float[np.ndarray, " unit"], rows: Sequence[_Raw]) -> Error | 
 def _jackknife_error(left_out: Float[np.ndarray, "left_out unit"]) -> Float[np.ndarray, " unit"]:
     n = len(left_out)
     return np.sqrt((n - 1) / n * ((left_out - left_out.mean(0)) ** 2).sum(0))
+
+
+def _ran_by(a: Asked, traced: str) -> str:
+    """Whose attention the numbers come from: reruns leave the model its own, unless relevance runs through the captured one."""
+    if a.info.needs & Needs.ATTENTION_GRAPH:
+        return "interface" if traced == "own" else traced
+    return "own" if a.info.needs & Needs.RERUNS and not a.info.needs & ANY_ATTENTION else traced
 
 
 def _provenance(model: Model, via: str) -> Provenance:

@@ -11,7 +11,7 @@ from whence.core.held_out import correlation, held_out_evidence, subsets
 def test_subsets_are_never_one_and_never_all() -> None:
     removed = subsets(6, 500, np.random.default_rng(0))
     assert set(removed.sum(1).tolist()) == {2, 3, 4, 5}
-    assert len(subsets(2, 10, np.random.default_rng(0))) == 0
+    assert len(subsets(4, 10, np.random.default_rng(0))) == 0  # 24 orders: the best is not rare enough for a verdict
 
 
 def test_an_additive_target_is_told_exactly() -> None:

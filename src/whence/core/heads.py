@@ -27,7 +27,8 @@ MEANING = {
     "separators": "share to special tokens other than the first place",
     "punctuation": "share to places of punctuation alone",
     "value_change": "of the target's value when the head's output is set to zero",
-    "output_change": "total variation between the labels' probabilities with and without the head",
+    "output_change": "total variation between the labels' probabilities with and without the head (of labels that may all hold: the "
+    "largest change of a probability)",
 }
 
 
@@ -100,14 +101,16 @@ def table_of(
     labels: Sequence[str],
     special: Bool[np.ndarray, " to"],
     effects: Mapping[str, Float[np.ndarray, "layer head"]],
+    looks_at_itself: bool = True,
 ) -> HeadTable:
     """Measure every head."""
     w = np.asarray(weights, dtype=np.float64)
-    entropy = entropies(w)
-    visible = np.maximum((w > 0).any((0, 1)).sum(-1), 1)  # a causal row sees fewer places
-    most = np.log(visible).mean()
-    columns = {"entropy": entropy.mean(-1), "breadth": entropy.mean(-1) / most if most > 0 else np.zeros(w.shape[:2])}
-    if kind != "cross" and w.shape[2] == w.shape[3]:
+    total = w.sum(-1, keepdims=True)
+    entropy = entropies(w / np.where(total > 0, total, 1.0)).mean(-1)  # a sink's share is no place to look at
+    visible = np.maximum((w > 0).any(1).sum(-1), 1)  # causal rows and local layers see fewer places
+    most = np.log(visible).mean(-1)[:, None]
+    columns = {"entropy": entropy, "breadth": np.where(most > 0, entropy / np.where(most > 0, most, 1.0), 0.0)}
+    if looks_at_itself:
         for name, offset in (("previous", -1), ("next", 1), ("self", 0)):
             diagonal = np.diagonal(w, offset, axis1=2, axis2=3)
             columns[name] = diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(w.shape[:2])
@@ -121,10 +124,11 @@ def table_of(
 def is_punctuation(label: str) -> bool:
     """Whether a label is made of punctuation alone.
 
-    >>> is_punctuation("…"), is_punctuation("don't"), is_punctuation("")
-    (True, False, False)
+    >>> is_punctuation("…"), is_punctuation("Ġ("), is_punctuation("don't"), is_punctuation("")
+    (True, True, False, False)
     """
-    return bool(label.strip()) and all(unicodedata.category(c).startswith("P") for c in label.strip())
+    bare = label.lstrip("Ġ▁Ċ").strip()  # how byte-level and Unigram vocabularies write a space
+    return bool(bare) and all(unicodedata.category(c).startswith("P") for c in bare)
 
 
 def entropies(weights: Float[np.ndarray, "*any to"]) -> Float[np.ndarray, "*any"]:

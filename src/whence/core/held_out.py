@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 CONTROLS = 500
-ENOUGH = 3  # units, below which subsets tell no two rankings apart
+ENOUGH = 5  # units: of fewer there are so few orders that the best of them is not rare enough for a verdict at 95 %
+FEWEST = 3  # removals, below which a line through two columns leaves nothing to correlate
+ROUNDING = 1e-9
 
 
 def subsets(units: int, samples: int, rng: np.random.Generator) -> Bool[np.ndarray, "sample unit"]:
@@ -31,8 +33,15 @@ def correlation(
     hat = design @ np.linalg.pinv(design)
     x = np.asarray(weights, dtype=np.float64) @ removed.T
     x, y = x - x @ hat.T, drops - hat @ drops
+    x, y = _clean(x, np.abs(weights).sum(-1)), _clean(y, np.abs(drops).max(initial=0.0))
     size = np.sqrt((x**2).sum(-1) * (y**2).sum())
-    return np.where(size > 1e-12, (x @ y) / np.maximum(size, 1e-12), 0.0)
+    return np.where(size > 0, (x @ y) / np.where(size > 0, size, 1.0), 0.0)
+
+
+def _clean(left: Float[np.ndarray, "*ranking sample"], whole: Any) -> Float[np.ndarray, "*ranking sample"]:
+    """What is left of a regression, zero where it is nothing but rounding beside the ``whole``."""
+    is_rounding = np.abs(left).max(-1, initial=0.0) <= ROUNDING * np.asarray(whole)
+    return np.where(np.asarray(is_rounding)[..., None], 0.0, left)
 
 
 def held_out_evidence(
@@ -43,12 +52,14 @@ def held_out_evidence(
     rng: np.random.Generator,
 ) -> Mapping[str, Any] | None:
     """The ranking's correlation with held-out removals, beside shuffled copies of itself; None where there is too little to tell."""
-    if len(removed) < ENOUGH:
+    if len(removed) < FEWEST or len(weights) < ENOUGH:
         return None
     ours = float(correlation(weights, removed, drops))
     shuffled = correlation(rng.permuted(np.tile(weights, (CONTROLS, 1)), axis=1), removed, drops)
     low, high = np.quantile(shuffled, [0.025, 0.975])
-    verdict = "better than random" if ours > high else "worse than random" if ours < low else "not separable from random"
+    verdict = (
+        "better than random" if ours > high + ROUNDING else "worse than random" if ours < low - ROUNDING else "not separable from random"
+    )
     return {
         "measure": "correlation with held-out removals",
         "verdict": verdict,

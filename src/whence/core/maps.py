@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.aggregate import Together, across_heads, across_layers, with_residual
-from whence.core.errors import unknown_name
+from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable, table_of
 from whence.core.passage import SPECIAL, Passage
 from whence.core.render import draw, render, write_text
@@ -77,7 +77,7 @@ class AttentionMaps:
 
     def special_share(self, kind: str | None = None) -> Float[np.ndarray, "layer head"]:
         """The share of attention that special tokens soak up, in each head: reported, not hidden."""
-        kind = kind or self.kinds[0]
+        kind = self._kind(kind)
         return self.weights[kind][..., self.to_axis[kind].special].sum(-1).mean(-1)
 
     def is_causal(self, kind: str | None = None) -> bool:
@@ -99,23 +99,33 @@ class AttentionMaps:
         kind = self._kind(kind)
         axis = self.to_axis[kind]
         effects = self.effects.get(kind, {})
-        return table_of(kind, self.layer_names(kind), self.head_names(kind), self.weights[kind], axis.labels, axis.special, effects)
+        names = self.layer_names(kind), self.head_names(kind)
+        return table_of(kind, *names, self.weights[kind], axis.labels, axis.special, effects, self._looks_at_itself(kind))
 
     def aggregate(
         self, layers: Together | int = "mean", heads: Together | int = "mean", *, residual: bool = False, kind: str | None = None
     ) -> Float[np.ndarray, "from to"]:
         """One matrix of all layers and heads: brought together entry by entry, one chosen by its place, or layers as a product of
         matrices (later ones on the left); with ``residual`` half of each place stays where it is."""
-        maps = across_heads(self.weights[self._kind(kind)], heads)
+        kind = self._kind(kind)
+        if (residual or layers == "product") and not self._looks_at_itself(kind):
+            raise SettingsError(f"{kind} attention looks from one text at another, so it has no residual and no product of layers.")
+        maps = across_heads(self.weights[kind], heads)
         return across_layers(with_residual(maps) if residual else maps, layers)
 
     def rollout(self, kind: str | None = None) -> Float[np.ndarray, "from to"]:
-        """The whole matrix of attention rollout, Â_N … Â_1 (the method of that name needs only one row of it)."""
+        """The whole matrix of attention rollout, Â_N … Â_1, over the places of these maps.
+
+        The method of that name follows one row of it, over tokens; on words it is the same only where no word is split.
+        """
         return self.aggregate("product", "mean", residual=True, kind=kind)
 
     def plot(self, layer: int, head: int | str = "mean", ax: Any = None, kind: str | None = None) -> Any:
         """A heat-map of one head for a paper: matplotlib Axes in, Axes out."""
         return draw("plot_map", self, layer, head, ax=ax, kind=kind)
+
+    def _looks_at_itself(self, kind: str) -> bool:
+        return kind != "cross" and self.from_axis[kind].labels == self.to_axis[kind].labels
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None and kind not in self.weights:
@@ -123,7 +133,7 @@ class AttentionMaps:
         return kind or self.kinds[0]
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view; also written to ``path`` when one is given."""
+        """A self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view; written to ``path``."""
         page = render("maps_page", self)
         if path is not None:
             write_text(path, page)

@@ -92,7 +92,7 @@ class Probe:
         }
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """A page with the aligned texts, the mean difference as a heat-map, and the weights that differ most; also written to ``path`` when one is given."""
+        """A page with the aligned texts, the mean difference as a heat-map, and the strongest weights; also written to ``path``."""
         page = render("probe_page", self)
         if path is not None:
             write_text(path, page)

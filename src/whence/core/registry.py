@@ -27,6 +27,7 @@ class Needs(Flag):
     HIDDEN_STATES = auto()
     RERUNS = auto()  # values and gradients at other embeddings: a path, a cloud
     HEAD_MEANS = auto()  # attention, the mean over heads: a twelfth of the memory
+    ATTENTION_GRAPH = auto()  # a run of its own through attention that relevance passes back through
     VALUE_WEIGHTED = auto()  # attention times the norm of the value that it weights, the mean over heads
 
 

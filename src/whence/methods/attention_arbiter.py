@@ -39,8 +39,8 @@ class AttentionArbiter:
     signed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.held_out < 0:
-            raise ValueError("held_out is a number of removals and cannot be negative")
+        if self.held_out < 0 or self.held_out in (1, 2):
+            raise ValueError("held_out is a number of removals: 0 for none, or 3 and more, as fewer tell nothing")
 
     def __call__(self, trace: Trace) -> Scores:
         wanted = [c for c in configurations(trace) if self._fits(c)]

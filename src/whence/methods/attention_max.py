@@ -21,8 +21,8 @@ class AttentionMax:
     The pieces of a split word are summed first, head by head: a word's score is the largest share that one head gives it, laid on
     its first token. ``layer`` is a number from 0, ``"last"``, or how the layers are brought together: ``"max"`` (also ``"all"``),
     ``"mean"`` or ``"sum"`` entry by entry, ``"product"`` as matrices of the largest head's weights, later layers on the left.
-    ``residual`` lets half of each token stay where it is (with ``"product"``). ``row`` is the read-out token's row, or the mean over
-    all rows.
+    ``residual`` lets half of each token stay where it is; with it, and with a product, the pieces of a word are summed last.
+    ``row`` is the read-out token's row, or the mean over all rows.
     """
 
     layer: Layers = "last"

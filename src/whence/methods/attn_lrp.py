@@ -24,7 +24,7 @@ class AttnLrp:
     softmax: Softmax = "taylor"
     epsilon: float = 0.0
 
-    needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
+    needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS | Needs.ATTENTION_GRAPH
     signed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

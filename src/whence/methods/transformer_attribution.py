@@ -9,10 +9,14 @@ from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported
 from whence.core.registry import Needs, method
+from whence.core.scores import Scores
 from whence.methods.generic_attention import relevance
 from whence.trace.lrp.run import map_relevance
 from whence.trace.relevance import positive_mean
 from whence.trace.trace import Trace
+
+# measured: up to 95 % off on small models in bfloat16, of the scores in float32 with the same weights
+COARSE = "in {} the divisions of these rules lose most of their digits: load the model in float32"
 
 
 @method("transformer-attribution", version=1, cites="chefer2021transformer")
@@ -28,10 +32,14 @@ class TransformerAttribution:
     normalise: bool = False
     start_layer: int = 0
 
-    needs: ClassVar[Needs] = Needs.ATTENTION_GRADIENTS
+    needs: ClassVar[Needs] = Needs.ATTENTION_GRADIENTS | Needs.ATTENTION_GRAPH
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+    def __call__(self, trace: Trace) -> Scores:
+        note = COARSE.format(trace.model.dtype) if trace.model.dtype.itemsize < 4 else ""
+        return Scores(self._scores(trace), notes=[note] * len(trace.passages))
+
+    def _scores(self, trace: Trace) -> Float[Tensor, "batch token"]:
         layers = weighted(trace)
         fewest = min(map(len, layers.values()))
         if not 0 <= self.start_layer < fewest:

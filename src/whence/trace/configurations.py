@@ -58,27 +58,29 @@ def readings(trace: Trace, i: int, wanted: Sequence[Configuration]) -> Float[np.
     kind = speaking_kind(tuple(trace.attentions))
     at = trace.model.readout(passage)
     queries = len(passage) if kind != "cross" else (len(passage) if at is None else at + 1)
-    maps = torch.stack([m[i, :, :queries, : len(passage)] for m in trace.attentions[kind]]).double()
-    with_mean = torch.cat([maps.mean(1, keepdim=True), maps], 1)
+    maps = [m[i, :, :queries, : len(passage)] for m in trace.attentions[kind]]
     made: dict[LayerChoice, Tensor] = {}
     scores = []
     for c in wanted:
         if c.layers not in made:
-            made[c.layers] = _of_layers(with_mean, c.layers)
+            made = {c.layers: _of_layers(maps, c.layers)}  # configurations come layer by layer: one layer's is held
         matrix = made[c.layers][0 if c.heads == "mean" else 1 + c.heads]
-        scores.append(passage.merge(_read(matrix, c.matrix, at).cpu().numpy(), "sum"))
+        scores.append(passage.merge(_read(matrix, c.matrix, at).double().cpu().numpy(), "sum"))
     return np.stack(scores)
 
 
-def _of_layers(maps: Float[Tensor, "layer head query key"], layers: LayerChoice) -> Float[Tensor, "head query key"]:
-    if layers == "mean":
-        return maps.mean(0)
-    if layers == "product":  # later layers on the left, no residual
-        out = maps[0]
-        for later in maps[1:]:
-            out = later @ out
-        return out
-    return maps[layers]
+def _of_layers(maps: Sequence[Float[Tensor, "head query key"]], layers: LayerChoice) -> Float[Tensor, "heads query key"]:
+    """The mean over heads, then each head: of one layer, of the mean over layers, or of their product."""
+    if isinstance(layers, int):
+        return _with_mean(maps[layers])
+    out = _with_mean(maps[0]).double()
+    for later in maps[1:]:
+        out = out + _with_mean(later) if layers == "mean" else _with_mean(later).double() @ out  # later layers on the left, no residual
+    return out / len(maps) if layers == "mean" else out
+
+
+def _with_mean(heads: Float[Tensor, "head query key"]) -> Float[Tensor, "heads query key"]:
+    return torch.cat([heads.mean(0, keepdim=True), heads])
 
 
 def _read(matrix: Float[Tensor, "query key"], how: Matrix, at: int | None) -> Float[Tensor, " key"]:

@@ -35,10 +35,11 @@ def effects_of_heads(model: Model, passage: Passage, target: Target | str | int 
         for layer in layers:
             for group in torch.arange(count).split(count if model.pads else 1):
                 t = trace(model, [passage] * len(group), wanted * len(group), edits=[without(layer.index, kind, group)])
-                value[layer.index, group] = (t.values.double() - plain.values.double()).cpu().numpy()
-                after = model.probabilities(t.logits.double())
-                output[layer.index, group] = (0.5 * (after - before).abs().sum(-1)).cpu().numpy()
-        out[kind] = {"value_change": value, "output_change": output}
+                heads = group.numpy()
+                value[layer.index, heads] = (t.values.double() - plain.values.double()).cpu().numpy()
+                change = (model.probabilities(t.logits.double()) - before).abs()
+                output[layer.index, heads] = (change.amax(-1) if model.several_labels else 0.5 * change.sum(-1)).cpu().numpy()
+        out[kind] = {"value_change": value} if model.is_regression else {"value_change": value, "output_change": output}
     return out
 
 

@@ -12,6 +12,8 @@ from whence.trace.attention import BLOCK_BYTES
 
 GRAPH_COPIES = 3  # maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
 
+RULED_COPIES = 4  # the same where relevance passes through: factors and signs beside them
+
 
 def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
     """Layers and heads of each kind of attention, as the configuration tells them; empty where it does not."""
@@ -56,6 +58,8 @@ def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1)
             graph += (1 + GRAPH_COPIES) * layers * heads * area
         elif needs & Needs.EMBEDDING_GRADIENTS and kept:
             graph += GRAPH_COPIES * layers * heads * area
+        if needs & Needs.ATTENTION_GRAPH:  # one passage at a time
+            graph += RULED_COPIES * layers * heads * area // batch
     in_blocks = not needs & WHOLE_MAPS and not graph
     return Forecast(kept, graph + (min(widest, BLOCK_BYTES) if in_blocks else 2 * widest))
 

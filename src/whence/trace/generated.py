@@ -16,6 +16,16 @@ from whence.models.model import Model
 from whence.models.untouched import untouched
 from whence.trace.attention import Layer, Observer, can_observe, observing
 
+# what a model's own generation settings may ask for, and what would make a step more than one token after a growing cache
+PLAIN = {
+    "use_cache": True,
+    "cache_implementation": None,
+    "return_dict_in_generate": False,
+    "guidance_scale": None,
+    "prompt_lookup_num_tokens": None,
+    "num_return_sequences": 1,
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Generated:
@@ -46,12 +56,20 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
         raise Unsupported(f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched.")
     batch = model.batch([replace(passage, reply=None)])
     inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
-    options = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id, **settings}
+    if model.limit is not None and not model.is_encoder_decoder and len(passage) + tokens > model.limit:
+        raise InputError(f"{len(passage)} tokens and {tokens} more go beyond the model's {model.limit} positions.")
+    options = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id, **PLAIN, **settings}
     observer = Observer(model.hf, keep=True)
     with model.lock, untouched(model.hf), torch.inference_mode(False), torch.no_grad(), observing(model.hf, observer):
         written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
     new = written[1 if model.is_encoder_decoder else len(passage) :]
     layers, maps = stitched(observer)
+    read = len(new) if model.is_encoder_decoder else len(passage) + len(new) - 1
+    if any(m.shape[2] != read for m in maps["decoder"]):
+        raise Unsupported(
+            f"the model read {maps['decoder'][0].shape[2]} tokens to write {len(new)} after {len(passage)}, so its steps are not one token "
+            "each and cannot be stitched; use plain sampling or greedy search."
+        )
     return Generated(new.cpu().numpy().astype(np.int64), layers, maps)
 
 
@@ -92,16 +110,18 @@ def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) ->
         return replace(passage, reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units))
     # cut on its own, so that no unit is half the caller's and half the model's, even where a word goes on without a space
     new = Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
-    shift, before = len(passage.text), len(passage.unit_spans)
+    part = 0 if passage.pair is None else 1
+    shift, before = len(passage.text if passage.pair is None else passage.pair), len(passage.unit_spans)
     return replace(
         passage,
-        text=passage.text + text,
+        text=passage.text + text if passage.pair is None else passage.text,
+        pair=None if passage.pair is None else passage.pair + text,
         ids=np.concatenate([passage.ids, new.ids]),
         tokens=(*passage.tokens, *new.tokens),
         spans=np.concatenate([passage.spans, np.where(new.parts[:, None] < 0, new.spans, new.spans + shift)]),
-        parts=np.concatenate([passage.parts, new.parts]),
+        parts=np.concatenate([passage.parts, np.where(new.parts < 0, new.parts, part)]),
         unit_of=np.concatenate([passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]),
-        unit_spans=(*passage.unit_spans, *((part, a + shift, b + shift) for part, a, b in new.unit_spans)),
+        unit_spans=(*passage.unit_spans, *((part, a + shift, b + shift) for _, a, b in new.unit_spans)),
         types=None if passage.types is None else np.concatenate([passage.types, np.full(len(new), passage.types[-1])]),
     )
 

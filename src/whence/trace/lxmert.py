@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def watching(hf: Any) -> Iterator[Watched]:
     seen = Watched()
     names = {module: name for name, module in hf.named_modules()}
     encoder = hf.base_model.encoder
-    handles = [encoder.visn_fc.register_forward_hook(_leaf)]
+    here = get_ident()
+    handles = [encoder.visn_fc.register_forward_hook(lambda _m, _a, output: _leaf(output) if get_ident() == here else output)]
     handles += [module.dropout.register_forward_hook(_keeper(seen, names[module], kinds)) for module, kinds in _places(encoder)]
     try:
         yield seen
@@ -77,9 +79,11 @@ def _places(encoder: Any) -> list[tuple[Any, tuple[str, ...]]]:
 
 
 def _keeper(seen: Watched, name: str, kinds: tuple[str, ...]) -> Any:
-    calls = iter(kinds)
+    calls, here = iter(kinds), get_ident()
 
     def keep(_module: nn.Module, _args: Any, weights: Tensor) -> None:
+        if get_ident() != here:  # another thread of the caller's runs the model
+            return
         kind = next(calls, None)
         if kind is None:
             raise ModelError(f"{name} was called more often than once for each of {', '.join(kinds)}; its maps cannot be told apart.")
@@ -89,6 +93,6 @@ def _keeper(seen: Watched, name: str, kinds: tuple[str, ...]) -> Any:
     return keep
 
 
-def _leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
+def _leaf(output: Tensor) -> Tensor:
     """So that gradients reach the image's own attention, before it meets the text."""
     return output.detach().requires_grad_(torch.is_grad_enabled())

@@ -55,7 +55,7 @@ def attention_rows(trace: Trace, layer: Layers, row: RowChoice) -> Float[Tensor,
     return torch.stack(rows, 1)
 
 
-def across_layers(rows: Float[Tensor, layer * rest], layer: Layers) -> Tensor:
+def across_layers(rows: Float[Tensor, "layer ..."], layer: Layers) -> Tensor:
     """Layers brought together entry by entry: the mean, unless the choice is the largest or the sum."""
     if layer == "max":
         return rows.amax(0)
@@ -112,28 +112,24 @@ def aggregated(
     kind = speaking_kind(tuple(maps))
     rows = []
     for i, passage in enumerate(trace.passages):
+        n = len(passage)
+        queries = n if kind != "cross" else None
+        own = [m[i, :queries, :n] for m in maps[kind]]
+        stays = residual and kind != "cross"
         if layer == "product":
-            top = readout_row(trace, i, maps[kind][-1][i], row, kind)[: len(passage)]
-            below = maps["encoder"] if kind == "cross" else maps[kind][:-1]
-            if residual and kind != "cross":
-                top = (top + _itself(trace, i, row, top)) / (top.sum() + 1)
-            found = down_the_layers([m[i, : len(passage), : len(passage)] for m in below], top, residual)
+            top = readout_row(trace, i, _mixed(own[-1]) if stays else own[-1], row, kind)
+            below = [m[i, :n, :n] for m in maps["encoder"]] if kind == "cross" else own[:-1]
+            rows.append(down_the_layers(below, top, residual))
         else:
-            chosen = [maps[kind][n][i] for n in chosen_layers(len(maps[kind]), layer, kind)]
-            each = torch.stack([readout_row(trace, i, m, row, kind)[: len(passage)] for m in chosen])
-            if residual and kind != "cross":
-                each = (each + _itself(trace, i, row, each[0])) / (each.sum(-1, keepdim=True) + 1)
-            found = across_layers(each, layer)
-        rows.append(found)
+            chosen = [own[at] for at in chosen_layers(len(own), layer, kind)]
+            each = [readout_row(trace, i, _mixed(m) if stays else m, row, kind) for m in chosen]
+            rows.append(across_layers(torch.stack(each), layer))
     return padded(rows, trace.content.shape[1])
 
 
-def _itself(trace: Trace, i: int, row: RowChoice, like: Float[Tensor, " token"]) -> Float[Tensor, " token"]:
-    """The residual of the row: the read-out token itself, or every token alike where the row is a mean."""
-    at = trace.model.readout(trace.passages[i])
-    if row == "readout" and at is not None:
-        return nn.functional.one_hot(torch.tensor(at), len(like)).to(like)
-    return torch.full_like(like, 1 / len(like))
+def _mixed(weights: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:
+    """(A + I), its rows brought to one."""
+    return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / (weights.sum(-1, keepdim=True) + 1)
 
 
 def _of_heads(weights: Float[Tensor, "batch head query key"], head: int | Literal["mean", "max"]) -> Float[Tensor, "batch query key"]:

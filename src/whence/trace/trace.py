@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import get_ident
 from typing import Any, Literal
 
 import numpy as np
@@ -345,10 +346,12 @@ def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
 @contextmanager
 def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Let ``change`` see, and replace, the embeddings of the input tokens. The ids still go in, as poolers and positions read them."""
-    hooked = model.input_embeddings
+    hooked, here = model.input_embeddings, get_ident()
     leaf: list[Tensor] = []
 
     def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        if get_ident() != here:  # another thread of the caller's runs the model: its embeddings are not ours to see or change
+            return output
         if leaf:
             return on_decoder(_module, args, output)
         changed = change(output)
@@ -356,6 +359,8 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
         return leaf[0]
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        if get_ident() != here:
+            return output
         ids = batch.inputs.get("input_ids")
         twice = model.task == "classification"
         shifted = twice and args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())

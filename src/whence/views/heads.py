@@ -28,6 +28,7 @@ SIGNS = {
 SHORT = {
     "previous": "prev", "separators": "sep", "punctuation": "punct", "value_change": "Δ value", "output_change": "Δ output",
 }  # fmt: skip
+FORMAT = {"value_change": "+.2f", "output_change": ".3f"}
 MOST = 12
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
@@ -42,9 +43,7 @@ def heads_view(table: HeadTable) -> RenderableType:
         listed.add_column(Text(name), justify="left" if i < 2 else "right", overflow="fold")
     for at in order:
         i, j = divmod(int(at), len(table.heads))
-        numbers = (
-            f"{table[n][i, j]:+.2f}" if n == "value_change" else f"{table[n][i, j]:.3f}"[: 5 if n == "output_change" else 4] for n in names
-        )
+        numbers = (f"{table[n][i, j]:{FORMAT.get(n, '.2f')}}" for n in names)
         listed.add_row(f"{table.layers[i]}-{table.heads[j]}", str(table.pattern[i, j]), *numbers)
     legend = "  ".join(f"{sign} {name}" for name, sign in SIGNS.items() if name in table.pattern)
     why = "whose loss changes the output most" if by == "output_change" else "that are most focused"
