@@ -284,6 +284,7 @@ def first_tokens(passage: Passage, count: int) -> Passage:
         spans=passage.spans[keep],
         parts=passage.parts[keep],
         unit_of=passage.unit_of[keep],
+        types=None if passage.types is None else passage.types[keep],
     )
 
 

@@ -122,7 +122,7 @@ def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) ->
         parts=np.concatenate([passage.parts, np.where(new.parts < 0, new.parts, part)]),
         unit_of=np.concatenate([passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]),
         unit_spans=(*passage.unit_spans, *((part, a + shift, b + shift) for _, a, b in new.unit_spans)),
-        types=None if passage.types is None else np.concatenate([passage.types, np.full(len(new), passage.types[-1])]),
+        types=None if passage.types is None else np.concatenate([passage.types, np.repeat(passage.types[-1:], len(new))]),
     )
 
 
