@@ -10,6 +10,7 @@ from jaxtyping import install_import_hook
 install_import_hook("whence", "beartype.beartype")
 
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,3 +19,8 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+# how long an example may take says nothing about the code on a machine that others use too
+settings.register_profile("whence", deadline=None)
+settings.load_profile("whence")

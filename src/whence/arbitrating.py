@@ -47,6 +47,13 @@ class Choice:
     baseline: float
     random: float
 
+    def __str__(self) -> str:
+        return (
+            f"{self.group}: {self.configuration}, the best of {self.tried} on {self.texts} texts; on held-out removals "
+            f"r = {self.held_out:.2f} ({self.interval[0]:.2f} to {self.interval[1]:.2f}), "
+            f"the plain mean {self.baseline:.2f}, shuffled {self.random:.2f}"
+        )
+
     @property
     def settings(self) -> dict[str, Any]:
         """For ``whence.explain(model, text, "attention-arbiter", **choice.settings)``."""

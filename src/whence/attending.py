@@ -28,8 +28,8 @@ from whence.trace.reducers import Block, HeadChoice, Heads, Keys, Queries, Reduc
 from whence.trace.trace import Trace, Via, trace
 
 OPTIONS = (
-    "heads='mean' keeps one map a layer, layers=[…] or heads=[…] keep only some, units='word' or 'sentence' merges tokens, "
-    "overflow='truncate' or a shorter text"
+    "heads='mean' (--keep mean) keeps one map a layer, layers=[…] or heads=[…] (--layers, --keep) keep only some, units='word' or "
+    "'sentence' merges tokens, overflow='truncate' or a shorter text"
 )
 
 
@@ -66,6 +66,8 @@ def attend(
     """
     if overflow == "window":
         raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
+    if not isinstance(generate, int):
+        raise InputError(f"generate= is a number of tokens, not {generate!r}.")
     if generate and reply is not None:
         raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
     passage = _encoded(model, text, pair, reply, units, overflow)

@@ -78,3 +78,9 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
     done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
     assert done.code == 2
     assert "rollout" in done.err
+
+
+def test_a_setting_is_switched_off_by_no(run) -> None:
+    plain, bare = (json.loads(run("explain", TEXT, "--method", "rollout", *more, "--json").out) for more in ([], ["--no-residual"]))
+    assert (plain["settings"]["residual"], bare["settings"]["residual"]) == (True, False)
+    assert run("explain", TEXT, "--method", "rollout", "--no-start-layer").code == 2

@@ -57,3 +57,18 @@ def test_an_encoder_decoder_is_compared_by_its_encoder() -> None:
     # would catch: the decoder's maps cut at the encoder's places
     p = whence.probe(build("t5"), "the food is great", "the service is great", reply="not bad prices at all")
     assert set(p.difference) == {"encoder"}
+
+
+def test_texts_that_the_model_reads_alike_are_called_alike() -> None:
+    # both words are unknown to the vocabulary: a table of zeros would be a false all-clear
+    from whence.views.probe import probe_fragment, probe_view
+    from whence.views.terminal import to_text
+
+    p = whence.probe(build("bert"), "the 囧 is great", "the 龘 is great")
+    assert p.is_same == (p.first.passage.ids.tolist() == p.second.passage.ids.tolist())
+    same = whence.probe(build("bert"), "the food", "the food")
+    assert same.is_same
+    assert "no weight differs" in repr(same)
+    assert "differ most" not in to_text(lambda _: probe_view(same))
+    assert "<table" not in probe_fragment(same)
+    assert "not by decoder, cross" in repr(whence.probe(build("t5"), "the food is", "the service is"))

@@ -101,5 +101,6 @@ def peak(how: str) -> int:
 
 def test_a_head_mean_at_2048_tokens_peaks_under_a_quarter_of_all_maps() -> None:
     all_maps = 8 * 8 * 2048**2 * 4
-    assert peak("whole") > 0.8 * all_maps  # the high-water mark starts a little above what the model itself needs
+    # that the measure sees maps at all: its start is above what the model needs, and a system short of memory takes idle pages back
+    assert peak("whole") > 0.6 * all_maps
     assert peak("reduced") < all_maps / 4

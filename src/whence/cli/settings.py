@@ -29,6 +29,10 @@ def split_flags(words: Sequence[str], info: MethodInfo, options: Callable[[], Se
             texts.append(word)
             continue
         name, value = match.group(1).replace("_", "-"), match.group(2)
+        positive = name.removeprefix("no-")
+        if name not in known and value is None and positive in known and hints[known[positive]] is bool:
+            settings[known[positive]] = "false"
+            continue
         if name not in known:
             raise _unknown(name, info, known, options())
         if value is None:

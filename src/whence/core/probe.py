@@ -101,9 +101,29 @@ class Probe:
     def _repr_html_(self) -> str:
         return render("probe_fragment", self)
 
+    @property
+    def is_same(self) -> bool:
+        """Whether no weight differs: the model reads the same tokens from both, perhaps because it knows neither word."""
+        return not any(d.any() for d in self.difference.values())
+
+    def about(self) -> list[str]:
+        """What was aligned, what was not, and which maps were compared, in a line each."""
+        apart = [label for label, changed in zip(self.labels, self.changed, strict=True) if changed]
+        one, two = self.first.passage.pixels, self.second.passage.pixels
+        if one is not None and two is not None and not np.array_equal(one, two):
+            apart.append("the image")
+        lines = [f"{len(self.labels)} places aligned" + (f"; they differ in: {', '.join(apart)}" if apart else "")]
+        if self.left_out:
+            lines.append(f"without a counterpart: {', '.join(self.left_out)}")
+        if unseen := [k for k in self.first.kinds if k not in self.difference]:
+            lines.append(f"compared by {', '.join(self.difference)} attention; not by {', '.join(unseen)}")
+        if self.is_same:
+            unknown = " (their words may be unknown to its tokenizer)" if apart or self.left_out else ""
+            lines.append(f"no weight differs: the model reads the same tokens from both texts{unknown}")
+        return lines
+
     def __repr__(self) -> str:
-        apart = ", ".join(label for label, changed in zip(self.labels, self.changed, strict=True) if changed)
-        return f"Probe({len(self.labels)} aligned places; differ in: {apart or 'nothing'})"
+        return f"Probe({'; '.join(self.about())})"
 
 
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:

@@ -56,8 +56,9 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
         raise Unsupported(f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched.")
     batch = model.batch([replace(passage, reply=None)])
     inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
-    if model.limit is not None and not model.is_encoder_decoder and len(passage) + tokens > model.limit:
-        raise InputError(f"{len(passage)} tokens and {tokens} more go beyond the model's {model.limit} positions.")
+    before = 1 if model.is_encoder_decoder else len(passage)
+    if model.limit is not None and before + tokens > model.limit:
+        raise InputError(f"{before} token{'s' if before > 1 else ''} and {tokens} more go beyond the model's {model.limit} positions.")
     options = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id, **PLAIN, **settings}
     observer = Observer(model.hf, keep=True)
     with model.lock, untouched(model.hf), torch.inference_mode(False), torch.no_grad(), observing(model.hf, observer):

@@ -26,7 +26,7 @@ SIGNS = {
     "mixed": "·",
 }
 SHORT = {
-    "previous": "prev", "separators": "sep", "punctuation": "punct", "value_change": "Δ value", "output_change": "Δ output",
+    "entropy": "entr", "previous": "prev", "separators": "sep", "punctuation": "punct", "value_change": "Δvalue", "output_change": "Δout",
 }  # fmt: skip
 FORMAT = {"value_change": "+.2f", "output_change": ".3f"}
 MOST = 12
@@ -39,8 +39,8 @@ def heads_view(table: HeadTable) -> RenderableType:
     order = np.argsort(table[by].ravel() if by == "entropy" else -table[by].ravel(), kind="stable")[:MOST]
     listed = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style=BOLD)
     names = [n for n in table.columns if n != "breadth"]
-    for i, name in enumerate(("layer-head", "pattern", *(SHORT.get(n, n) for n in names))):
-        listed.add_column(Text(name), justify="left" if i < 2 else "right", overflow="fold")
+    for i, name in enumerate(("head", "pattern", *(SHORT.get(n, n) for n in names))):
+        listed.add_column(Text(name), justify="left" if i < 2 else "right", no_wrap=True)
     for at in order:
         i, j = divmod(int(at), len(table.heads))
         numbers = (f"{table[n][i, j]:{FORMAT.get(n, '.2f')}}" for n in names)

@@ -19,7 +19,7 @@ from whence.views.html import POLICY
 DIM, BOLD = Style(dim=True), Style(bold=True)
 MOST = 12
 STYLE = """
-.wp{font:15px/1.5 system-ui,sans-serif;color:#1a1c20;background:#fff;padding:1rem;max-width:70rem}
+.wp{font:15px/1.5 system-ui,sans-serif;color:#1a1c20;background:#fff;padding:1rem}
 .wp table{border-collapse:collapse;font-size:13px}
 .wp th{font-weight:500;text-align:left;padding:2px 8px}.wp td{padding:2px 8px;text-align:right}
 .wp .map td{width:2.2em;height:1.8em;padding:0;text-align:center;font-size:10px;background:
@@ -35,9 +35,9 @@ def probe_view(p: Probe) -> RenderableType:
     """The texts, what was aligned, and the weights that differ most."""
     parts: list[RenderableType] = [_line("first", p.first.passage.text), _line("second", p.second.passage.text)]
     apart = [label for label, changed in zip(p.labels, p.changed, strict=True) if changed]
-    parts.append(Text(f"{len(p.labels)} places aligned; they differ in: {wording.visible(', '.join(apart) or 'nothing')}", DIM))
-    if p.left_out:
-        parts.append(Text(f"without a counterpart: {wording.visible(', '.join(p.left_out))}", DIM))
+    parts += [Text(wording.visible(line), DIM) for line in p.about()]
+    if p.is_same:
+        return Group(*parts)
     parts += [Text(), Text("the weights that differ most (second less first)", BOLD), _table(p, None)]
     for label in apart[:3]:
         parts += [Text(), Text(f"what {wording.visible(label)} looks at", BOLD), _table(p, label)]
@@ -75,12 +75,14 @@ def probe_fragment(p: Probe) -> str:
         for name, maps in (("first", p.first), ("second", p.second))
     )
     maps = "".join(f"<h3>{_safe(kind)}: mean over layers and heads</h3>{_heat(p, kind)}" for kind in p.difference)
-    left = f"<p class=soft>Without a counterpart: {_safe(', '.join(p.left_out))}</p>" if p.left_out else ""
+    left = f"<p class=soft>{_safe('; '.join(p.about()))}.</p>"
+    opening = f'<section class="wp" id="whence-{uuid4().hex[:12]}"><style>{STYLE}</style><h2>Attention that differs</h2>{texts}{left}'
+    if p.is_same:
+        return f"{opening}</section>"
     legend = (
         "<p class=soft>Rows look, columns are looked at. Orange: the second text more; blue: the first. Each map by its own largest.</p>"
     )
-    body = f"<h2>Attention that differs</h2>{texts}{left}{maps}{legend}<h3>The weights that differ most</h3>{_list(p)}"
-    return f'<section class="wp" id="whence-{uuid4().hex[:12]}"><style>{STYLE}</style>{body}</section>'
+    return f"{opening}{maps}{legend}<h3>The weights that differ most</h3>{_list(p)}</section>"
 
 
 def _heat(p: Probe, kind: str) -> str:
