@@ -189,3 +189,10 @@ def test_making_a_passage_leaves_the_callers_array_writeable() -> None:
 def test_names_are_trimmed_and_an_empty_one_is_its_token() -> None:
     p = Passage.from_tokens("a ", [0, 1], ["a", "Ġ"], [(0, 1), (1, 2)], [0, 0], units="token")
     assert p.names == ("a", "Ġ")
+
+
+def test_a_unit_whose_tokens_were_cut_off_has_a_name_all_the_same() -> None:
+    from whence.attending import first_tokens
+
+    p = Passage.from_tokens("so\n", [1, 2], ["so", "<n>"], [(0, 2), (2, 3)], [0, 0], units="token")
+    assert first_tokens(p, 1).names == ("so", "")

@@ -135,7 +135,8 @@ class Passage:
     def names(self) -> tuple[str, ...]:
         """The units as a table or a figure shows them: trimmed; where no character is left, the token's own string."""
         first_token = {int(u): t for t, u in reversed(list(enumerate(self.unit_of)))}
-        names = (unit.strip() or self.tokens[first_token[u]] for u, unit in enumerate(self.units))
+        # the last unit of what a model wrote may have no token in a passage that ends before it
+        names = (unit.strip() or (self.tokens[first_token[u]] if u in first_token else "") for u, unit in enumerate(self.units))
         return tuple(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names)
 
     @property
