@@ -61,17 +61,6 @@ def test_an_encoder_decoder_is_one_block_matrix(family: str, residual: bool) -> 
     t = trace(model, [passage], needs=Needs.ATTENTION)
     enc, dec, cross = ([m[0].mean(0).double().numpy() for m in t.attentions[k]] for k in ("encoder", "decoder", "cross"))
     d, e = cross[0].shape
-    whole = np.eye(d + e)
-    for below, across in zip(dec, cross, strict=True):
-        own = np.eye(d + e)
-        own[:d, :d] = half(below) if residual else below
-        fork = np.eye(d + e)
-        fork[:d, :d], fork[:d, d:] = np.eye(d) / 2, across / 2
-        whole = fork @ own @ whole
-    for layer in enc:
-        lower = np.eye(d + e)
-        lower[d:, d:] = half(layer) if residual else layer
-        whole = whole @ lower if layer is enc[-1] else whole
     bottom = np.eye(e)
     for layer in enc:
         bottom = (half(layer) if residual else layer) @ bottom
