@@ -18,7 +18,7 @@ from whence.core.registry import Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Model
 from whence.trace.baselines import Baseline
-from whence.trace.configurations import BASELINE, Configuration, configurations, ranked_faithful_truthfulness, readings
+from whence.trace.configurations import BASELINE, Configuration, best_of, configurations, ranked_faithful_truthfulness, readings
 from whence.trace.forecast import forecast_trace
 from whence.trace.removals import drops
 from whence.trace.trace import trace
@@ -126,7 +126,7 @@ def arbitrate(
 
 def _choose(group: str, texts: Sequence[_Text], wanted: Sequence[Configuration], seed: int) -> Choice:
     faithful = np.mean([t.faithful for t in texts], axis=0)
-    best, plain = int(faithful.argmax()), wanted.index(BASELINE)
+    best, plain = best_of(faithful), wanted.index(BASELINE)
     rng = np.random.default_rng(seed)
     judged = [t for t in texts if len(t.removed)]
 

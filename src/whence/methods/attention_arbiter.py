@@ -12,7 +12,7 @@ from whence.core.held_out import held_out_evidence, subsets
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
 from whence.trace.baselines import Baseline
-from whence.trace.configurations import BASELINE, Configuration, configurations, ranked_faithful_truthfulness, readings
+from whence.trace.configurations import BASELINE, Configuration, best_of, configurations, ranked_faithful_truthfulness, readings
 from whence.trace.removals import drops
 from whence.trace.trace import Trace
 
@@ -73,7 +73,7 @@ class AttentionArbiter:
         weights = readings(trace, i, wanted)
         if len(wanted) > 1:
             faithful = ranked_faithful_truthfulness(weights, drops(trace, i, np.eye(d, dtype=bool), self.baseline))
-            best = int(faithful.argmax())
+            best = best_of(faithful)
             note = f"best of {len(wanted)} configurations: {wanted[best]} (RFT {faithful[best]:.3g}"
             note += f", {BASELINE}: {faithful[wanted.index(BASELINE)]:.3g})" if BASELINE in wanted else ")"
         rng = np.random.default_rng([self.seed, *passage.digest])

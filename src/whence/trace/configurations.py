@@ -17,6 +17,8 @@ from whence.trace.trace import Trace
 LayerChoice = Literal["mean", "product"] | int
 HeadChoice = Literal["mean"] | int
 Matrix = Literal["from", "to", "mean-columns", "max-columns"]
+DIGITS = 5
+ALIKE = 1e-4  # of the best, within which two configurations are as good: drops are differences in float32
 RANKS_AT_ONCE = 2**24  # comparisons held while ranking
 
 
@@ -91,6 +93,15 @@ def _read(matrix: Float[Tensor, "query key"], how: Matrix, at: int | None) -> Fl
     return matrix[at] if how == "from" else matrix[:, at]
 
 
+def best_of(faithful: Float[np.ndarray, " configuration"]) -> int:
+    """The first configuration that is as faithful as any, up to rounding.
+
+    >>> best_of(np.array([0.3, 0.45, 0.45 + 1e-9]))
+    1
+    """
+    return int(np.argmax(faithful >= faithful.max() - ALIKE * np.abs(faithful).max()))
+
+
 def ranked_faithful_truthfulness(
     weights: Float[np.ndarray, "configuration unit"], drops: Float[np.ndarray, " unit"]
 ) -> Float[np.ndarray, " configuration"]:
@@ -101,6 +112,8 @@ def ranked_faithful_truthfulness(
     [0.45, 0.3]
     """
     size = np.abs(weights)
+    # weights that differ by rounding alone are tied, or a batch-mate could swap two ranks
+    size = np.round(size / np.maximum(size.max(-1, keepdims=True), 1e-30), DIGITS)
     at_once = max(1, RANKS_AT_ONCE // max(1, size.shape[1] ** 2))
     parts = []
     for first in range(0, len(size), at_once):
