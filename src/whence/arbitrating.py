@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,8 +32,7 @@ class Choice:
     """The best configuration of a group of texts.
 
     ``held_out`` is the mean over texts of the correlation with held-out removals, ``interval`` its 95 % bootstrap interval over texts
-    (NaN for one text alone);
-    ``baseline`` is the same for the plain mean of everything, ``random`` for shuffled scores.
+    (NaN for one text alone), ``baseline`` the same for the plain mean of everything, ``random`` for shuffled scores.
     """
 
     group: str
@@ -67,7 +66,7 @@ class _Text:
     faithful: Float[np.ndarray, " configuration"]
     removed: np.ndarray
     drops: Float[np.ndarray, " sample"]
-    label: str = field(default="")
+    label: str
 
 
 def arbitrate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from whence.attributing import placed
 from whence.core.errors import InputError, Unsupported
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.memory import Forecast, check
-from whence.core.passage import Passage
+from whence.core.passage import Passage, first_tokens
 from whence.core.probe import Probe, probed
 from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
@@ -64,21 +64,10 @@ def attend(
     >>> bool(abs(maps.weights["encoder"].sum(-1) - 1).max() < 1e-5)
     True
     """
-    if overflow == "window":
-        raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
-    if not isinstance(generate, int):
-        raise InputError(f"generate= is a number of tokens, not {generate!r}.")
-    if generate and reply is not None:
-        raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
+    _check_asked(model, overflow, reply, heads, neurons, effects, generate)
     passage = _encoded(model, text, pair, reply, units, overflow)
     if effects:
         passage = placed(model, passage, as_target(target))
-    if (neurons or effects) and is_lxmert(model.hf):
-        raise Unsupported("LXMERT's attention is seen through hooks, which show neither queries and keys nor let a head be switched off.")
-    if neurons and generate:
-        raise InputError("neurons are of a given text: attend to what was generated (maps.passage) once more, with neurons=True.")
-    if effects and (heads != "all" or generate):
-        raise InputError("effects are of single heads on a given text: use heads='all' and no generate=.")
     chosen_heads = _several(heads, "heads", ("all", "mean", "max"))
     chosen_layers = _several(layers, "layers", ("all",))
     _check_memory(model, passage, units, chosen_heads, chosen_layers, neurons, generate, memory, forecast)
@@ -92,7 +81,7 @@ def attend(
     t = trace(model, [passage], reducer=reducer, reducers=more, attention_via=attention_via)
     own = axis_of(passage, units)
     replied = own if side is None else axis_of(side, units, before=(start,))
-    made = _made(model, passage, units, chosen_heads, chosen_layers, t.attentions, t.layers, own, replied, side is not None)
+    made = _made(model, passage, units, chosen_heads, chosen_layers, t.attentions, t.layers, _sides(t.attentions, own, replied))
     if neurons:
         made = replace(made, neurons=_neurons(t, passage, side, start, made, chosen_heads))
     if effects:
@@ -111,6 +100,22 @@ def probe(model: Model, first: Any, second: Any, **options: Any) -> Probe:
     ['She → He']
     """
     return probed(attend(model, first, **options), attend(model, second, **options))
+
+
+def _check_asked(model: Model, overflow: str, reply: str | None, heads: Any, neurons: bool, effects: bool, generate: Any) -> None:
+    """What cannot be asked for together."""
+    if overflow == "window":
+        raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
+    if not isinstance(generate, int):
+        raise InputError(f"generate= is a number of tokens, not {generate!r}.")
+    if generate and reply is not None:
+        raise InputError("either reply= gives the decoder's text or generate= lets the model write it.")
+    if (neurons or effects) and is_lxmert(model.hf):
+        raise Unsupported("LXMERT's attention is seen through hooks, which show neither queries and keys nor let a head be switched off.")
+    if neurons and generate:
+        raise InputError("neurons are of a given text: attend to what was generated (maps.passage) once more, with neurons=True.")
+    if effects and (heads != "all" or generate):
+        raise InputError("effects are of single heads on a given text: use heads='all' and no generate=.")
 
 
 def _encoded(model: Model, text: Any, pair: str | None, reply: str | None, units: str, overflow: Overflow) -> Passage:
@@ -177,23 +182,27 @@ def _made(
     layers: Any,
     maps: dict[str, tuple[Tensor, ...]],
     modules: Mapping[str, tuple[Layer, ...]],
-    own: Axis,
-    replied: Axis,
-    two_sided: bool,
+    sides: Mapping[str, tuple[Axis, Axis]],
 ) -> AttentionMaps:
+    """Arrays of the chosen layers, by kind; a kind that has none of them (a short decoder) is left out."""
     kept = {k: list(range(len(found))) if layers == "all" else [n for n in layers if n < len(found)] for k, found in maps.items()}
     kept = {k: numbers for k, numbers in kept.items() if numbers}
     return AttentionMaps(
         passage=passage,
         weights={k: _stacked(maps, k, kept[k]) for k in kept},
-        from_axis={k: own if k == "encoder" or not two_sided else replied for k in kept},
-        to_axis={k: replied if k == "decoder" and two_sided else own for k in kept},
+        from_axis={k: sides[k][0] for k in kept},
+        to_axis={k: sides[k][1] for k in kept},
         modules={k: tuple(modules[k][n].module for n in kept[k]) for k in kept},
         kept_layers={} if layers == "all" else {k: tuple(kept[k]) for k in kept},
         kept_heads=() if heads == "all" else (heads,) if isinstance(heads, str) else tuple(map(str, heads)),
         units=passage.kind if units != "token" else units,
         model=model.name,
     )
+
+
+def _sides(kinds: Iterable[str], own: Axis, replied: Axis) -> dict[str, tuple[Axis, Axis]]:
+    """Who looks and what is looked at, in each kind of map; without a decoder's side of its own, ``replied`` is ``own``."""
+    return {k: (own if k == "encoder" else replied, replied if k == "decoder" else own) for k in kinds}
 
 
 def _stacked(maps: dict[str, tuple[Tensor, ...]], kind: str, layers: Sequence[int]) -> Float[np.ndarray, "layer head from to"]:
@@ -246,48 +255,22 @@ def _of_generated(model: Model, passage: Passage, units: str, tokens: int, heads
         kind: tuple(reducer(Block(m, None, 0, kind, layer.index)) for m, layer in zip(maps, written.layers[kind], strict=True))
         for kind, maps in written.attentions.items()
     }
-    return _made(model, whole, units, heads, layers, reduced, written.layers, own, replied, side is not None)
+    return _made(model, whole, units, heads, layers, reduced, written.layers, _sides(reduced, own, replied))
 
 
 def _of_two_streams(model: Model, passage: Passage, units: str, heads: Any, layers: Any) -> AttentionMaps:
     """A model whose text and image are streams of their own: four kinds of maps, each with its own two sides."""
-    kept = None if layers == "all" else layers
-    t = trace(model, [passage], reducer=Heads(heads, kept))
-    weights, sides, numbers = {}, {}, {}
-    for kind in list(t.attentions):
-        count = len(t.layers[kind])
-        numbers[kind] = list(range(count)) if kept is None else [n for n in kept if n < count]
-        if not numbers[kind]:
-            raise InputError(f"none of the layers {list(kept or ())} is among the {count} of {kind} attention.")
+    t = trace(model, [passage], reducer=Heads(heads, None if layers == "all" else layers))
+    most = max(map(len, t.layers.values()))
+    if layers != "all" and (outside := [n for n in layers if n >= most]):
+        raise InputError(f"layer {outside[0]} is outside the {most} layers of this model (0 to {most - 1}).")
+    sides = {kind: axes(passage, kind, units) for kind in t.layers}
+    made = _made(model, passage, units, heads, layers, t.attentions, t.layers, sides)
+    weights = {}
+    for kind, whole in made.weights.items():
         looks, seen = memberships(passage, kind, units)
-        whole = _stacked(t.attentions, kind, numbers[kind])
         weights[kind] = np.einsum("fq,lhqk,tk->lhft", looks / looks.sum(-1, keepdims=True), whole, seen).astype(np.float32)
-        sides[kind] = axes(passage, kind, units)
-    return AttentionMaps(
-        passage=passage,
-        weights=weights,
-        from_axis={k: s[0] for k, s in sides.items()},
-        to_axis={k: s[1] for k, s in sides.items()},
-        modules={k: tuple(t.layers[k][n].module for n in ns) for k, ns in numbers.items()},
-        kept_layers={} if kept is None else {k: tuple(ns) for k, ns in numbers.items()},
-        kept_heads=() if heads == "all" else (heads,) if isinstance(heads, str) else tuple(map(str, heads)),
-        units=passage.kind if units != "token" else units,
-        model=model.name,
-    )
-
-
-def first_tokens(passage: Passage, count: int) -> Passage:
-    """The first tokens of a passage, its text and units as they were."""
-    keep = np.arange(count)
-    return replace(
-        passage,
-        ids=passage.ids[keep],
-        tokens=passage.tokens[:count],
-        spans=passage.spans[keep],
-        parts=passage.parts[keep],
-        unit_of=passage.unit_of[keep],
-        types=None if passage.types is None else passage.types[keep],
-    )
+    return replace(made, weights=weights)
 
 
 def decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:

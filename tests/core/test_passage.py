@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whence.core.errors import InputError, SettingsError
-from whence.core.passage import Passage, truncate, windows
+from whence.core.passage import Passage, first_tokens, truncate, windows
 
 
 def passage(words: list[int], *, before: int = 1, after: int = 1, pair: list[int] | None = None, **more: Any) -> Passage:
@@ -192,7 +192,5 @@ def test_names_are_trimmed_and_an_empty_one_is_its_token() -> None:
 
 
 def test_a_unit_whose_tokens_were_cut_off_has_a_name_all_the_same() -> None:
-    from whence.attending import first_tokens
-
     p = Passage.from_tokens("so\n", [1, 2], ["so", "<n>"], [(0, 2), (2, 3)], [0, 0], units="token")
     assert first_tokens(p, 1).names == ("so", "")

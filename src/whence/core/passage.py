@@ -283,6 +283,20 @@ def with_picture(
     )
 
 
+def first_tokens(passage: Passage, count: int) -> Passage:
+    """The first tokens of a passage, its text and units as they were."""
+    keep = np.arange(count)
+    return replace(
+        passage,
+        ids=passage.ids[keep],
+        tokens=passage.tokens[:count],
+        spans=passage.spans[keep],
+        parts=passage.parts[keep],
+        unit_of=passage.unit_of[keep],
+        types=None if passage.types is None else passage.types[keep],
+    )
+
+
 def windows(passage: Passage, limit: int) -> list[Passage]:
     """Cut a passage that is too long into consecutive ones of at most ``limit`` tokens, at unit boundaries, each with the special tokens.
 
