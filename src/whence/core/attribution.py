@@ -33,6 +33,7 @@ class Cost:
     seconds: float = 0.0
     peak_bytes: int | None = None
     shared: bool = False
+    saved: int = 0  # passes that a game's memory made unnecessary
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,7 @@ class Attribution:
     error: Error | None = None
     evidence: Mapping[str, Any] | None = None
     prediction: Mapping[str, float] = field(default_factory=dict)  # the leading labels with their probabilities
+    detail: Mapping[str, Any] | None = None  # what a method found beside scores: an anchor with its precision
 
     def __post_init__(self) -> None:
         scores = np.array(self.scores, dtype=np.float64)
@@ -139,6 +141,7 @@ class Attribution:
             "cost": asdict(self.cost),
             "error": self.error.to_dict() if self.error else None,
             "evidence": _plain(self.evidence),
+            "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
             "passage": self.passage.to_dict(),
         }
@@ -167,6 +170,7 @@ class Attribution:
                 error=Error.from_dict(d["error"]) if d["error"] else None,
                 evidence=d["evidence"],
                 prediction=d["prediction"],
+                detail=d.get("detail"),  # results of whence 0.1 have none
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}.") from problem

@@ -1,4 +1,4 @@
-"""Methods by name. A method is a frozen dataclass of settings that can be called on a Trace (later: on a Game)."""
+"""Methods by name. A method is a frozen dataclass of settings that can be called on a Trace or on a Game."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=type)
 
 
 class Needs(Flag):
-    """What a method wants from the trace. ``compare`` collects the needs of all and runs one trace."""
+    """What a method wants. ``compare`` collects the needs of all and runs one trace, and one game for each removal."""
 
     NOTHING = 0
     ATTENTION = auto()
@@ -29,6 +29,7 @@ class Needs(Flag):
     HEAD_MEANS = auto()  # attention, the mean over heads: a twelfth of the memory
     ATTENTION_GRAPH = auto()  # a run of its own through attention that relevance passes back through
     VALUE_WEIGHTED = auto()  # attention times the norm of the value that it weights, the mean over heads
+    GAME = auto()  # no trace at all: the target's value when units are removed
 
 
 GRADIENTS = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
@@ -47,7 +48,7 @@ class MethodInfo:
 
     @property
     def needs(self) -> Needs:
-        """What the method wants from the trace."""
+        """What the method wants of the model."""
         return self.settings.needs
 
     @property

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from whence.core.errors import Unsupported
+from whence.models.embeddings import mean_embedding
 from whence.models.model import Model
 from whence.trace.trace import Trace
 
@@ -39,22 +39,3 @@ def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
         raise Unsupported(f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'.")
     with model.lock, torch.no_grad():
         return model.input_embeddings(torch.tensor([[known]], device=model.device))[0, 0]
-
-
-_means: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
-
-
-def mean_embedding(model: Model) -> Float[Tensor, " dim"]:
-    """The mean over the vocabulary of what the embedding module gives out (some scale it). Remembered until the table changes."""
-    table = model.input_embeddings.get_parameter("weight")
-    version = (table.data_ptr(), table._version)
-    known = _means.get(model.input_embeddings)
-    if known is None or known[0] != version:
-        known = _means[model.input_embeddings] = (version, _mean_of_outputs(model, len(table)))
-    return known[1]
-
-
-def _mean_of_outputs(model: Model, size: int) -> Float[Tensor, " dim"]:
-    with model.lock, torch.no_grad():
-        pieces = torch.arange(size, device=model.device).split(4096)
-        return torch.stack([model.input_embeddings(ids[None])[0].sum(0, dtype=torch.float64) for ids in pieces]).sum(0) / size

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import get_ident
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from whence.core.errors import ModelError, Unsupported
+from whence.core.errors import Unsupported
 from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
 from whence.core.target import Target, as_target
+from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
@@ -341,41 +341,3 @@ def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
     missing = max(batch.lengths) - embeddings.shape[1]
     behind = "input_ids" in batch.inputs
     return embeddings if missing <= 0 else nn.functional.pad(embeddings, (0, 0, 0, missing) if behind else (0, 0, missing, 0))
-
-
-@contextmanager
-def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Let ``change`` see, and replace, the embeddings of the input tokens. The ids still go in, as poolers and positions read them."""
-    hooked, here = model.input_embeddings, get_ident()
-    leaf: list[Tensor] = []
-
-    def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if get_ident() != here:  # another thread of the caller's runs the model: its embeddings are not ours to see or change
-            return output
-        if leaf:
-            return on_decoder(_module, args, output)
-        changed = change(output)
-        leaf.append(changed if changed.shape == output.shape else changed[:, -output.shape[1] :])
-        return leaf[0]
-
-    def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if get_ident() != here:
-            return output
-        ids = batch.inputs.get("input_ids")
-        twice = model.task == "classification"
-        shifted = twice and args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())
-        if shifted and leaf:  # a sequence-to-sequence classifier reads the text twice, the second time one place to the right
-            return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
-        return output.detach().requires_grad_(torch.is_grad_enabled())  # so that gradients reach the decoder's own attention too
-
-    handles = [hooked.register_forward_hook(on_input)]
-    decoder = model.decoder_embeddings
-    if decoder is not None and decoder is not hooked:
-        handles.append(decoder.register_forward_hook(on_decoder))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not leaf:
-        raise ModelError(f"{type(model.hf).__name__} never called its input embeddings, so there is nothing to attribute to.")

@@ -11,12 +11,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whence.core.errors import ModelError, Unsupported
+from whence.models.embeddings import embedded
 from whence.models.model import finite
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.lrp.mode import ruling
 from whence.trace.lrp.rules import DeepTaylor, Rules
-from whence.trace.trace import Trace, embedded
+from whence.trace.trace import Trace
 
 # attention that ``output_attentions`` returns, by the kinds of a trace
 RETURNED = {"encoder_attentions": "encoder", "decoder_attentions": "decoder", "cross_attentions": "cross"}
