@@ -14,6 +14,8 @@ _PUBLIC = {
     "load": "whence.models.load",
     "explain": "whence.workflow",
     "compare": "whence.workflow",
+    "judge": "whence.workflow",
+    "game": "whence.games.game",
     "attend": "whence.attending",
     "probe": "whence.attending",
     "arbitrate": "whence.arbitrating",
@@ -35,6 +37,8 @@ __all__ = [
     "attend",
     "compare",
     "explain",
+    "game",
+    "judge",
     "list_methods",
     "load",
     "probe",
@@ -49,9 +53,10 @@ if TYPE_CHECKING:
     from whence.core.errors import WhenceError
     from whence.core.passage import Passage, Regions
     from whence.core.target import Target
+    from whence.games.game import game
     from whence.listing import list_methods
     from whence.models.load import load
-    from whence.workflow import compare, explain
+    from whence.workflow import compare, explain, judge
 
 
 def __getattr__(name: str) -> Any:

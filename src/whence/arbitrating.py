@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from whence.attributing import OPTIONS, TRACE_TOKENS, Progress, placed
+from whence.attributing import OPTIONS, TRACE_TOKENS, Progress
 from whence.core.errors import InputError
 from whence.core.held_out import correlation, subsets
 from whence.core.memory import check
@@ -98,7 +98,7 @@ def arbitrate(
     if scope not in ("dataset", "label"):
         raise InputError(f"scope is 'dataset' or 'label', not {scope!r}; for one text use explain with the method attention-arbiter.")
     wanted_target = as_target(target)
-    passages = [placed(model, model.fitted(t if isinstance(t, Passage) else model.encode(t), "error"), wanted_target) for t in texts]
+    passages = [model.placed(model.fitted(t if isinstance(t, Passage) else model.encode(t), "error"), wanted_target) for t in texts]
     if not passages:
         raise InputError("arbitrate needs at least one text.")
     wanted: list[Configuration] = []

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.attributing import placed
 from whence.core.errors import InputError, Unsupported
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.memory import Forecast, check
@@ -67,7 +66,7 @@ def attend(
     _check_asked(model, overflow, reply, heads, neurons, effects, generate)
     passage = _encoded(model, text, pair, reply, units, overflow)
     if effects:
-        passage = placed(model, passage, as_target(target))
+        passage = model.placed(passage, as_target(target))
     chosen_heads = _several(heads, "heads", ("all", "mean", "max"))
     chosen_layers = _several(layers, "layers", ("all",))
     _check_memory(model, passage, units, chosen_heads, chosen_layers, neurons, generate, memory, forecast)

@@ -1,4 +1,5 @@
-"""From texts to attributions: windows, one trace for a group of passages, every method on it, and the windows joined again."""
+"""From texts to attributions: windows, one trace for a group of passages and one game for each removal, every method on them, and the
+windows joined again."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost, Error
-from whence.core.errors import InputError, TargetError, Unsupported
+from whence.core.errors import InputError, Unsupported
 from whence.core.memory import check
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
@@ -21,7 +22,9 @@ from whence.core.registry import ANY_ATTENTION, GRADIENTS, MethodInfo, Needs, se
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.core.units import UnitKind
+from whence.metrics.evidence import RANKINGS
 from whence.models.model import Model, Overflow
+from whence.playing import Games
 from whence.trace.forecast import forecast_trace
 from whence.trace.lxmert import is_lxmert
 from whence.trace.trace import Trace, Via, trace
@@ -44,7 +47,7 @@ class _Raw:
     """What one method gave for one passage, before windows are joined."""
 
     scores: Float[np.ndarray, " unit"]
-    jackknife: Float[np.ndarray, "left_out unit"] | None
+    spread: Float[np.ndarray, " unit"] | None
     change: float | None
     note: str
     cost: Cost
@@ -54,6 +57,19 @@ class _Raw:
     logits: Float[np.ndarray, " label"]
     via: str
     evidence: Mapping[str, Any] | None = None
+    detail: Mapping[str, Any] | None = None
+    settings: Any = None  # where the run filled some in: the removal by its full name
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of one text: attributions, the errors of methods that do not fit, and what all of it cost together."""
+
+    attributions: dict[str, Attribution]
+    failed: dict[str, Exception]
+    forwards: int
+    backwards: int
+    saved: int
 
 
 def run(
@@ -68,19 +84,21 @@ def run(
     via: Via,
     progress: Progress | None,
     memory: str | int | float | None = None,
-) -> list[tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]]]:
-    """Attributions, the errors of methods that do not fit, and the passes paid in all, for each text."""
+    evidence: bool = False,
+) -> list[Outcome]:
+    """What came of each text."""
     if model.task == "bare":
         raise Unsupported(f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend.")
     wholes = [_encode(model, t, pair, units, overflow, target) for t in texts]
     pieces = [model.windows(w) for w in wholes]
     flat = [p for ps in pieces for p in ps]
     targets, looks = _targets_of_windows(model, pieces, target)
-    raw: dict[int, dict[str, _Raw | Exception]] = {}
+    inside = [a for a in asked if not a.info.needs & Needs.GAME]
+    raw: dict[int, dict[str, _Raw | Exception]] = {i: {} for i in range(len(flat))}
     needs = Needs.NOTHING
-    for a in asked:
+    for a in inside:
         needs |= a.info.needs
-    groups = model.groups(flat, TRACE_TOKENS)
+    groups = model.groups(flat, TRACE_TOKENS) if inside else []
     for group in groups:
         longest = max((flat[i] for i in group), key=len)
         check(forecast_trace(model, longest, needs, len(group)), memory, OPTIONS)
@@ -89,20 +107,79 @@ def run(
             raw[i] = {n: _with_look(r, looks[i]) for n, r in found.items()}
     results, first = [], 0
     for whole, ps in zip(wholes, pieces, strict=True):
-        rows = [raw[i] for i in range(first, first + len(ps))]
+        numbers = range(first, first + len(ps))
         first += len(ps)
-        good = {a.info.name: a for a in asked if not any(isinstance(r[a.info.name], Exception) for r in rows)}
-        failed = {
-            a.info.name: next(e for r in rows if isinstance(e := r[a.info.name], Exception)) for a in asked if a.info.name not in good
-        }
-        made = {
-            n: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[n], _Raw)], seed, len(asked) > 1)
-            for n, a in good.items()
-        }
+        games = [_games(model, flat[i], targets[i], raw[i], seed, progress) for i in numbers]
+        for i, g in zip(numbers, games, strict=True):
+            raw[i] |= _play(model, g, asked)
+        rows = [raw[i] for i in numbers]
+        made, failed = _joined(model, whole, asked, rows, seed)
         extra = np.array([r.extra for row in rows for r in row.values() if isinstance(r, _Raw)]).reshape(-1, 2).sum(0)
-        traced = len(ps) + sum(looks[first - len(ps) : first]), len(ps) if needs & GRADIENTS else 0
-        results.append((made, failed, (traced[0] + int(extra[0]), traced[1] + int(extra[1]))))
+        if evidence and made and len(ps) == 1:  # of windows each would have its own, and no rule joins them
+            made = _with_evidence(games[0], made)
+        outside = sum(g.forwards for g in games)
+        traced = (len(ps) if inside else 0) + sum(looks[i] for i in numbers), len(ps) if needs & GRADIENTS else 0
+        saved = sum(g.saved for g in games)
+        results.append(Outcome(made, failed, traced[0] + int(extra[0]) + outside, traced[1] + int(extra[1]), saved))
     return results
+
+
+def _joined(
+    model: Model, whole: Passage, asked: Sequence[Asked], rows: Sequence[dict[str, _Raw | Exception]], seed: int
+) -> tuple[dict[str, Attribution], dict[str, Exception]]:
+    """Attributions over all windows of a text, and the errors of methods that failed on one of them."""
+    failed = {a.info.name: e for a in asked for row in rows if isinstance(e := row[a.info.name], Exception)}
+    made = {
+        a.info.name: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[a.info.name], _Raw)], seed, len(asked) > 1)
+        for a in asked
+        if a.info.name not in failed
+    }
+    return made, failed
+
+
+def _games(
+    model: Model, passage: Passage, target: Target, found: Mapping[str, _Raw | Exception], seed: int, progress: Progress | None
+) -> Games:
+    """No game is played yet; the target is what the trace resolved, if there was one."""
+    resolved = next((r.target for r in found.values() if isinstance(r, _Raw)), target)
+    return Games(model, passage, resolved, seed, progress or (lambda _: None))
+
+
+def _play(model: Model, games: Games, asked: Sequence[Asked]) -> dict[str, _Raw | Exception]:
+    """Every black-box method on the games of one passage."""
+    out: dict[str, _Raw | Exception] = {}
+    for a in asked:
+        if not a.info.needs & Needs.GAME:
+            continue
+        memory = _memory(model)
+        try:
+            scores, game, cost, settings = games.play(a.info.name, a.settings)
+        except Unsupported as problem:
+            out[a.info.name] = problem
+            continue
+        out[a.info.name] = _Raw(
+            scores=scores.units,
+            spread=scores.standard_error,
+            change=scores.change,
+            note=scores.note,
+            cost=replace(cost, peak_bytes=_memory(model, memory), shared=len(asked) > 1),
+            extra=(0, 0),  # the games count for themselves
+            target=game.target,
+            value=game.full,
+            logits=game.logits,
+            via="own",
+            detail=scores.detail,
+            settings=settings,
+        )
+    return out
+
+
+def _with_evidence(games: Games, made: dict[str, Attribution]) -> dict[str, Attribution]:
+    try:
+        judged = games.judge(list(made.values()), None, RANKINGS)
+    except Unsupported:  # nothing can be removed from this input: a text beside an image
+        return made
+    return dict(zip(made, judged, strict=True))
 
 
 def _own_units(passage: Passage, units: Any) -> Passage:
@@ -116,19 +193,7 @@ def _encode(model: Model, text: Any, pair: str | None, units: Any, overflow: Ove
         passage = model.fitted(_own_units(text, units), overflow)
     else:
         passage = model.encode(text, pair, units=units, overflow=overflow)
-    return placed(model, passage, target)
-
-
-def placed(model: Model, passage: Passage, target: Target) -> Passage:
-    """The passage with the target's unit under the mask token, where the model is one that fills it; else as it is."""
-    if model.task != "masked":
-        if target.at is not None:
-            raise TargetError("at= names the unit that a masked language model fills; this model is not one.")
-        return passage
-    if target.at is None and passage.readout is None:
-        some = ", ".join(f"{i} {n!r}" for i, n in enumerate(passage.names[:8]))
-        raise TargetError(f"a masked language model predicts at a masked unit: say which, Target(label, at=…). Units: {some} …")
-    return passage if target.at is None else model.fill(passage, target.at)
+    return model.placed(passage, target)
 
 
 def _targets_of_windows(model: Model, pieces: Sequence[Sequence[Passage]], target: Target) -> tuple[list[Target], list[int]]:
@@ -175,6 +240,8 @@ def _trace_group(
     logits = t.logits.double().cpu().numpy()
     base = list(zip(t.passes.forwards, t.passes.backwards, strict=True))
     for a in asked:
+        if a.info.needs & Needs.GAME:
+            continue
         label[0] = a.info.name
         say(a.info.name)
         t.passes.forwards, t.passes.backwards = [f for f, _ in base], [b for _, b in base]
@@ -211,12 +278,12 @@ def _refuse_half(a: Asked, t: Trace) -> None:
 def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, extra: tuple[int, int], logits: np.ndarray) -> _Raw:
     passage = t.passages[k]
     n = len(passage)
-    left_out = None
+    spread = None
     if scores.jackknife is not None:
-        left_out = np.stack([passage.merge(row[:n], merge) for row in scores.jackknife[:, k].double().cpu().numpy()])
+        spread = _jackknife_error(np.stack([passage.merge(row[:n], merge) for row in scores.jackknife[:, k].double().cpu().numpy()]))
     return _Raw(
         scores=passage.merge(scores.tokens[k, :n].double().cpu().numpy(), merge),
-        jackknife=left_out,
+        spread=spread,
         change=None if scores.change is None else float(scores.change[k]),
         note=scores.notes[k] if scores.notes else "",
         cost=cost,
@@ -240,6 +307,7 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         sum(r.cost.seconds for r in rows),
         max(peaks) if peaks else None,
         shared,
+        sum(r.cost.saved for r in rows),
     )
     return Attribution(
         passage=passage,
@@ -248,20 +316,21 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         value=float(np.mean([r.value for r in rows])),
         method=a.info.name,
         version=a.info.version,
-        settings=settings_dict(a.settings),
+        settings=settings_dict(rows[0].settings or a.settings),
         seed=seed,
         signed=a.settings.signed,
         cost=cost,
         provenance=_provenance(model, _ran_by(a, rows[0].via)),
         error=_error(joined, rows),
         evidence=rows[0].evidence if w == 1 else None,  # of windows each has its own, and no rule joins them
+        detail=rows[0].detail if w == 1 else None,
         prediction=dict(model.prediction(np.mean([r.logits for r in rows], 0)).probabilities),
     )
 
 
 def _error(joined: Float[np.ndarray, " unit"], rows: Sequence[_Raw]) -> Error | None:
     w = len(rows)
-    spread = [_jackknife_error(r.jackknife) for r in rows if r.jackknife is not None]
+    spread = [r.spread for r in rows if r.spread is not None]
     changes = [r.change for r in rows if r.change is not None]
     notes = [r.note for r in rows if r.note]
     if not spread and not changes and not notes:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from whence.attributing import Asked, Progress, run
+from whence.attributing import Asked, Outcome, Progress, run
 from whence.core.attribution import Attribution, Cost
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
@@ -15,7 +15,9 @@ from whence.core.registry import find_method, settings_of
 from whence.core.registry import methods as all_methods
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
+from whence.metrics.evidence import RANKINGS
 from whence.models.model import Model, Overflow
+from whence.playing import Games
 from whence.trace.trace import Via
 
 
@@ -36,6 +38,7 @@ def explain(
     overflow: Overflow = "error",
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
+    evidence: bool = False,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Attribution | list[Attribution]:
@@ -43,7 +46,8 @@ def explain(
 
     ``target`` is a class by name or index, None for the predicted one, a pair for a contrast (*why A rather than B*), or a Target;
     ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a budget ("2GB"; by default most of what is
-    free), over which a run is refused before it begins. Everything after that is a setting of the method.
+    free), over which a run is refused before it begins. ``evidence=True`` also holds the ranking against random ones of the same text
+    (deletion and insertion curves under two removals). Everything after that is a setting of the method.
 
     >>> import whence
     >>> a = whence.explain(whence.load("sentiment"), "a moving and funny film", "gradient-x-input", target="positive")
@@ -53,7 +57,7 @@ def explain(
     _need_model(model)
     asked = Asked(info := find_method(method), settings_of(info, settings, seed))
     texts = text if isinstance(text, list) else [text]
-    results = run(model, texts, [asked], pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory)
+    results = run(model, texts, [asked], pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory, evidence)
     attributions = [_one(r, method) for r in results]
     return attributions if isinstance(text, list) else attributions[0]
 
@@ -63,11 +67,10 @@ def _need_model(model: Any) -> None:
         raise InputError(f"the first argument is a loaded model, not a {type(model).__name__}: whence.load({model!r:.40}) gives one.")
 
 
-def _one(result: tuple[dict[str, Attribution], dict[str, Exception], tuple[int, int]], method: str) -> Attribution:
-    attributions, failed, _ = result
-    if method in failed:
-        raise failed[method]
-    return attributions[method]
+def _one(result: Outcome, method: str) -> Attribution:
+    if method in result.failed:
+        raise result.failed[method]
+    return result.attributions[method]
 
 
 def compare(
@@ -83,11 +86,14 @@ def compare(
     overflow: Overflow = "error",
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
+    evidence: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Explain one text by several methods on one shared trace. ``methods=None`` takes every method that fits the model.
+    """Explain one text by several methods on one shared trace and one game for each removal.
 
-    A mapping gives settings: ``{"integrated-gradients": {"baseline": "mask"}}``.
+    ``methods=None`` takes every method that fits the model. A mapping gives settings:
+    ``{"integrated-gradients": {"baseline": "mask"}}``. Unless ``evidence=False``, each ranking is held against the same random rankings
+    of this text, by deletion and insertion curves under two removals.
 
     >>> import whence
     >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
@@ -101,13 +107,50 @@ def compare(
     given = methods if isinstance(methods, Mapping) else {}
     asked = [Asked(info := find_method(n), settings_of(info, given.get(n, {}), seed)) for n in names]
     started = time.perf_counter()
-    ((attributions, failed, passes),) = run(
-        model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory
+    (found,) = run(model, [text], asked, pair, as_target(target, read), units, seed, overflow, attention_via, progress, memory, evidence)
+    if found.failed and (methods is not None or not found.attributions):
+        raise next(iter(found.failed.values()))
+    peaks = [a.cost.peak_bytes for a in found.attributions.values() if a.cost.peak_bytes is not None]
+    total = Cost(
+        found.forwards, found.backwards, seconds=time.perf_counter() - started, peak_bytes=max(peaks, default=None), saved=found.saved
     )
-    if failed and methods is not None:
-        raise next(iter(failed.values()))
-    if not attributions:
-        raise next(iter(failed.values()))
-    peaks = [a.cost.peak_bytes for a in attributions.values() if a.cost.peak_bytes is not None]
-    total = Cost(*passes, seconds=time.perf_counter() - started, peak_bytes=max(peaks, default=None))
-    return Comparison(attributions, total, {n: str(e) for n, e in failed.items()})
+    return Comparison(found.attributions, total, {n: str(e) for n, e in found.failed.items()})
+
+
+def judge(
+    model: Model,
+    attributions: Any,
+    *,
+    removals: Sequence[str] | None = None,
+    rankings: int = RANKINGS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Any:
+    """An attribution, or each of a list, with evidence against random rankings of the same text, wherever the scores come from.
+
+    Those of one text and target share one control. ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> a = whence.Attribution.from_scores(model, "a truly wonderful film", [0.1, 0.2, 0.9, 0.3], method="mine", target="positive")
+    >>> sorted(whence.judge(model, a).evidence["removals"])
+    ['delete', 'mask']
+    """
+    _need_model(model)
+    if rankings < 100:
+        raise InputError(f"evidence needs at least 100 random rankings, not {rankings}: fewer cannot tell 95 % from 90.")
+    several = [attributions] if isinstance(attributions, Attribution) else list(attributions)
+    tables: list[Games] = []
+    out = []
+    for a in several:
+        if len(model.windows(a.passage)) > 1:
+            raise InputError("this attribution was made in windows, and a game is of one run; judge one of a text that fits the model.")
+        if a.provenance.fingerprint not in ("", model.fingerprint):
+            raise InputError(f"this attribution is of {a.provenance.model}, whose weights are not those of {model.name}.")
+        read = (a.passage.digest, a.passage.unit_spans, a.target)
+        games = next((g for g in tables if (g.passage.digest, g.passage.unit_spans, g.target) == read), None)
+        if games is None:
+            games = Games(model, a.passage, a.target, seed, progress or (lambda _: None))
+            tables.append(games)
+        out += games.judge([a], removals, rankings)
+    return out[0] if isinstance(attributions, Attribution) else out

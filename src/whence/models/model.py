@@ -240,6 +240,17 @@ class Model:
         tokens = tuple(self.tokenizer.mask_token if h else t for h, t in zip(here, passage.tokens, strict=True))
         return replace(passage, ids=ids, tokens=tokens, readout=int(np.flatnonzero(here)[0]))
 
+    def placed(self, passage: Passage, target: Target) -> Passage:
+        """The passage with the target's unit under the mask token, where the model is one that fills it; else as it is."""
+        if self.task != "masked":
+            if target.at is not None:
+                raise TargetError("at= names the unit that a masked language model fills; this model is not one.")
+            return passage
+        if target.at is None and passage.readout is None:
+            some = ", ".join(f"{i} {n!r}" for i, n in enumerate(passage.names[:8]))
+            raise TargetError(f"a masked language model predicts at a masked unit: say which, Target(label, at=…). Units: {some} …")
+        return passage if target.at is None else self.fill(passage, target.at)
+
     # ------------------------------------------------------------------ running
 
     def batch(self, passages: Sequence[Passage]) -> Batch:

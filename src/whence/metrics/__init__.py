@@ -1,0 +1,1 @@
+"""Judging explanations: metrics on a Game and an Attribution, always beside a random control."""

@@ -1,0 +1,172 @@
+"""Evidence: is a ranking better than random rankings of the same text, under the same removals?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial, sqrt
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from whence.core.attribution import Attribution
+from whence.games.game import Game
+from whence.metrics.curves import Curves, curves
+
+BETTER, SAME, WORSE = "better than random", "not separable from random", "worse than random"
+MEASURE = "deletion and insertion curves"
+RANKINGS = 100
+LEVEL = 0.05  # of either verdict: a random ranking is called better in at most one text of twenty, less where two removals must agree
+TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
+ROUNDING = 1e-9
+CONTROL_STREAM, TIES_STREAM = 1, 2  # so that the method ``random``, of the same seed, is not drawn with the control's numbers
+NORMAL = 1.959964  # standard deviations that hold 95 %
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """Random rankings of one text under one removal, with their curves. Every method on the text is held against the same ones."""
+
+    game: Game
+    rankings: Int[np.ndarray, "ranking unit"]
+    curves: Curves
+    is_complete: bool  # every order that there is, once
+
+
+def control(game: Game, rankings: int = RANKINGS, seed: int = 0) -> Control:
+    """Random rankings, or all of them where there are no more than that.
+
+    >>> import whence
+    >>> control(whence.game(whence.load("sentiment"), "not bad at all")).rankings.shape
+    (24, 4)
+    """
+    d = game.size
+    complete = d <= 8 and factorial(d) <= rankings
+    if complete:
+        orders = np.array(list(permutations(range(d))))
+    else:
+        orders = np.random.default_rng([seed, CONTROL_STREAM, *game.passage.digest]).permuted(np.tile(np.arange(d), (rankings, 1)), axis=1)
+    return Control(game, orders, curves(game, orders), complete)
+
+
+def orders_of(scores: Float[np.ndarray, " unit"], rng: np.random.Generator) -> Int[np.ndarray, "order unit"]:
+    """The ranking of the scores, highest first; where some are equal, several, with the equal ones in random order.
+
+    >>> orders_of(np.array([0.1, 0.7, 0.2]), np.random.default_rng(0)).tolist()
+    [[1, 2, 0]]
+    """
+    tied = len(np.unique(scores)) < len(scores)
+    lots = rng.random((TIE_BREAKS if tied else 1, len(scores)))
+    return np.stack([np.lexsort((lot, -scores)) for lot in lots])
+
+
+def evidence(
+    scores: Float[np.ndarray, " unit"], signed: bool, controls: Sequence[Control], seed: int = 0, own: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """The verdict on a ranking, and what it rests on, for each removal.
+
+    Signed scores say what holds the target up: highest first, and the area between the insertion and the deletion curve is to be large
+    ("support"). Unsigned ones say what matters, for or against: distances from the target's value count ("matter"). ``value`` is the
+    share of random rankings that the ranking beats (a half is chance), with a 95 % interval (Wilson's); ``p`` is the chance that a
+    random ranking does as well (near 1: does no worse). The verdict over several removals is *better* or *worse* only where every one
+    of them says so (an intersection–union test), and ``p`` is then the largest of theirs.
+
+    >>> import whence
+    >>> v = whence.game(whence.load("sentiment"), "a truly wonderful and moving film", target="positive")
+    >>> one_out = np.array([v.full - v(1 - np.eye(6))[i] for i in range(6)])
+    >>> evidence(one_out, True, [control(v)])["verdict"]
+    'better than random'
+    """
+    question = "support" if signed else "matter"
+    shared = {"measure": MEASURE, "question": question, "rankings": len(controls[0].rankings)} | ({"own": own} if own else {})
+    if len(scores) < 2:
+        return {
+            **shared,
+            "verdict": SAME,
+            "value": 0.5,
+            "interval": [0.0, 1.0],
+            "p": 1.0,
+            "removals": {},
+            "note": "one unit has one ranking",
+        }
+    rng = np.random.default_rng([seed, TIES_STREAM, *controls[0].game.passage.digest])
+    orders = orders_of(scores, rng)
+    by_removal = {c.game.removal: _under(c, orders, question) for c in controls}
+    parts = list(by_removal.values())
+    verdicts = {p["verdict"] for p in parts}
+    return {
+        **shared,
+        "verdict": verdicts.pop() if len(verdicts) == 1 else SAME,
+        "value": float(np.mean([p["value"] for p in parts])),
+        "interval": [min(p["interval"][0] for p in parts), max(p["interval"][1] for p in parts)],
+        "p": max(p["p"] for p in parts),
+        "removals": by_removal,
+        "note": _note(by_removal, len(scores), controls[0].is_complete),
+    }
+
+
+def _note(by_removal: Mapping[str, Mapping[str, Any]], units: int, complete: bool) -> str:
+    if complete and 1 / factorial(units) > LEVEL:
+        return f"{units} units have only {factorial(units)} rankings: too few for a verdict"
+    verdicts = {name: part["verdict"] for name, part in by_removal.items()}
+    if len(set(verdicts.values())) > 1:
+        return "it depends on the removal: " + ", ".join(f"{v} by {name}" for name, v in verdicts.items())
+    return ""
+
+
+def _under(control: Control, orders: Int[np.ndarray, "order unit"], question: str) -> dict[str, Any]:
+    """The ranking beside the control, under one removal."""
+    before = control.game.cost.forwards
+    found = curves(control.game, orders)
+    ours = float(getattr(found, question)().mean())
+    random = getattr(control.curves, question)()
+    near = ROUNDING * max(1.0, float(np.abs(random).max()))
+    wins, ties = int((ours > random + near).sum()), int((np.abs(ours - random) <= near).sum())
+    share = (wins + ties / 2) / len(random)
+    better, worse = _rank_p(len(random) - wins, len(random), control.is_complete), _rank_p(wins + ties, len(random), control.is_complete)
+    low, high = np.quantile(random, [0.025, 0.975])
+    return {
+        "verdict": BETTER if better <= LEVEL else WORSE if worse <= LEVEL else SAME,
+        "value": share,
+        "interval": wilson(share, len(random)),
+        "p": better,
+        "area": ours,
+        "random_low": float(low),
+        "random_mean": float(random.mean()),
+        "random_high": float(high),
+        "forwards": control.game.cost.forwards - before,
+        "steps": found.steps.tolist(),
+        "deletion": found.deletion.mean(0).tolist(),
+        "insertion": found.insertion.mean(0).tolist(),
+        "random_deletion": _band(control.curves.deletion),
+        "random_insertion": _band(control.curves.insertion),
+    }
+
+
+def _rank_p(as_good: int, count: int, complete: bool) -> float:
+    """The share of rankings that are as good; one more where the ranking itself is not among them, as it would be by chance."""
+    return as_good / count if complete else (as_good + 1) / (count + 1)
+
+
+def wilson(share: float, count: int) -> list[float]:
+    """Wilson's 95 % interval of a share.
+
+    >>> [round(x, 3) for x in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
+    half = NORMAL / (1 + NORMAL**2 / count) * sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
+    return [max(0.0, middle - half), min(1.0, middle + half)]
+
+
+def _band(values: Float[np.ndarray, "ranking step"]) -> list[list[float]]:
+    low, high = np.quantile(values, [0.025, 0.975], axis=0)
+    return np.stack([low, values.mean(0), high], 1).tolist()
+
+
+def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Mapping[str, Any]:
+    """The evidence of an attribution; what its method found itself, on removals of its own, is kept beside it."""
+    own = a.evidence if a.evidence and a.evidence.get("measure") != MEASURE else (a.evidence or {}).get("own")
+    return evidence(a.scores, a.signed, controls, seed, own)
