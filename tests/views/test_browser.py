@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.views.conftest import compared, image, made
+from tests.views.conftest import compared, image, judged, made
 
 HOSTILE = "</script><img src=x onerror=alert(1)> great <b>bold</b> 中国 👨‍👩‍👧"
 
@@ -69,7 +69,7 @@ def test_the_same_unit_lights_up_in_every_method(opened):
 def test_the_download_is_the_whole_comparison(opened):
     c = compared("so good")
     page = opened(c)
-    page.locator("summary").click()
+    page.locator("summary", has_text="Settings").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Download JSON").click()
     assert json.loads(download.value.path().read_text()) == json.loads(json.dumps(c.to_dict()))
@@ -104,3 +104,43 @@ def test_it_prints_in_light_with_the_whole_table(opened):
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.querySelector('.whence')).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowY") == "visible"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_folded_parts_open_and_everything_can_be_read(opened, scheme):
+    page = opened(judged(compared("the food is great but the service is not bad")), color_scheme=scheme)
+    assert page.locator(".card").first.is_hidden()
+    for summary in page.locator("details.fold > summary").all():
+        summary.click()
+    assert page.wrong == []
+    assert page.locator(".card svg.curves").count() == 18
+    assert page.locator(".card svg.curves").first.bounding_box()["width"] > 150
+    contrast = page.evaluate(
+        """() => {
+          const rgb = (c) => c.match(/[0-9.]+/g).slice(0, 3).map((v) => v / 255);
+          const light = (c) => rgb(c).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+          const root = document.querySelector(".whence"), ground = light(getComputedStyle(root).backgroundColor);
+          return ["better", "worse", "unclear"].map((kind) => {
+            const badge = root.querySelector(".badge").cloneNode();
+            badge.className = `badge ${kind}`;
+            root.append(badge);
+            const ink = light(getComputedStyle(badge).color);
+            return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+          });
+        }"""
+    )
+    assert min(contrast) >= 4.5  # WCAG AA
+
+
+def test_a_print_opens_what_is_folded(opened):
+    page = opened(judged(compared("so very good")))
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.fold:not([open])").count() == 0
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_runs_over_the_side_when_all_is_open(opened, width):
+    page = opened(judged(compared("the food is great but the service is not bad " + "x" * 90)), viewport={"width": width, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -300,7 +300,7 @@ def test_an_svg_holds_the_words_as_they_are_written(tmp_path, ax):
 
 
 def test_letters_that_no_font_has_become_boxes(ax, monkeypatch):
-    monkeypatch.setattr("whence.views.figures._installed", tuple)
+    monkeypatch.setattr("whence.views.drawing._installed", tuple)
     made("中国 a\u200db \U0001f44d").plot(ax)
     assert [name.replace("\u200d", "") for name in labels(ax.yaxis)] == ["□□", "ab", "□"]
     pixels_of(ax.figure)

@@ -35,12 +35,14 @@ def command(
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
     html: o.Html = None,
+    evidence: o.Evidence = None,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
     """Explain by several methods, side by side.
 
-    Prints units × methods, and what each method cost and how far it may be off.
+    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be off, and whether its ranking is better
+    than random ones.
     """
     del debug
     from whence.cli.reports import finish
@@ -58,7 +60,17 @@ def command(
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
             with naming(line), progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say:
                 wanted = Target(target, against, read, at)
-                c = compare(loaded_model, passage, asked, target=wanted, seed=seed, overflow=overflow, memory=memory, progress=say)
+                c = compare(
+                    loaded_model,
+                    passage,
+                    asked,
+                    target=wanted,
+                    seed=seed,
+                    overflow=overflow,
+                    memory=memory,
+                    evidence=evidence is not False,
+                    progress=say,
+                )
             emit_json(c.to_dict()) if as_json else show(lambda console, c=c: comparison_view(c, console, every_row))
             results += [c] if html else []
     finish(results, html)

@@ -33,6 +33,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     save: o.Save = None,
+    evidence: o.Evidence = None,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -74,6 +75,7 @@ def command(
                     seed=seed,
                     overflow=overflow,
                     memory=memory,
+                    evidence=len(lines) == 1 if evidence is None else evidence,
                     progress=say,
                     **settings,
                 )

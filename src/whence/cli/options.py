@@ -41,5 +41,13 @@ Save = Annotated[Path | None, typer.Option(help="Also save the result as JSON, f
 Memory = Annotated[
     str | None, typer.Option(help="A budget such as 2GB, over which a run is refused. [default: most of what is free]", metavar="SIZE")
 ]
+Evidence = Annotated[
+    bool | None,
+    typer.Option(
+        "--evidence/--no-evidence",
+        help="Hold each ranking against random ones of the same text. [default: yes; of several texts, explain does not]",
+        show_default=False,
+    ),
+]
 EveryRow = Annotated[bool, typer.Option("--all", help="List every unit of a long text, not only the strongest.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show where it arose.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from whence.core.errors import InputError, LoadError
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
-from whence.core.target import Target
+from whence.core.target import Reading, Target
+from whence.core.units import UnitKind
 
 SCHEMA = 1
 
@@ -175,6 +176,59 @@ class Attribution:
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}.") from problem
 
+    @classmethod
+    def from_scores(
+        cls,
+        model: Any,
+        text: Any,
+        scores: Any,
+        *,
+        method: str | None = None,
+        target: Target | str | int | tuple[str | int, str | int] | None = None,
+        read: Reading | None = None,
+        units: UnitKind | Sequence[int] = "word",
+        tokens: Sequence[str] | None = None,
+        spans: Sequence[Sequence[int]] | None = None,
+        merge: str = "sum",
+        signed: bool = True,
+        settings: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        standard_error: Any = None,
+    ) -> Attribution:
+        """Scores that another tool made, laid on the units of ``text`` (or of a Passage); one forward pass reads the target.
+
+        ``scores`` is a lime or shap explanation of the text; a tensor of captum's, or any numbers: one for each unit, for each token (with
+        or without the special ones, merged by the rule ``merge``), for each of ``tokens`` (pieces in reading order) or of ``spans``
+        ((start, end) in characters); or words with their scores, of which every occurrence gets its word's. A piece over several units is
+        split among them by its characters; several pieces in a unit add up; units without a score get 0. What a lime or shap explanation
+        tells by itself (method, label, reading) may be left out. ``signed`` says whether a score below zero speaks against the target;
+        ``standard_error`` is one for each unit.
+
+        >>> import whence
+        >>> model = whence.load("sentiment")
+        >>> a = Attribution.from_scores(model, "It isn't bad", [0.1, 0.9, -0.4], method="by hand", target="positive")
+        >>> a.top(1), a.target.describe()
+        ([("isn't", 0.9)], 'logit of positive')
+        """
+        from whence.core.foreign import attribution_of  # which makes Attributions
+
+        return attribution_of(
+            model,
+            text,
+            scores,
+            method=method,
+            target=target,
+            read=read,
+            units=units,
+            tokens=tokens,
+            spans=spans,
+            merge=merge,
+            signed=signed,
+            settings=settings,
+            seed=seed,
+            standard_error=standard_error,
+        )
+
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
         try:
@@ -197,6 +251,10 @@ class Attribution:
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
         """A bar for each unit, or for the ``top`` strongest; of an image, the heat over the picture. matplotlib's Axes in and out."""
         return draw("plot_attribution", self, ax=ax, top=top)
+
+    def plot_evidence(self, ax: Any = None, removal: str | None = None) -> Any:
+        """Deletion and insertion curves beside random rankings, of one removal: the first, unless named. matplotlib's Axes in and out."""
+        return draw("plot_evidence", self, ax=ax, removal=removal)
 
     def __repr__(self) -> str:
         top = ", ".join(f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}" for name, score in self.top(3))

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from whence.core.agreement import Agreement, agreement
 from whence.core.attribution import SCHEMA, Attribution, Cost
 from whence.core.errors import LoadError, unknown_name
-from whence.core.render import render, write_text
+from whence.core.render import draw, render, write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +48,15 @@ class Comparison:
             {"unit": name, **{method: float(a.scores[i]) for method, a in self.attributions.items()}}
             for i, name in enumerate(self.first.names)
         ]
+
+    def agreement(self, k: int = 5, measure: str = "spearman") -> Agreement:
+        """How far the methods agree: rank correlation, overlap of the top ``k`` units beside chance, and the units in conflict.
+
+        ``measure`` is "spearman" or "kendall" (tau-b).
+
+        >>> c.agreement().conflicts[:3]        # doctest: +SKIP
+        """
+        return agreement(self.attributions, k, measure)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` gives them back."""
@@ -86,6 +96,10 @@ class Comparison:
     def to_latex(self) -> str:
         """A table for a paper that uses the package xcolor: the coloured text, a line for each method."""
         return render("comparison_latex", self)
+
+    def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:
+        """A heat map of every two methods' rank correlation, or (``of="overlap"``) of their top ``k`` units in common. Axes in and out."""
+        return draw("plot_agreement", self, ax=ax, of=of, k=k)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.attributions)}; {self.first.target.describe()}, {len(self.first.units)} units)"

@@ -26,6 +26,8 @@ VIEWS = {
     "plot_map": "whence.views.figures",
     "plot_heads": "whence.views.figures",
     "plot_distances": "whence.views.figures",
+    "plot_evidence": "whence.views.evidence_figures",
+    "plot_agreement": "whence.views.evidence_figures",
 }
 
 

@@ -1,43 +1,28 @@
-"""Figures for papers, by matplotlib: ``ax=None`` in, ``Axes`` out, nothing is shown or written; ``ax.figure.savefig`` does that.
-
-Words of a text are drawn as they are: a ``$`` begins no formula, and a letter that no font here has becomes a box instead of a warning.
-"""
+"""Figures for papers, by matplotlib: ``ax=None`` in, ``Axes`` out, nothing is shown or written; ``ax.figure.savefig`` does that."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
 from math import ceil
-from textwrap import wrap
 from typing import Any
-from unicodedata import category
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from whence.core.attribution import Attribution
-from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable
 from whence.core.maps import AttentionMaps, Axis
 from whence.views import wording
+from whence.views.drawing import GREY, INK, SMALL, TEXT_SIZE, bar_beside, hex_of, label_axis, new_axes, plain, ramp, room_for, set_title
 from whence.views.palette import LIGHT, RGB
 from whence.views.pictures import grid_of, screen
 
-LONGEST_LABEL = 22
-TITLE_WIDTH = 46  # characters on a line
-TEXT_SIZE, SMALL = 9, 8  # points
 CELL = 0.22  # inches that a row of labels takes
 LONGEST_SIDE = 10.0  # inches; beyond it labels are left out
-GREY, INK = "#8a8f99", "#2b2e35"
-DEEP: RGB = (58, 28, 112)  # where the purple of an unsigned ramp ends, so that it prints
 VEIL = 0.88  # how much of a picture the strongest patch hides, as in the report
 FADED = 0.55  # what is left of a picture's contrast: over black and white a colour would not look the same
-# tried in this order for letters that the user's own font lacks; those that are not installed are passed over
-FALLBACKS = (
-    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Emoji", "Noto Sans Symbols2"),
-    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Arial Unicode MS"),
-    *("Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Segoe UI", "Segoe UI Symbol", "Nirmala UI", "Leelawadee UI"),
-)
 
 
 def plot_map(
@@ -54,14 +39,14 @@ def plot_map(
     weights, kind, title = _weights(maps, layer, head, kind)
     rows, columns = maps.from_axis[kind], maps.to_axis[kind]
     wide, high = (min(max(CELL * len(side), 1.6), LONGEST_SIDE) for side in (columns, rows))
-    ax = _axes(ax, wide + _room(rows) + (0.85 if colour_bar else 0.0), high + _room(columns) + 0.25)
-    image = ax.imshow(weights, cmap=_ramp(), vmin=0, interpolation="nearest")
-    _label_axis(ax, "x", columns)
-    _label_axis(ax, "y", rows)
+    ax = new_axes(ax, wide + room_for(rows) + (0.85 if colour_bar else 0.0), high + room_for(columns) + 0.25)
+    image = ax.imshow(weights, cmap=ramp(), vmin=0, interpolation="nearest")
+    label_axis(ax, "x", columns)
+    label_axis(ax, "y", rows)
     ax.set(xlabel="to", ylabel="from")
-    _title(ax, title if len(maps.kinds) == 1 else f"{kind}: {title}")
+    set_title(ax, title if len(maps.kinds) == 1 else f"{kind}: {title}")
     if colour_bar:
-        _bar_beside(ax, image, "attention")
+        bar_beside(ax, image, "attention")
     return ax
 
 
@@ -69,18 +54,18 @@ def plot_heads(table: HeadTable, value: str, ax: Any = None, colour_bar: bool = 
     """One value of every head: layers downwards, heads to the right. Orange and blue where some are negative, grey where one is missing."""
     values = np.asarray(table[value], dtype=np.float64)
     wide, high = (min(max(0.32 * count, 1.6), LONGEST_SIDE) for count in (len(table.heads), len(table.layers)))
-    ax = _axes(ax, wide + (1.4 if colour_bar else 0.6), high + 0.75)
+    ax = new_axes(ax, wide + (1.4 if colour_bar else 0.6), high + 0.75)
     finite = values[np.isfinite(values)]
     diverging = bool((finite < 0).any())
     largest = float(np.abs(finite).max(initial=0.0)) or 1.0
     limits = (-largest, largest) if diverging else (0.0, largest)
-    image = ax.imshow(np.ma.masked_invalid(values), cmap=_ramp(diverging), vmin=limits[0], vmax=limits[1], interpolation="nearest")
+    image = ax.imshow(np.ma.masked_invalid(values), cmap=ramp(diverging), vmin=limits[0], vmax=limits[1], interpolation="nearest")
     for side, names in (("x", table.heads), ("y", table.layers)):
-        _label_axis(ax, side, Axis(tuple(names), np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=np.int64)), turned=False)
+        label_axis(ax, side, Axis(tuple(names), np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=np.int64)), turned=False)
     ax.set(xlabel="head", ylabel="layer")
-    _title(ax, f"{value}, {table.kind} attention")
+    set_title(ax, f"{value}, {table.kind} attention")
     if colour_bar:
-        _bar_beside(ax, image, value)
+        bar_beside(ax, image, value)
     return ax
 
 
@@ -90,7 +75,7 @@ def plot_distances(table: HeadTable, ax: Any = None) -> Any:
     layers, heads = places.shape[:2]
     points, layer_of = places.reshape(-1, 2), np.repeat(np.arange(layers), heads)
     side = min(max(0.5 * np.sqrt(len(points)), 3.6), 9.0)
-    ax = _axes(ax, side + 0.9, side)
+    ax = new_axes(ax, side + 0.9, side)
     dots = ax.scatter(*points.T, c=layer_of, cmap="viridis", vmin=0, vmax=max(layers - 1, 1), s=16)
     ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", adjustable="datalim")
@@ -98,11 +83,11 @@ def plot_distances(table: HeadTable, ax: Any = None) -> Any:
     names = [f"{layer}-{head}" for layer in table.layers for head in table.heads]
     for place, name, (dx, dy, across) in zip(points, names, _free_sides(ax, points, names), strict=True):
         style: dict[str, Any] = {"ha": across, "va": "center", "fontsize": SMALL - 1.5, "color": INK, "textcoords": "offset points"}
-        ax.annotate(name, place, (dx, dy), **style, **_plain([name])[1])
-    bar = _bar_beside(ax, dots, "layer")
+        ax.annotate(name, place, (dx, dy), **style, **plain([name])[1])
+    bar = bar_beside(ax, dots, "layer")
     step = ceil(layers / 12)
     bar.set_ticks(range(0, layers, step), labels=list(table.layers)[::step])
-    _title(ax, f"heads by likeness, {table.kind} attention")
+    set_title(ax, f"heads by likeness, {table.kind} attention")
     return ax
 
 
@@ -120,14 +105,14 @@ def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> 
     alone = a.passage.pixels is not None and a.passage.pictured.all()
     ax = _heat(a, kept, ax) if alone else _bars(a, kept, ax)
     left_out = "" if len(kept) == len(a.scores) else f"\nthe {len(kept)} strongest of {len(a.scores)} units"
-    _title(ax, f"{wording.value(a)}\n{a.method}{left_out}")
+    set_title(ax, f"{wording.value(a)}\n{a.method}{left_out}")
     return ax
 
 
 def _bars(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
-    ax = _axes(ax, 5.5, min(CELL * len(kept), 40.0) + 1.2)
+    ax = new_axes(ax, 5.5, min(CELL * len(kept), 40.0) + 1.2)
     scores, spread = a.scores[kept], None if a.error is None else a.error.standard_error
-    colours = [_hex(LIGHT.unsigned if not a.signed else LIGHT.positive if s > 0 else LIGHT.negative) for s in scores]
+    colours = [hex_of(LIGHT.unsigned if not a.signed else LIGHT.positive if s > 0 else LIGHT.negative) for s in scores]
     whiskers = {} if spread is None else {"xerr": spread[kept], "error_kw": {"ecolor": INK, "elinewidth": 1, "capsize": 2}}
     ax.barh(np.arange(len(kept)), scores, color=colours, height=0.76, **whiskers)
     ax.axvline(0, color=INK, linewidth=0.8)
@@ -135,7 +120,7 @@ def _bars(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     for second in np.flatnonzero(np.diff(parts)):
         ax.axhline(second + 0.5, color=GREY, linewidth=0.8, linestyle="--")  # between the texts of a pair, or a text and a picture
     names = tuple(a.names[i] for i in kept)
-    _label_axis(ax, "y", Axis(names, np.zeros(len(kept), dtype=bool), parts))
+    label_axis(ax, "y", Axis(names, np.zeros(len(kept), dtype=bool), parts))
     ax.set_ylim(len(kept) - 0.4, -0.6)  # read from the top
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=SMALL)
@@ -150,7 +135,7 @@ def _heat(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     picture = screen(a.passage.pixels)
     high, wide = picture.shape[:2]
     scale = 4.0 / max(high, wide)
-    ax = _axes(ax, max(scale * wide, 2.0) + 0.9, max(scale * high, 1.0) + 0.6)
+    ax = new_axes(ax, max(scale * wide, 2.0) + 0.9, max(scale * high, 1.0) + 0.6)
     area = (0, wide, high, 0)  # in pixels, from the upper left corner; the patches share it among them
     grey = 255 - FADED * (255 - picture @ np.array([0.299, 0.587, 0.114]))
     ax.imshow(grey, cmap="gray", vmin=0, vmax=255, extent=area, interpolation="nearest")
@@ -159,7 +144,7 @@ def _heat(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     low = -largest if a.signed else 0.0
     image = ax.imshow(heat, cmap=_veil(a.signed), vmin=low, vmax=largest, extent=area, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
-    _bar_beside(ax, image, "score")
+    bar_beside(ax, image, "score")
     return ax
 
 
@@ -187,104 +172,6 @@ def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
     whole = list(names) == [str(i) for i in range(len(names))]
     known = f"0 to {len(names) - 1}" if whole and len(names) > 1 else ", ".join(names)
     raise SettingsError(f"{what} {asked!r} is outside the {len(names)} {what}{'s' if len(names) != 1 else ''} of these maps ({known}).")
-
-
-def _axes(ax: Any, width: float, height: float) -> Any:
-    """The axes that were given, untouched by pyplot; or those of a new figure of this size, in inches."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise InputError("drawing a figure needs matplotlib: pip install 'whence[figures]'.") from None
-    return pyplot.subplots(figsize=(width, height), layout="compressed")[1]
-
-
-def _room(axis: Axis) -> float:
-    """Inches that the labels of an axis take, and its name."""
-    return 0.07 * max(len(_short(name)) for name in axis.labels) + 0.4
-
-
-def _title(ax: Any, text: str) -> None:
-    lines = [line for part in text.split("\n") for line in wrap(part, TITLE_WIDTH) or [""]]
-    shown, style = _plain(lines)
-    ax.set_title("\n".join(shown), fontsize=TEXT_SIZE, loc="left", **style)
-
-
-def _bar_beside(ax: Any, image: Any, name: str) -> Any:
-    bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
-    (shown,), style = _plain([name])
-    bar.set_label(shown, fontsize=TEXT_SIZE, **style)
-    bar.ax.tick_params(labelsize=SMALL)
-    bar.outline.set_visible(False)
-    return bar
-
-
-def _label_axis(ax: Any, side: str, axis: Axis, turned: bool = True) -> None:
-    """Names along one side: every one where there is room, else every second, third …"""
-    box = ax.get_window_extent()
-    inches = (box.width if side == "x" else box.height) / ax.figure.dpi
-    step = max(1, ceil(len(axis) * SMALL * 1.15 / 72 / max(inches, 0.1)))
-    at = range(0, len(axis), step)
-    shown, style = _plain([_short(axis.labels[i]) for i in at])
-    rotation = {"rotation": 90} if side == "x" and turned else {}
-    getattr(ax, f"set_{side}ticks")(list(at), labels=shown, fontsize=SMALL, color=INK, **rotation, **style)
-    special: Bool[np.ndarray, " place"] = axis.special
-    for i, label in zip(at, getattr(ax, f"get_{side}ticklabels")(), strict=True):
-        if special[i]:
-            label.set_color(GREY)
-
-
-def _short(name: str) -> str:
-    name = wording.visible(name)
-    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
-
-
-def _plain(texts: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Texts as they can be drawn, and how: no formulas, no TeX, and further fonts where the user's own one does not have every letter."""
-    from matplotlib import rcParams
-
-    own = tuple(rcParams["font.family"])
-    style: dict[str, Any] = {"parse_math": False, "usetex": False}
-    texts = [wording.visible(t) for t in texts]
-    letters = {ord(c) for t in texts for c in t}
-    if letters <= _letters(own, tuple(rcParams["font.sans-serif"])):
-        return texts, style
-    families = own + _installed()
-    known = _letters(families, tuple(rcParams["font.sans-serif"]))
-    # joiners and selectors draw nothing: without their glyph nothing is missed
-    boxes = {c: "" if category(chr(c)) in ("Cf", "Mn") else "□" for c in letters - known}
-    return [t.translate(boxes) for t in texts], {**style, "fontfamily": list(families)}
-
-
-@cache
-def _installed() -> tuple[str, ...]:
-    from matplotlib.font_manager import fontManager
-
-    here = set(fontManager.get_font_names())
-    return tuple(name for name in FALLBACKS if name in here)
-
-
-@cache
-def _letters(families: tuple[str, ...], generic: tuple[str, ...]) -> frozenset[int]:
-    """What these fonts can draw; ``generic`` is what "sans-serif" stands for now."""
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    del generic
-    return frozenset(code for family in families for code in get_font(findfont(FontProperties(family=[family]))).get_charmap())
-
-
-def _hex(colour: RGB) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*colour)
-
-
-@cache
-def _ramp(diverging: bool = False) -> Any:
-    """White to deep purple; or blue over white to orange. What is missing is grey."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    ends = [LIGHT.negative, LIGHT.ground, LIGHT.positive] if diverging else [LIGHT.ground, LIGHT.unsigned, DEEP]
-    return LinearSegmentedColormap.from_list("whence", [_hex(c) for c in ends]).with_extremes(bad="#d5d7dc")
 
 
 @cache

@@ -13,8 +13,12 @@ from uuid import uuid4
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.views import wording
+from whence.views.agreeing import agreement_section
+from whence.views.judgement import badge, cards, overview, score_bars
+from whence.views.markup import fold, kind, scrolling, text
 from whence.views.palette import levels
 from whence.views.pictures import patches, pixels_figure
+from whence.views.verdicts import by_evidence
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 LONGEST_TITLE = 60
@@ -43,8 +47,8 @@ def comparison_fragment(c: Comparison) -> str:
 def page(results: Sequence[Attribution | Comparison]) -> str:
     """One document with all results, each in its own section."""
     first = _attributions(results[0])[0]
-    text = " ".join(wording.visible(first.passage.text, keep="\n\t").split()) or first.provenance.model
-    title = escape(text[:LONGEST_TITLE] + ("…" if len(text) > LONGEST_TITLE else ""))
+    words = " ".join(wording.visible(first.passage.text, keep="\n\t").split()) or first.provenance.model
+    title = escape(words[:LONGEST_TITLE] + ("…" if len(words) > LONGEST_TITLE else ""))
     bodies = "\n".join(_body(r, f"whence-{i}") for i, r in enumerate(results))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -70,24 +74,33 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
     return [result] if isinstance(result, Attribution) else list(result.attributions.values())
 
 
-def _text(content: object, keep: str = "") -> str:
-    return escape(wording.visible(str(content), keep))
-
-
 def _body(result: Attribution | Comparison, name: str) -> str:
-    every = _attributions(result)
-    parts = [
-        _header(every[0]),
-        *([_pictures(every)] if every[0].passage.pixels is not None else []),
-        *([_strips(every)] if not every[0].passage.pictured.all() else []),
-        _legend(every),
-        _matrix(every),
-        _methods(every, result),
-        _details(every),
-        _data(result),
-        f"<script>{_static('report.js').replace('ROOT', name)}</script>",
-    ]
+    parts = [*(_compared(result) if isinstance(result, Comparison) else _explained(result)), _details(_attributions(result)), _data(result)]
+    parts.append(f"<script>{_static('report.js').replace('ROOT', name)}</script>")
     return f'<section class="whence" id="{name}">\n' + "\n".join(parts) + "\n</section>"
+
+
+def _explained(a: Attribution) -> list[str]:
+    """One method: the coloured text, its bars, its evidence."""
+    judged = cards([a])
+    bars = f"<h3>Scores</h3>\n{scrolling('scores of each unit', score_bars(a, range(len(a.scores))))}"
+    return [_header(a), *_seen([a]), bars, overview([a], a), *([judged] if judged else [])]
+
+
+def _compared(c: Comparison) -> list[str]:
+    """Several: the overview first, then the text as each sees it, agreement and conflicts; the rest is folded."""
+    every = list(c.attributions.values())
+    ordered = by_evidence(every)
+    judged = cards(every)
+    folded = [fold("Evidence: curves and strongest units of each method", judged)] if judged else []
+    folded.append(fold("Scores of every unit by every method", _matrix(ordered)))
+    return [_header(c.first), overview(every, c), *_seen(ordered), agreement_section(c.agreement()), "<h3>Details</h3>", *folded]
+
+
+def _seen(every: Sequence[Attribution]) -> list[str]:
+    """The text or the picture as each method sees it."""
+    parts = [_pictures(every)] if every[0].passage.pixels is not None else []
+    return [*parts, *([_strips(every)] if not every[0].passage.pictured.all() else []), _legend(every)]
 
 
 def _header(a: Attribution) -> str:
@@ -96,11 +109,11 @@ def _header(a: Attribution) -> str:
         first = ' class="first"' if i == 0 else ""
         width = f"{min(max(p, 0.0), 1.0):.1%}"
         bars.append(
-            f'<dt{first}>{_text(wording.label(name))}</dt><dd class="bar{" first" if i == 0 else ""}"><i style="width:{width}"></i></dd>'
+            f'<dt{first}>{text(wording.label(name))}</dt><dd class="bar{" first" if i == 0 else ""}"><i style="width:{width}"></i></dd>'
             f"<dd{first}>{p:.1%}</dd>"
         )
     label = next(iter(a.prediction), None)
-    headline = "Explained" if label is None else f"Predicted: {_text(wording.label(label))}"
+    headline = "Explained" if label is None else f"Predicted: {text(wording.label(label))}"
     note = f'<p class="soft">{escape(wording.dropped(a))}.</p>' if a.passage.dropped else ""
     return (
         f'<div class="top"><div><h2>{headline}</h2><p class="target">Explained: <strong>{escape(wording.value(a))}</strong></p>'
@@ -109,14 +122,10 @@ def _header(a: Attribution) -> str:
     )
 
 
-def _kind(level: float, signed: bool) -> str:
-    return "m" if not signed else "p" if level > 0 else "n"
-
-
-def _unit(i: int, content: str, tip: str, level: float, signed: bool, reachable: bool) -> str:
-    place = "0" if reachable else "-1"
+def _unit(i: int, content: str, tip: str, level: float, signed: bool, reachable: bool, also: str = "") -> str:
+    place, classes = "0" if reachable else "-1", " ".join(filter(None, ("u", kind(level, signed), also)))
     return (
-        f'<span class="u {_kind(level, signed)}" style="--v:{abs(level):.3f}" data-i="{i}" data-tip="{escape(tip)}" tabindex="{place}" '
+        f'<span class="{classes}" style="--v:{abs(level):.3f}" data-i="{i}" data-tip="{escape(tip)}" tabindex="{place}" '
         f'aria-label="{escape(tip)}">{content}</span>'
     )
 
@@ -124,6 +133,7 @@ def _unit(i: int, content: str, tip: str, level: float, signed: bool, reachable:
 def _coloured(a: Attribution) -> str:
     """The text; white space in front of a unit stays outside its colour."""
     out, part = [], 0
+    spread, anchor = wording.spread(a), set(wording.anchored(a))
     for i, (unit, (here, _, _), level) in enumerate(zip(a.units, a.passage.unit_spans, levels(a), strict=True)):
         if a.passage.pixels is not None and a.passage.pictured[i]:  # over the image already
             continue
@@ -132,14 +142,17 @@ def _coloured(a: Attribution) -> str:
             part = here
         body = unit.lstrip()
         tip = f"{wording.visible(a.names[i])}: {wording.exact(float(a.scores[i]), a.signed)}"
-        out.append(_text(unit[: len(unit) - len(body)], keep="\n\t"))
+        tip += (f" {spread[i]}" if spread else "") + (", in the anchor" if i in anchor else "")
+        out.append(text(unit[: len(unit) - len(body)], keep="\n\t"))
         if body:
-            out.append(_unit(i, _text(body, keep="\n\t"), tip, float(level), a.signed, i == 0))
-    return f'<div class="text" dir="auto" role="group" aria-label="the text as {escape(a.method)} sees it">{"".join(out)}</div>'
+            out.append(_unit(i, text(body, keep="\n\t"), tip, float(level), a.signed, i == 0, "anchor" if i in anchor else ""))
+    rule = wording.anchor(a)
+    below = f'<p class="rule">{text(rule)}</p>' if rule else ""
+    return f'<div class="text" dir="auto" role="group" aria-label="the text as {escape(a.method)} sees it">{"".join(out)}</div>{below}'
 
 
 def _strips(every: Sequence[Attribution]) -> str:
-    rows = "\n".join(f"<dt>{escape(a.method)}</dt><dd>{_coloured(a)}</dd>" for a in every)
+    rows = "\n".join(f"<dt>{text(a.method)} {badge(a, mark=True)}</dt><dd>{_coloured(a)}</dd>" for a in every)
     return f'<h3>The text, by method</h3>\n<dl class="strips">\n{rows}\n</dl>'
 
 
@@ -168,45 +181,14 @@ def _matrix(every: Sequence[Attribution]) -> str:
     rows = []
     for i, name in enumerate(every[0].names):
         cells = "".join(
-            f'<td class="{_kind(level[i], a.signed)}" style="--v:{abs(level[i]):.3f}">{shown(float(a.scores[i]))}</td>'
+            f'<td class="{kind(level[i], a.signed)}" style="--v:{abs(level[i]):.3f}">{shown(float(a.scores[i]))}</td>'
             for a, level, shown in columns
         )
-        rows.append(f'<tr><th scope="row"><bdi>{_text(name)}</bdi></th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row"><bdi>{text(name)}</bdi></th>{cells}</tr>')
     head = f'<thead><tr><th scope="col">{escape(every[0].passage.kind)}</th>{heads}</tr></thead>'
     body = "\n".join(rows)
     table = f'<table class="matrix">{head}\n<tbody>\n{body}\n</tbody></table>'
-    return f"<h3>Scores</h3>\n{_scrolling('scores of each unit by each method', table)}"
-
-
-def _scrolling(name: str, table: str) -> str:
-    """A region that the keyboard can reach and scroll."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{table}</div>'
-
-
-def _methods(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
-    names = ("forward", "backward", "ms", "error", "evidence")
-    heads = '<th scope="col" class="left">method</th><th scope="col" class="left strongest"><span class="wide">strongest units</span></th>'
-    heads += "".join(f'<th scope="col"{" class=wide" if n == "evidence" else ""}>{n}</th>' for n in names)
-    rows = []
-    for a in every:
-        top = ", ".join(f"<bdi>{_text(n)}</bdi>" for n, score in a.top(3) if score) or "–"
-        note = f'<br><span class="soft">{_text(a.error.note)}</span>' if a.error and a.error.note else ""
-        mark = "*" if a.cost.shared else ""
-        evidence = "not computed" if a.evidence is None else _text(a.evidence.get("verdict", "computed"))
-        rows.append(
-            f'<tr><th scope="row" class="left">{escape(a.method)}</th><td class="left strongest"><span class="wide">{top}</span>{note}</td>'
-            f"<td>{a.cost.forwards}{mark}</td><td>{a.cost.backwards}</td><td>{wording.milliseconds(a.cost.seconds)}</td>"
-            f"<td>{escape(wording.error(a)) or '–'}</td>"
-            f'<td class="wide soft">{evidence}</td></tr>'
-        )
-    notes = []
-    if isinstance(result, Comparison):
-        total = f"In all {result.cost.forwards} forward, {result.cost.backwards} backward, {wording.duration(result.cost.seconds)}."
-        notes.append(("* one forward (and backward) is the trace that all methods share. " if every[0].cost.shared else "") + total)
-        notes += [f"{name} left out: {wording.visible(why)}" for name, why in result.skipped.items()]
-    foot = "".join(f'<p class="soft">{escape(n)}</p>' for n in notes)
-    table = f'<table class="costs"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return f"<h3>Cost and error</h3>\n{_scrolling('cost and error of each method', table)}{foot}"
+    return scrolling("scores of each unit by each method", table)
 
 
 def _details(every: Sequence[Attribution]) -> str:
@@ -221,7 +203,7 @@ def _details(every: Sequence[Attribution]) -> str:
         ("computed in", f"{p.dtype} on {p.device}; attention: {attention}"),
         ("versions", ", ".join(f"{k} {v}" for k, v in p.versions.items())),
     ]
-    rows = "".join(f"<dt>{_text(k)}</dt><dd>{_text(v)}</dd>" for k, v in pairs)
+    rows = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in pairs)
     button = '<button class="download" type="button" hidden>Download JSON</button>'
     return f"<details><summary>Settings and provenance</summary><dl>{rows}</dl>{button}</details>"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
-from whence.views import wording
+from whence.views import verdicts, wording
 from whence.views.palette import LIGHT, colour, levels
 
 NEEDS = (
@@ -51,7 +51,7 @@ def comparison_latex(c: Comparison) -> str:
     body = "\n".join(["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"])
     comments = [line for a in every for line in _settings(a)]
     comments += [_comment(f"{name} left out: {why}") for name, why in c.skipped.items()]
-    comments.append(_comment(f"in all {c.cost.forwards} forward, {c.cost.backwards} backward, {wording.duration(c.cost.seconds)}"))
+    comments.append(_comment(f"in all {wording.cost(c.cost)}"))
     return "\n".join([*_about(every), *comments, _grouped(body), ""])
 
 
@@ -91,12 +91,12 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 def _settings(a: Attribution) -> list[str]:
     """Method, settings, cost and error, as comments."""
     largest = max(map(abs, a.scores.tolist()), default=0.0)
-    cost = f"{a.cost.forwards} forward, {a.cost.backwards} backward, {wording.duration(a.cost.seconds)}"
     told = wording.error(a)
     note = a.error.note if a.error else ""
-    parts = [f"version {a.version}", f"settings: {wording.settings(a.settings)}", f"seed {a.seed}", f"cost: {cost}"]
+    parts = [f"version {a.version}", f"settings: {wording.settings(a.settings)}", f"seed {a.seed}", f"cost: {wording.cost(a.cost)}"]
     parts += [f"error: {told}"] if told else []
-    parts += [note] if note else []
+    parts += [f"evidence: {'; '.join(found)}"] if (found := verdicts.lines(a)) else []
+    parts += [part for part in (wording.anchor(a), wording.detail(a), note) if part]
     return [_comment(f"method: {a.method}; {'; '.join(parts)}; largest score {largest:.4g}")]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len, set_cell_size
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
@@ -15,8 +14,9 @@ from rich.text import Text
 
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
-from whence.views import wording
+from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
+from whence.views.terminal_tables import agreement_block, cost_table, evidence_table
 
 MOST_ROWS = 40
 MOST_PATCHES = 8  # of an image: its grid shows them all
@@ -53,17 +53,21 @@ def _has_colour(console: Console) -> bool:
 def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
     """One method: prediction, target, the coloured text, and a bar for each unit."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    cost = f"{a.cost.forwards} forward, {a.cost.backwards} backward, {wording.duration(a.cost.seconds)}"
-    about = [("method", f"{a.method} ({wording.settings(a.settings)})"), ("cost", cost)]
-    if told := wording.error(a):
-        about.append(("error", told))
+    about = [("method", f"{a.method} ({wording.settings(a.settings)})"), ("cost", wording.cost(a.cost))]
+    told = {"error": wording.error(a), "evidence": "\n".join(_evidence(a)), "anchor": wording.anchor(a), "detail": wording.detail(a)}
+    about += [(name, line) for name, line in told.items() if line]
     picture = _patches(a, theme, coloured) if a.passage.pixels is not None else _coloured(a, theme)
     parts = [_heading(a), _pairs(about), Text(), picture, Text(), *_bars(a, theme, every_row), *_footnotes([a])]
     return Group(*parts, *_legend([a], theme, coloured))
 
 
+def _evidence(a: Attribution) -> list[str]:
+    found, told = verdicts.overall(a), verdicts.lines(a)
+    return [f"{found.mark} {told[0]}", *told[1:]] if found is not None and told else told
+
+
 def comparison_view(c: Comparison, console: Console, every_row: bool = False) -> RenderableType:
-    """Several methods: prediction, target, the text as each sees it, units × methods, and what each method cost."""
+    """Several methods: prediction, target, the text as each sees it, units × methods, evidence, cost, and how far they agree."""
     theme, coloured = terminal_theme(), _has_colour(console)
     every = list(c.attributions.values())
     parts: list[RenderableType] = [_heading(c.first), Text()]
@@ -73,10 +77,13 @@ def comparison_view(c: Comparison, console: Console, every_row: bool = False) ->
     else:
         parts += [_grids(every, theme, coloured), Text()]
     parts += [*_matrix(every, theme, every_row, console.width), *_legend(every, theme, coloured), Text()]
-    parts += [_methods(every), *_footnotes(every)]
+    judged = any(a.evidence is not None for a in every)
+    parts += [*evidence_table(every, console.width), Text()] if judged else []
+    parts += [cost_table(every, with_units=not judged), *_footnotes(every)]
     for name, why in c.skipped.items():
         parts.append(Text(f"{name} left out: {wording.visible(why)}", style=DIM))
-    return Group(*parts, _total(c))
+    agreed = list(agreement_block(c))
+    return Group(*parts, _total(c), *([Text(), *agreed] if agreed else []))
 
 
 def prediction_view(probabilities: dict[str, float], text: str | None = None) -> RenderableType:
@@ -129,14 +136,15 @@ def _style(level: float, signed: bool, theme: Theme) -> Style:
 def _coloured(a: Attribution, theme: Theme) -> Text:
     """The text itself; the space in front of a word stays uncoloured, so that words stay apart."""
     out = Text(overflow="fold")
-    part = 0
-    for unit, (here, _, _), level in zip(a.units, a.passage.unit_spans, levels(a), strict=True):
+    part, anchor = 0, wording.anchored(a)
+    for i, (unit, (here, _, _), level) in enumerate(zip(a.units, a.passage.unit_spans, levels(a), strict=True)):
         if here != part:
             out.append("  ‖  ", style=DIM)
             part = here
         body = unit.lstrip()
         out.append(wording.visible(unit[: len(unit) - len(body)], keep="\n"))
-        out.append(wording.visible(body, keep="\n"), style=_style(float(level), a.signed, theme))
+        anchored = Style(underline=True, bold=True) if i in anchor else Style()
+        out.append(wording.visible(body, keep="\n"), style=_style(float(level), a.signed, theme) + anchored)
     return out
 
 
@@ -191,15 +199,18 @@ def _left_out(kept: int, count: int) -> list[Text]:
 
 def _bars(a: Attribution, theme: Theme, every_row: bool) -> Iterator[Text]:
     kept, level, shown = _kept([a], every_row), levels(a), wording.score_format(a.scores, a.signed)
-    numbers = [shown(float(a.scores[i])) for i in kept]
+    numbers, spread = [shown(float(a.scores[i])) for i in kept], wording.spread(a)
     wide = max(map(len, numbers))
+    beside = [f" {spread[i]}" for i in kept] if spread is not None else [""] * len(kept)
+    wide_beside = max(map(len, beside))
     names = [wording.visible(a.names[i]) for i in kept]
     width = min(max(map(cell_len, names)), LONGEST_NAME)
-    for i, name, number in zip(kept, names, numbers, strict=True):
+    for i, name, number, error in zip(kept, names, numbers, beside, strict=True):
         style = _style(float(level[i]), a.signed, theme)
         bar = _bar(abs(float(level[i])))
         ink_of_bar = Style(color=style.bgcolor) if style.bgcolor else DIM
-        yield Text.assemble(_fit(name, width), "  ", (number.rjust(wide), style), "  ", (bar, ink_of_bar), no_wrap=True)
+        numbered = [(number.rjust(wide), style), (error.ljust(wide_beside), DIM)]
+        yield Text.assemble(_fit(name, width), "  ", *numbered, "  ", (bar, ink_of_bar), no_wrap=True)
     yield from _left_out(len(kept), len(a.scores))
 
 
@@ -252,30 +263,15 @@ def _block(
         yield row
 
 
-def _methods(every: Sequence[Attribution]) -> RenderableType:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD)
-    table.add_column(Text("method"), no_wrap=True)
-    table.add_column(Text("strongest units"), overflow="fold", ratio=1)
-    for name in ("fwd", "bwd", "ms"):
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    with_errors = any(wording.error(a) for a in every)
-    if with_errors:
-        table.add_column(Text("error"), no_wrap=True)
-    for a in every:
-        top = ", ".join(wording.visible(name) for name, score in a.top(3) if score) or "–"
-        mark = "*" if a.cost.shared else ""
-        cells = [a.method, top, f"{a.cost.forwards}{mark}", f"{a.cost.backwards}", wording.milliseconds(a.cost.seconds)]
-        table.add_row(*(Text(cell) for cell in [*cells, *([wording.error(a)] if with_errors else [])]))
-    return table
-
-
 def _footnotes(every: Sequence[Attribution]) -> list[Text]:
-    return [Text(f"{a.method}: {wording.visible(a.error.note)}", style=DIM) for a in every if a.error and a.error.note]
+    notes = [(a, a.error.note) for a in every if a.error and a.error.note]
+    notes += [(a, told) for a in every if len(every) > 1 and (told := wording.anchor(a))]
+    return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes]
 
 
 def _total(c: Comparison) -> Text:
     shared = "* one forward (and backward) is the trace that all share. " if c.first.cost.shared else ""
-    total = f"In all {c.cost.forwards} forward, {c.cost.backwards} backward, {wording.duration(c.cost.seconds)}."
+    total = f"In all {wording.cost(c.cost)}."
     return Text(shared + total, style=DIM)
 
 

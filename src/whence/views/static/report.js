@@ -1,4 +1,4 @@
-// The page is complete without this script. It adds: arrow keys along a text, one unit lit in every method, and the download.
+// The page is complete without this script. It adds: arrow keys along a text, one unit lit in every method, every part opened for print, and the download.
 (function () {
   const root = document.getElementById("ROOT");
   if (!root) return;
@@ -22,6 +22,8 @@
     next.focus();
     event.preventDefault();
   });
+  // on paper nothing can be opened
+  window.addEventListener("beforeprint", () => root.querySelectorAll("details.fold").forEach((part) => { part.open = true; }));
   const button = root.querySelector("button.download");
   button.hidden = false;
   button.addEventListener("click", () => {

@@ -1,0 +1,135 @@
+"""What every figure needs: axes, titles, names along them, colours, and fonts that have every letter.
+
+Words of a text are drawn as they are: a ``$`` begins no formula, and a letter that no font here has becomes a box instead of a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import ceil
+from textwrap import wrap
+from typing import Any
+from unicodedata import category
+
+import numpy as np
+from jaxtyping import Bool
+
+from whence.core.errors import InputError
+from whence.core.maps import Axis
+from whence.views import wording
+from whence.views.palette import LIGHT, RGB
+
+LONGEST_LABEL = 22
+TITLE_WIDTH = 46  # characters on a line
+TEXT_SIZE, SMALL = 9, 8  # points
+GREY, INK = "#8a8f99", "#2b2e35"
+DEEP: RGB = (58, 28, 112)  # where the purple of an unsigned ramp ends, so that it prints
+# tried in this order for letters that the user's own font lacks; those that are not installed are passed over
+FALLBACKS = (
+    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Emoji", "Noto Sans Symbols2"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Arial Unicode MS"),
+    *("Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Segoe UI", "Segoe UI Symbol", "Nirmala UI", "Leelawadee UI"),
+)
+
+
+def new_axes(ax: Any, width: float, height: float) -> Any:
+    """The axes that were given, untouched by pyplot; or those of a new figure of this size, in inches."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise InputError("drawing a figure needs matplotlib: pip install 'whence[figures]'.") from None
+    return pyplot.subplots(figsize=(width, height), layout="compressed")[1]
+
+
+def room_for(axis: Axis) -> float:
+    """Inches that the labels of an axis take, and its name."""
+    return 0.07 * max(len(short(name)) for name in axis.labels) + 0.4
+
+
+def set_title(ax: Any, text: str) -> None:
+    """A title on the left, its long lines broken."""
+    lines = [line for part in text.split("\n") for line in wrap(part, TITLE_WIDTH) or [""]]
+    shown, style = plain(lines)
+    ax.set_title("\n".join(shown), fontsize=TEXT_SIZE, loc="left", **style)
+
+
+def bar_beside(ax: Any, image: Any, name: str) -> Any:
+    """The bar of colours on the right."""
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    (shown,), style = plain([name])
+    bar.set_label(shown, fontsize=TEXT_SIZE, **style)
+    bar.ax.tick_params(labelsize=SMALL)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def label_axis(ax: Any, side: str, axis: Axis, turned: bool = True) -> None:
+    """Names along one side: every one where there is room, else every second, third …"""
+    box = ax.get_window_extent()
+    inches = (box.width if side == "x" else box.height) / ax.figure.dpi
+    step = max(1, ceil(len(axis) * SMALL * 1.15 / 72 / max(inches, 0.1)))
+    at = range(0, len(axis), step)
+    shown, style = plain([short(axis.labels[i]) for i in at])
+    rotation = {"rotation": 90} if side == "x" and turned else {}
+    getattr(ax, f"set_{side}ticks")(list(at), labels=shown, fontsize=SMALL, color=INK, **rotation, **style)
+    special: Bool[np.ndarray, " place"] = axis.special
+    for i, label in zip(at, getattr(ax, f"get_{side}ticklabels")(), strict=True):
+        if special[i]:
+            label.set_color(GREY)
+
+
+def short(name: str) -> str:
+    """A name that is not longer than a label may be."""
+    name = wording.visible(name)
+    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
+
+
+def plain(texts: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Texts as they can be drawn, and how: no formulas, no TeX, and further fonts where the user's own one does not have every letter."""
+    from matplotlib import rcParams
+
+    own = tuple(rcParams["font.family"])
+    style: dict[str, Any] = {"parse_math": False, "usetex": False}
+    texts = [wording.visible(t) for t in texts]
+    letters = {ord(c) for t in texts for c in t}
+    if letters <= _letters(own, tuple(rcParams["font.sans-serif"])):
+        return texts, style
+    families = own + _installed()
+    known = _letters(families, tuple(rcParams["font.sans-serif"]))
+    # joiners and selectors draw nothing: without their glyph nothing is missed
+    boxes = {c: "" if category(chr(c)) in ("Cf", "Mn") else "□" for c in letters - known}
+    return [t.translate(boxes) for t in texts], {**style, "fontfamily": list(families)}
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    from matplotlib.font_manager import fontManager
+
+    here = set(fontManager.get_font_names())
+    return tuple(name for name in FALLBACKS if name in here)
+
+
+@cache
+def _letters(families: tuple[str, ...], generic: tuple[str, ...]) -> frozenset[int]:
+    """What these fonts can draw; ``generic`` is what "sans-serif" stands for now."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    del generic
+    return frozenset(code for family in families for code in get_font(findfont(FontProperties(family=[family]))).get_charmap())
+
+
+def hex_of(colour: RGB) -> str:
+    """A colour as matplotlib and SVG write it."""
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+@cache
+def ramp(diverging: bool = False) -> Any:
+    """White to deep purple; or blue over white to orange. What is missing is grey."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = [LIGHT.negative, LIGHT.ground, LIGHT.positive] if diverging else [LIGHT.ground, LIGHT.unsigned, DEEP]
+    return LinearSegmentedColormap.from_list("whence", [hex_of(c) for c in ends]).with_extremes(bad="#d5d7dc")

@@ -1,0 +1,142 @@
+"""Agreement against scipy, enumeration and closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.views.conftest import made
+from whence.core.agreement import agreement, rank_correlation, top_overlap
+from whence.core.attribution import Attribution
+from whence.core.errors import SettingsError
+
+WORDS = "a b c d e f g h i j k l"
+
+
+def of(**scores: list[float]) -> dict[str, Attribution]:
+    """Methods by name; those that end in an underscore have no signs."""
+    text = " ".join(WORDS.split()[: len(next(iter(scores.values())))])
+    return {n: made(text, n, signed=not n.endswith("_"), scores=s) for n, s in scores.items()}
+
+
+small = st.lists(st.integers(-3, 3), min_size=6, max_size=6).map(lambda s: [float(x) for x in s])
+
+
+@given(small, small)
+def test_spearman_is_scipys_with_ties(one, other):
+    found = rank_correlation(np.array([one, other]))[0, 1]
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-12)
+
+
+@given(small, small)
+def test_kendall_is_tau_b_by_counting_pairs(one, other):
+    found = agreement(of(one=one, other=other), measure="kendall").correlation[0, 1]
+    pairs = list(itertools.combinations(range(6), 2))
+    a = np.array([np.sign(one[i] - one[j]) for i, j in pairs])
+    b = np.array([np.sign(other[i] - other[j]) for i, j in pairs])
+    size = np.sqrt((a != 0).sum() * (b != 0).sum())
+    if size == 0:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx((a @ b) / size, abs=1e-12)
+
+
+@given(small, small, st.integers(1, 6))
+def test_overlap_is_the_mean_over_every_way_to_break_ties(one, other, k):
+    sizes = np.abs(np.array([one, other]))
+    found = top_overlap(sizes, k)[0, 1]
+
+    def tops(row: np.ndarray) -> list[set[int]]:
+        """Every set of k units in which nothing outside is larger than anything inside."""
+        sets = [set(c) for c in itertools.combinations(range(6), k)]
+        return [s for s in sets if min(row[list(s)]) >= max((row[i] for i in range(6) if i not in s), default=-1.0)]
+
+    if np.ptp(sizes, axis=1).min() == 0:
+        assert np.isnan(found)
+    else:
+        expected = np.mean([len(a & b) / k for a in tops(sizes[0]) for b in tops(sizes[1])])
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_chance_is_what_random_rankings_share():
+    fixed = np.arange(5.0)
+    every = [top_overlap(np.stack([fixed, np.array(p, dtype=float)]), 2)[0, 1] for p in itertools.permutations(range(5))]
+    assert np.mean(every) == pytest.approx(agreement(of(a=[1, 2, 3, 4, 5], b=[5, 4, 3, 2, 1]), k=2).chance)
+
+
+def test_signs_count_between_methods_that_have_them_and_sizes_where_one_has_none():
+    g = agreement(of(a=[1, -2, 3, -4], b=[-1, 2, -3, 4], c_=[1, 2, 3, 4]))
+    assert g.correlation[0, 1] == pytest.approx(-1.0)  # by their sizes it would be 1
+    assert g.correlation[0, 2] == pytest.approx(1.0)  # by the signed scores it would be far below
+    assert g.overlap[0, 1] == 1.0
+
+
+def test_a_method_that_ranks_nothing_has_no_agreement_and_no_voice():
+    g = agreement(of(a=[1, 2, 3, 4, 5, 6], flat=[0.7] * 6, noise=[1 + 1e-12, 1, 1, 1, 1, 1], b=[1, 2, 3, 4, 6, 5]))
+    assert np.isnan(g.correlation[1]).all()
+    assert np.isnan(g.correlation[2]).all()  # rounding is no ranking
+    assert np.isnan(g.overlap[:, 1]).all()
+    assert np.isnan(g.mean_correlation()["flat"])
+    assert g.mean_correlation()["a"] == pytest.approx(g.correlation[0, 3])  # NaN does not spread
+    assert not any("flat" in c.one + c.other or "noise" in c.one + c.other for c in g.conflicts)
+    assert [(x, y) for x, y, _ in g.pairs] == [("a", "b")]
+
+
+def test_symmetric_with_ones_on_the_diagonal():
+    rng = np.random.default_rng(0)
+    g = agreement(of(**{n: rng.normal(size=9).tolist() for n in "abcd"}), k=3)
+    for matrix in (g.correlation, g.overlap):
+        assert np.array_equal(matrix, matrix.T)
+        assert np.array_equal(np.diag(matrix), np.ones(4))
+    assert g.mean_correlation()["a"] == pytest.approx(g.correlation[0, 1:].mean())
+    values = [r for _, _, r in g.pairs]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == len(g.table()) == 6
+
+
+def test_conflicts_of_sign_are_among_the_strongest_of_both_sides():
+    g = agreement(of(a=[5, -4, 0.1, 0.2, 0.1, 0.2], b=[-5, -4, -0.1, 0.2, 0.1, 0.2]), k=2)
+    (sign,) = [c for c in g.conflicts if c.kind == "sign"]  # c differs in sign too, but is weak in both
+    assert (sign.unit, sign.name, sign.one, sign.other, sign.strength) == (0, "a", ("a",), ("b",), 0.5)
+
+
+def test_conflicts_of_rank_are_strong_here_and_in_the_lower_half_there():
+    g = agreement(of(a_=[9, 8, 1, 2, 3, 4], b_=[1, 9, 8, 4, 3, 5]), k=2)
+    assert [(c.name, c.one, c.other) for c in g.conflicts] == [("a", ("a_",), ("b_",)), ("c", ("b_",), ("a_",))]
+
+
+def test_one_dissenter_among_many_makes_a_weak_conflict():
+    alike = {f"m{i}_": [9.0, 8, 1, 2, 3, 4] for i in range(7)}
+    g = agreement(of(**alike, odd_=[1, 2, 9, 8, 4, 3]), k=2)
+    assert {c.strength for c in g.conflicts} == {1 / 8}
+
+
+def test_too_few_units_for_a_conflict():
+    g = agreement(of(a=[1.0], b=[-1.0]))
+    assert g.conflicts == ()
+    assert g.pairs == []
+    assert (g.k, g.chance) == (1, 1.0)
+    assert "2 methods" in repr(g)
+
+
+def test_to_dict_is_json_without_nan():
+    g = agreement(of(a=[1, 2, 3, -4], flat=[0, 0, 0, 0], b=[-4, 1, 2, 3]), k=2)
+    back = json.loads(json.dumps(g.to_dict(), allow_nan=False))
+    assert back["correlation"][1] == [None] * 3
+    assert back["correlation"][0][2] == pytest.approx(g.correlation[0, 2])
+    assert back["conflicts"][0]["one"] == list(g.conflicts[0].one)
+
+
+@pytest.mark.parametrize(("settings", "said"), [({"k": 0}, "at least 1, not 0"), ({"measure": "pearson"}, "not 'pearson'")])
+def test_settings_that_mean_nothing(settings, said):
+    with pytest.raises(SettingsError, match=said):
+        agreement(of(a=[1, 2]), **settings)
