@@ -130,7 +130,7 @@ def _joined(
     """Attributions over all windows of a text, and the errors of methods that failed on one of them."""
     failed = {a.info.name: e for a in asked for row in rows if isinstance(e := row[a.info.name], Exception)}
     made = {
-        a.info.name: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[a.info.name], _Raw)], seed, len(asked) > 1)
+        a.info.name: _attribution(model, whole, a, [r for row in rows if isinstance(r := row[a.info.name], _Raw)], seed)
         for a in asked
         if a.info.name not in failed
     }
@@ -162,7 +162,7 @@ def _play(model: Model, games: Games, asked: Sequence[Asked]) -> dict[str, _Raw 
             spread=scores.standard_error,
             change=scores.change,
             note=scores.note,
-            cost=replace(cost, peak_bytes=_memory(model, memory), shared=len(asked) > 1),
+            cost=replace(cost, peak_bytes=_memory(model, memory)),
             extra=(0, 0),  # the games count for themselves
             target=game.target,
             value=game.full,
@@ -296,7 +296,7 @@ def _raw(t: Trace, k: int, scores: Scores, merge: str, cost: Cost, extra: tuple[
     )
 
 
-def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw], seed: int, shared: bool) -> Attribution:
+def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw], seed: int) -> Attribution:
     """Join the windows: the target is the mean over windows, so each window's scores count one part in so many."""
     w = len(rows)
     joined = np.concatenate([r.scores for r in rows]) / w
@@ -306,7 +306,7 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         sum(r.cost.backwards for r in rows),
         sum(r.cost.seconds for r in rows),
         max(peaks) if peaks else None,
-        shared,
+        rows[0].cost.shared,
         sum(r.cost.saved for r in rows),
     )
     return Attribution(

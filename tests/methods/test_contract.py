@@ -15,11 +15,18 @@ import whence
 from tests.families import build, inputs, precise
 from tests.trace.test_untouched import assert_same, snapshot
 from whence.core.errors import InputError, Unsupported
-from whence.core.registry import GRADIENTS, methods
+from whence.core.registry import GRADIENTS, Needs, methods
 from whence.models.model import Model
 
 FAMILIES = ["bert", "modernbert-mean", "gpt2", "llama-classifier", "t5", "bart-classifier", "vit"]
-QUICK = {"integrated-gradients": {"nodes": 4, "max_nodes": 8}, "smooth-grad": {"samples": 3}, "attention-arbiter": {"held_out": 6}}
+SAMPLED = {name: {"samples": 60, "exact": 3} for name in ("lime", "shapley", "banzhaf", "beta-shapley")}
+QUICK = SAMPLED | {
+    "integrated-gradients": {"nodes": 4, "max_nodes": 8},
+    "smooth-grad": {"samples": 3},
+    "attention-arbiter": {"held_out": 6},
+    "anchors": {"budget": 200},
+    "shapley": {"samples": 250, "exact": 3},  # orders of 62 units need so many
+}
 
 
 def choices(settings: type) -> list[dict[str, Any]]:
@@ -54,7 +61,7 @@ def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more:
     try:
         return whence.explain(model, what, name, **QUICK.get(name, {}), **given, **more)
     except Unsupported as problem:  # an image model or a decoder has no mask token, cross attention no column: it says so by name
-        if given.get("baseline") not in ("mask", "pad") and name != "attention-arbiter":
+        if given.get("baseline") not in ("mask", "pad") and name not in ("attention-arbiter", "anchors"):
             raise
         pytest.skip(f"refused by name: {problem}")
 
@@ -156,17 +163,20 @@ def test_every_method_declares_what_it_is(name: str) -> None:
 
 def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     model, _ = model_of("bert")
-    comparison = whence.compare(model, "not bad prices")
+    comparison = whence.compare(model, "not bad prices", evidence=False)
     assert set(comparison) == set(methods())
+    outside = {n for n in comparison if methods()[n].needs & Needs.GAME}
     for name in comparison:
         alone = whence.explain(model, "not bad prices", name)
         size = max(np.abs(alone.scores).max(), 1e-9)
         np.testing.assert_allclose(comparison[name].scores, alone.scores, atol=1e-5 * size, rtol=0)
     # one shared forward and backward, and what the methods of further passes add to it
-    assert comparison.cost.forwards == 1 + sum(comparison[n].cost.forwards - 1 for n in comparison)
+    paid = sum(comparison[n].cost.forwards for n in outside)
+    assert paid == 2**3  # three words: every mask, once, whoever asked first
+    assert comparison.cost.forwards == 1 + sum(comparison[n].cost.forwards - 1 for n in comparison if n not in outside) + paid
     shared = {n for n in comparison if methods()[n].needs & GRADIENTS}
     assert comparison.cost.backwards == 1 + sum(comparison[n].cost.backwards - (n in shared) for n in comparison)
-    assert {n for n in comparison if comparison[n].cost.forwards == 1} == {
+    assert {n for n in comparison if comparison[n].cost.forwards == 1 and n not in outside} == {
         *("attention-max", "attention-mean", "flow", "generic-attention", "random", "rollout", "value-weighted"),
         *("gradient-l1", "gradient-l2", "gradient-mean", "gradient-x-input"),
     }

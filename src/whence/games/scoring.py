@@ -1,0 +1,133 @@
+"""From a game to scores: by enumeration where that is no dearer, else by rounds of sampling until the standard error is small enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.scores import UnitScores
+from whence.games.estimating import Estimate, Sample, Stand, estimate
+from whence.games.functionals import Functional
+from whence.games.sampling import all_masks, draw_pairs, even_law
+
+Samples = int | Literal["auto"]
+FEWEST = 10  # samples: the two ends and four pairs
+FIRST_ROUND = 100
+GROWTH = (1.3, 2.0)  # of the number of samples from one round to the next
+
+
+@runtime_checkable
+class AnyGame(Protocol):
+    """Whatever gives a value for each mask over ``size`` units; True keeps a unit."""
+
+    @property
+    def size(self) -> int:
+        """The number of units."""
+        ...
+
+    def __call__(self, masks: Any, /) -> Any:
+        """The value at each mask."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to sample. ``auto`` draws until the root mean square standard error of the ``top`` largest scores is at most
+    ``tolerance`` times their root mean square, or ``budget`` masks are spent; up to ``exact`` units it enumerates instead."""
+
+    samples: Samples = "auto"
+    top: int = 5
+    tolerance: float = 0.1
+    budget: int = 2000
+    exact: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples != "auto" and self.samples < FEWEST:
+            raise ValueError(f"samples must be 'auto' or at least {FEWEST}, not {self.samples}")
+        if self.budget < FEWEST:
+            raise ValueError(f"budget must be at least {FEWEST} masks, not {self.budget}")
+        if self.top < 1:
+            raise ValueError(f"top is the number of units whose error counts, at least 1, not {self.top}")
+        if not self.tolerance >= 0:
+            raise ValueError(f"tolerance cannot be negative: {self.tolerance}")
+        if not 0 <= self.exact <= 20:
+            raise ValueError(f"exact is a number of units from 0 to 20 (2**20 masks), not {self.exact}")
+
+    def enumerates(self, units: int) -> bool:
+        """Whether all 2^d masks are asked for at once."""
+        return units <= 1 or (units <= self.exact if self.samples == "auto" else 2**units <= self.samples)
+
+
+Sampler = Callable[[int], tuple[Estimate, int]]  # β̂ and the distinct masks paid for, from (about) so many samples
+
+
+def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = "auto") -> UnitScores:
+    """The functional of a game, exactly or from complement pairs.
+
+    >>> from whence.games.functionals import shapley
+    >>> class Product:
+    ...     size = 2
+    ...     def __call__(self, masks):
+    ...         return masks.prod(1).astype(float)
+    >>> score(Product(), shapley(2), Plan()).units
+    array([0.5, 0.5])
+    """
+    law = even_law(game.size)
+
+    def sampled(samples: int) -> tuple[Estimate, int]:
+        halves = draw_pairs(game.size, law, (samples - 2) // 2, plan.seed)
+        sample = Sample.of(game, halves, law)
+        return estimate(functional, sample, estimator, plan.seed), len(sample.masks)
+
+    return score_by(sampled, game, functional, plan)
+
+
+def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan) -> UnitScores:
+    """Enumerate, or call ``sampled`` with more and more samples until the plan is met."""
+    if plan.enumerates(game.size):
+        return enumerated(game, functional)
+    if plan.samples != "auto":
+        found, distinct = sampled(plan.samples)
+        return _scores(found, distinct, "")
+    samples = min(max(FIRST_ROUND, 4 * (game.size + 1)), plan.budget)
+    while True:
+        if 2**game.size <= samples:
+            return enumerated(game, functional)
+        found, distinct = sampled(samples)
+        error = relative_error(found.units, found.standard_error, plan.top)
+        said = f"the standard error of the top {min(plan.top, game.size)} is {error:.2g} of them after {distinct} masks"
+        if error <= plan.tolerance:
+            return _scores(found, distinct, said)
+        if samples >= plan.budget:
+            return _scores(found, distinct, f"the budget of {plan.budget} masks is spent: {said}")
+        wanted = 1.1 * samples * (error / plan.tolerance) ** 2 if plan.tolerance > 0 else np.inf
+        samples = int(min(max(wanted, GROWTH[0] * samples), GROWTH[1] * samples, plan.budget))
+
+
+def enumerated(game: AnyGame, functional: Functional) -> UnitScores:
+    """The functional from the game's values at all 2^d masks."""
+    masks = all_masks(game.size)
+    units = functional.of_values(masks, np.asarray(game(masks), dtype=np.float64))
+    found = Estimate(units, np.zeros(len(units)), "enumeration", 1.0)
+    return _scores(found, len(masks), f"exact: all {len(masks)} masks")
+
+
+def relative_error(units: Float[np.ndarray, " unit"], standard_error: Float[np.ndarray, " unit"], top: int) -> float:
+    """The standard error of the largest scores beside them, both as root mean squares.
+
+    >>> relative_error(np.array([3.0, 0.1, -4.0]), np.array([0.3, 9.0, 0.4]), top=2)
+    0.1
+    """
+    largest = np.argsort(-np.abs(units))[:top]
+    error, scale = (float(np.sqrt((x[largest] ** 2).mean())) for x in (standard_error, units))
+    return error / scale if scale > 0 else (0.0 if error == 0 else float("inf"))
+
+
+def _scores(found: Estimate, distinct: int, note: str) -> UnitScores:
+    detail = {"samples": distinct, "distinct": distinct, "estimator": found.estimator, "r2": found.r2}
+    return UnitScores(found.units, found.standard_error, note=note, detail=detail)

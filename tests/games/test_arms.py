@@ -1,0 +1,124 @@
+"""Draws that are shared between sets are fair ones, and what is enumerated is exact."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.games.tables import Table
+from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
+
+
+def precision(game: Table, kept: np.ndarray) -> float:
+    """Straight from the definition."""
+    masks = [m for m in product([False, True], repeat=game.size) if all(m[u] for u in np.flatnonzero(kept))]
+    return float(np.mean([game.labels([m])[0] == game.label for m in masks]))
+
+
+def some_game(seed: int, d: int) -> Table:
+    rng = np.random.default_rng(seed)
+    weights, pairs, shift = rng.normal(size=d), rng.normal(size=(d, d)) / 3, rng.normal() / 2
+    return Table(d, lambda z: z @ weights + ((z @ pairs) * z).sum(1) + shift)
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 6), st.integers(0, 10**6))
+def test_precisions_on_the_lattice_are_the_definition(d: int, seed: int) -> None:
+    game = some_game(seed, d)
+    masks = completions(np.zeros(d, dtype=bool))
+    found = lattice_precisions(game.labels(masks) == game.label)
+    assert found == pytest.approx([precision(game, m) for m in masks], abs=1e-12)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8))
+def test_completions_are_all_masks_that_keep_the_set(kept: list[bool]) -> None:
+    masks = completions(np.array(kept))
+    expected = {m for m in product([False, True], repeat=len(kept)) if all(b or not a for a, b in zip(kept, m, strict=True))}
+    assert {tuple(m) for m in masks.tolist()} == expected
+    assert len(masks) == len(expected)
+
+
+@given(st.integers(1, 7), st.data())
+def test_grown_sets_are_all_sets_from_any_start(d: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(0, d - 1))
+    larger = {tuple(s) for s in all_sets(d, size + 1).tolist()}
+    assert {tuple(s) for s in grown(all_sets(d, size)).tolist()} == larger
+    few = all_sets(d, size)[:2]
+    assert {tuple(s) for s in grown(few).tolist()} == {s for s in larger if any((np.array(s) >= f).all() for f in few)}
+
+
+def test_shared_draws_are_fair() -> None:
+    """A draw that was forced to keep more than the set would be a biased one: with {0} forced, {1} would look more precise than it is."""
+    game = Table(8, lambda z: z[:, 0] + 0.2 * z[:, 1] - 0.5)
+    pool = Pool(game, 0.1, 10**6, np.random.default_rng(0))
+    forced, free = np.eye(8, dtype=bool)[:1], np.zeros((1, 8), dtype=bool)
+    pool.draw(forced, 4000)
+    pool.draw(free, 4000)
+    arms = Arms(pool, np.eye(8, dtype=bool))
+    assert arms.mean[0] == 1
+    assert arms.mean[1:] == pytest.approx(0.5, abs=0.05)
+    assert arms.draws[0] == pytest.approx(6000, abs=200)
+    assert arms.draws[1:] == pytest.approx(2000, abs=200)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10**6))
+def test_tallies_are_counts_of_their_definition_however_they_come(seed: int) -> None:
+    game = some_game(seed, 6)
+    pool = Pool(game, 0.1, 10**6, np.random.default_rng(seed))
+    arms = Arms(pool, all_sets(6, 2))
+    for sets in (np.zeros((1, 6), dtype=bool), all_sets(6, 1), all_sets(6, 2)[:3], all_sets(6, 3)[:3]):
+        pool.draw(sets, 150)
+        arms.update()
+    for i, kept in enumerate(arms.sets):
+        fair = [bool((g <= kept).all() and (kept <= m).all()) for g, m in zip(pool.given, pool.masks, strict=True)]
+        assert arms.draws[i] == sum(fair)
+        assert arms.hits[i] == pool.same[fair].sum()
+
+
+def test_all_intervals_are_right_at_once_and_at_all_times() -> None:
+    missed = 0
+    for seed in range(25):
+        game = some_game(seed, 7)
+        truth = lattice_precisions(game.labels(completions(np.zeros(7, dtype=bool))) == game.label)
+        pool = Pool(game, 0.1, 10**6, np.random.default_rng(seed))
+        levels = [Arms(pool, all_sets(7, size)) for size in range(3)]
+        wrong = False
+        for _ in range(5):
+            for arms in levels:
+                arms.ask([int(arms.mean.argmax())], 20, few=0)  # the one that looks best: the choice depends on the draws
+                for level in levels:
+                    level.update()
+                    true = truth[level.sets @ (1 << np.arange(7))]
+                    wrong |= bool(((true < level.low) | (true > level.high)).any())
+        missed += wrong
+    assert missed <= 2
+
+
+def test_enumeration_makes_every_larger_set_exact() -> None:
+    game = some_game(3, 9)
+    pool = Pool(game, 0.1, 1000, np.random.default_rng(0))
+    arms = Arms(pool, all_sets(9, 3))
+    pool.enumerate(np.eye(9, dtype=bool)[2])
+    arms.update()
+    assert (arms.exact == arms.sets[:, 2]).all()
+    assert pool.asked == 256
+    for i in np.flatnonzero(arms.exact)[::5]:
+        assert arms.mean[i] == arms.low[i] == arms.high[i] == precision(game, arms.sets[i])
+
+
+def test_the_budget_is_kept_to() -> None:
+    game = some_game(0, 10)
+    pool = Pool(game, 0.1, 100, np.random.default_rng(0))
+    game.asked.clear()
+    arms = Arms(pool, all_sets(10, 1))
+    for _ in range(5):
+        arms.ask([0, 1, 2], 16, few=1)
+    arms.ask([3], 16, few=10**6)
+    assert pool.left == 0
+    assert pool.asked == len(pool.same) == 100
+    assert max(arms.draws[:3]) - min(arms.draws[:3]) < 25  # the last, shorter turn is dealt out evenly
