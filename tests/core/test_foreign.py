@@ -21,7 +21,8 @@ from tests.core.test_passage import passage as toy
 from tests.families import build, inputs
 from whence.core.attribution import Attribution
 from whence.core.errors import InputError, SettingsError, TargetError, Unsupported, WhenceError
-from whence.core.foreign import from_array, from_lime, from_shap, from_words, value_of
+from whence.core.foreign import value_of
+from whence.core.importers import from_array, from_lime, from_shap, from_words
 from whence.core.passage import Passage
 from whence.core.target import Target
 from whence.models.model import Model
