@@ -264,13 +264,13 @@ def _block(
 
 
 def _footnotes(every: Sequence[Attribution]) -> list[Text]:
-    notes = [(a, a.error.note) for a in every if a.error and a.error.note]
-    notes += [(a, told) for a in every if len(every) > 1 and (told := wording.anchor(a))]
-    return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes]
+    # an anchor is told in the view's own words, which say all that the method's note says
+    notes = [(a, wording.anchor(a) or (a.error.note if a.error else "")) for a in every]
+    return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes if note]
 
 
 def _total(c: Comparison) -> Text:
-    shared = "* one forward (and backward) is the trace that all share. " if c.first.cost.shared else ""
+    shared = "* one forward (and backward) is the trace that all share. " if any(a.cost.shared for a in c.attributions.values()) else ""
     total = f"In all {wording.cost(c.cost)}."
     return Text(shared + total, style=DIM)
 

@@ -63,10 +63,10 @@ def _evidence_notes(every: Sequence[Attribution], told: bool) -> list[str]:
 def cost_table(every: Sequence[Attribution], with_units: bool) -> RenderableType:
     """Passes, time and error of each method; its strongest units too, where no other table has them."""
     saved, errors = any(a.cost.saved for a in every), any(wording.error(a) for a in every)
-    heads = ["method", *(["strongest units"] if with_units else []), "forward", *(["from memory"] if saved else []), "backward", "ms"]
+    heads = ["method", *(["strongest units"] if with_units else []), "fwd", *(["saved"] if saved else []), "bwd", "ms"]
     table = _table(*heads, *(["error"] if errors else []))
     for column in table.columns:
-        column.justify = "right" if column.header.plain in ("forward", "from memory", "backward", "ms") else "left"  # type: ignore[union-attr]
+        column.justify = "right" if column.header.plain in ("fwd", "saved", "bwd", "ms") else "left"  # type: ignore[union-attr]
     if with_units:
         table.columns[1].ratio = 1
     for a in every:
