@@ -68,6 +68,13 @@ def test_it_has_the_vocabulary_and_the_limit_of_sentiment(filler: Model, sentime
     assert filler.tokenizer.all_special_ids == sentiment.tokenizer.all_special_ids
     assert filler.tokenizer.mask_token_id == sentiment.tokenizer.mask_token_id
     assert filler.limit == sentiment.limit == 512
+    for name in (
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ):  # the enemy remembers where its training cut texts off
+        assert (BUNDLED / "filler" / name).read_bytes() == (BUNDLED / "sentiment" / name).read_bytes()
+    long = "not bad " * 400
+    assert filler.backend.encode(long).ids == sentiment.backend.encode(long).ids
     assert filler.hf.config.vocab_size == sentiment.hf.config.vocab_size == len(filler.tokenizer)
 
 
