@@ -14,7 +14,7 @@ import torch
 import whence
 from tests.families import build, inputs, precise
 from whence.core.errors import InputError, SettingsError, TargetError
-from whence.core.registry import Needs
+from whence.core.registry import Needs, find_method, settings_of
 from whence.core.target import Target
 from whence.trace.trace import trace
 
@@ -346,3 +346,9 @@ def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
     model = build("bert")
     model.hf.to(torch.bfloat16)
     assert "float32" in whence.explain(model, "the food is great", "transformer-attribution").error.note
+
+
+def test_none_on_the_command_line_is_no_word() -> None:
+    """``--bandwidth none`` was refused as no number, so that an infinite bandwidth could be had from Python only."""
+    found = settings_of(find_method("lime"), {"bandwidth": "none"})
+    assert found.bandwidth is None

@@ -9,7 +9,7 @@ from enum import Flag, auto
 from functools import cache
 from importlib import import_module
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from whence.core.errors import SettingsError, unknown_name
 
@@ -104,7 +104,8 @@ def settings_of(info: MethodInfo, given: Mapping[str, Any], seed: int | None = N
     for value in (seed, given.get("seed")):
         if isinstance(value, int) and not 0 <= value < 2**63:
             raise SettingsError(f"a seed is a whole number from 0 to 2**63 - 1, not {value}.")
-    values = dict(given)
+    hints = get_type_hints(info.settings)
+    values = {k: None if v in ("none", "None") and type(None) in get_args(hints[k]) else v for k, v in given.items()}
     if "seed" in names and seed is not None:
         values.setdefault("seed", seed)
     return _adapter(info.settings)(info.name, values)

@@ -57,12 +57,12 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """β̂, its standard error, and how much of the game's variance the stand-in explained where it was not fitted."""
+    """β̂, its standard error, and the share of the game's variance that the stand-in explained where it was not fitted."""
 
     units: Float[np.ndarray, " unit"]
     standard_error: Float[np.ndarray, " unit"]
     estimator: str
-    r2: float
+    r2: float | None
 
 
 def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:
@@ -170,7 +170,7 @@ def _left_out(
 def with_surrogate(functional: Functional, sample: Sample, strata: Strata, seed: int = 0) -> Estimate:
     """The ratio-of-sums stand-in, fitted without the fold of the pairs that correct it."""
     folds = fold_pairs(sample, seed)
-    stands = _fitted(sample.masks.tobytes(), sample.all_values.tobytes(), np.concatenate([[-1, -1], folds, folds]).tobytes())
+    stands = _stands(sample, folds)
     left = np.stack([sample.all_values - stand(sample.masks) for stand in stands])
     ends, inside = left[:, :2].mean(0), left[:, 2:].reshape(len(stands), 2, -1)
     unseen = np.stack([inside[folds, member, np.arange(len(folds))] for member in range(2)])
@@ -184,7 +184,14 @@ def with_surrogate(functional: Functional, sample: Sample, strata: Strata, seed:
     return Estimate(units, np.sqrt(variance_between(strata, parts)), "surrogate", _r2(unseen, sample, weight))
 
 
-@lru_cache(maxsize=4)
+def _stands(sample: Sample, folds: Int[np.ndarray, " pair"]) -> list[Surrogate]:
+    """One surrogate for each fold, fitted to the others; pairs in the order of drawing, so that the first rows are like all rows."""
+    order = np.concatenate([[0, 1], 2 + np.arange(2 * len(folds)).reshape(2, -1).T.ravel()])
+    every = np.concatenate([[0, 1], folds, folds])  # the ends are known, not drawn: any fold will do
+    return _fitted(*(np.ascontiguousarray(rows[order]).tobytes() for rows in (sample.masks, sample.all_values, every)))
+
+
+@lru_cache(maxsize=8)
 def _fitted(masks: bytes, values: bytes, folds: bytes) -> list[Surrogate]:
     """The surrogates of a sample, remembered: LIME, Shapley and their siblings ask for the same ones in turn."""
     y = np.frombuffer(values)

@@ -36,4 +36,4 @@ def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimat
     gains = (np.diff(values[0], axis=1) - np.diff(values[1], axis=1)) / 2
     by_unit: Float[np.ndarray, "order unit"] = np.take_along_axis(gains, rank, axis=1)
     error = by_unit.std(0, ddof=1) / np.sqrt(len(by_unit))
-    return Estimate(by_unit.mean(0), error, "permutation", float("nan")), len(asked)
+    return Estimate(by_unit.mean(0), error, "permutation", None), len(asked)

@@ -8,10 +8,13 @@ from math import comb
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.games.functionals import Functional
+
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, fill the unit interval evenly, however many are taken
 LISTED = 5000  # subsets of a size that are listed and shuffled; of more, random ones are drawn until they differ
 DRAWN = 64  # at a time, always, so that a longer draw begins with the shorter
 MANY = 2**40
+DEAREST = 3.0
 
 
 def all_masks(units: int) -> Bool[np.ndarray, "mask unit"]:
@@ -36,6 +39,22 @@ def even_law(units: int) -> Float[np.ndarray, " half"]:
     """
     law = np.where(2 * np.arange(1, units // 2 + 1) == units, 1.0, 2.0)
     return law / law.sum()
+
+
+def law_for(functional: Functional) -> Float[np.ndarray, " half"]:
+    """The even law, which all methods share so that one pays for all; a functional's own best law where the even one would cost
+    more than ``DEAREST`` times its samples (Banzhaf's of many units, LIME's of a small bandwidth).
+
+    The best law is Neyman's, in proportion to the root mean square weight of a size.
+    """
+    units = functional.units
+    even, size = even_law(units), np.arange(units + 1)
+    square = size / units * (functional.base + functional.slope) ** 2 + (1 - size / units) * functional.base**2
+    half = size[1 : units // 2 + 1]
+    need = np.sqrt(np.where(2 * half == units, square[half] / 2, square[half] + square[units - half]))
+    if (need**2 / even).sum() <= DEAREST * need.sum() ** 2:
+        return even
+    return 0.75 * need / need.sum() + 0.25 * even
 
 
 def draw_pairs(units: int, law: Float[np.ndarray, " half"], count: int, seed: int) -> Bool[np.ndarray, "pair unit"]:

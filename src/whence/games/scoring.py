@@ -12,12 +12,12 @@ from jaxtyping import Float
 from whence.core.scores import UnitScores
 from whence.games.estimating import Estimate, Sample, Stand, estimate
 from whence.games.functionals import Functional
-from whence.games.sampling import all_masks, draw_pairs, even_law
+from whence.games.sampling import all_masks, draw_pairs, law_for
 
 Samples = int | Literal["auto"]
 FEWEST = 10  # samples: the two ends and four pairs
-FIRST_ROUND = 100
-GROWTH = (1.3, 2.0)  # of the number of samples from one round to the next
+FIRST_ROUND = 100  # samples, or four for each coefficient
+GROWTH = 1.5  # of the number of samples from one round to the next, or its square
 
 
 @runtime_checkable
@@ -77,11 +77,14 @@ def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = 
     >>> score(Product(), shapley(2), Plan()).units
     array([0.5, 0.5])
     """
-    law = even_law(game.size)
+    law = law_for(functional)
 
     def sampled(samples: int) -> tuple[Estimate, int]:
-        halves = draw_pairs(game.size, law, (samples - 2) // 2, plan.seed)
-        sample = Sample.of(game, halves, law)
+        sample = Sample.of(game, draw_pairs(game.size, law, (samples - 2) // 2, plan.seed), law)
+        if estimator == "auto" and plan.samples == "auto":  # a surrogate need not be fitted where the regression alone will do
+            plain = estimate(functional, sample, "plain")
+            if relative_error(plain.units, plain.standard_error, plan.top) <= plan.tolerance:
+                return plain, len(sample.masks)
         return estimate(functional, sample, estimator, plan.seed), len(sample.masks)
 
     return score_by(sampled, game, functional, plan)
@@ -93,20 +96,22 @@ def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan
         return enumerated(game, functional)
     if plan.samples != "auto":
         found, distinct = sampled(plan.samples)
-        return _scores(found, distinct, "")
-    samples = min(max(FIRST_ROUND, 4 * (game.size + 1)), plan.budget)
+        return _scores(found, distinct, f"{found.estimator} estimate from {distinct} masks")
+    step, first = 0, max(FIRST_ROUND, 4 * (game.size + 1))
     while True:
+        samples = min(int(first * GROWTH**step), plan.budget)
         if 2**game.size <= samples:
             return enumerated(game, functional)
         found, distinct = sampled(samples)
         error = relative_error(found.units, found.standard_error, plan.top)
-        said = f"the standard error of the top {min(plan.top, game.size)} is {error:.2g} of them after {distinct} masks"
+        top = min(plan.top, game.size)
+        said = f"{found.estimator} estimate from {distinct} masks: the standard error of the top {top} is {error:.2g} of them"
         if error <= plan.tolerance:
-            return _scores(found, distinct, said)
-        if samples >= plan.budget:
-            return _scores(found, distinct, f"the budget of {plan.budget} masks is spent: {said}")
-        wanted = 1.1 * samples * (error / plan.tolerance) ** 2 if plan.tolerance > 0 else np.inf
-        samples = int(min(max(wanted, GROWTH[0] * samples), GROWTH[1] * samples, plan.budget))
+            return _scores(found, distinct, f"{said}, as asked for")
+        if samples == plan.budget:
+            return _scores(found, distinct, f"{said}, and the budget of {plan.budget} masks is spent")
+        # on the same ladder for all methods, so that they share masks and surrogates
+        step += 1 if samples * (error / max(plan.tolerance, 1e-9)) ** 2 <= first * GROWTH ** (step + 1) else 2
 
 
 def enumerated(game: AnyGame, functional: Functional) -> UnitScores:

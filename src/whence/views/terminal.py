@@ -264,8 +264,9 @@ def _block(
 
 
 def _footnotes(every: Sequence[Attribution]) -> list[Text]:
-    # an anchor is told in the view's own words, which say all that the method's note says
-    notes = [(a, wording.anchor(a) or (a.error.note if a.error else "")) for a in every]
+    # an anchor is told in the view's own words, which say all that the method's note says; alone, it has a line of its own above
+    alone = len(every) == 1
+    notes = [(a, ("" if alone else told) if (told := wording.anchor(a)) else a.error.note if a.error else "") for a in every]
     return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes if note]
 
 

@@ -1,0 +1,138 @@
+"""Estimates from samples: right on average, honest about their error, exact where they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.games.synthetic import Formula, additive, bent_attention, sigmoid
+from whence.games.estimating import Estimate, Sample, estimate, fold_pairs, stratify
+from whence.games.functionals import Functional, banzhaf, beta_shapley, lime, shapley
+from whence.games.sampling import all_masks, draw_pairs, even_law
+
+ALL: dict[str, Callable[[int], Functional]] = {"lime": lime, "shapley": shapley, "banzhaf": banzhaf, "beta": beta_shapley}
+
+
+def sampled(game: Formula, samples: int, seed: int) -> Sample:
+    law = even_law(game.size)
+    return Sample.of(game, draw_pairs(game.size, law, (samples - 2) // 2, seed), law)
+
+
+def exact(functional: Functional, game: Formula) -> np.ndarray:
+    return functional.of_values(all_masks(game.size), game(all_masks(game.size)))
+
+
+def coverage(found: list[Estimate], truth: np.ndarray) -> float:
+    return float(np.mean([np.abs(one.units - truth) <= 1.96 * one.standard_error for one in found]))
+
+
+@pytest.mark.parametrize("make", [sigmoid, bent_attention])
+@pytest.mark.parametrize(("estimator", "times"), [("plain", 120), ("surrogate", 30)])
+def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
+    make: Callable[[int, int], Formula], estimator: Literal["plain", "surrogate"], times: int
+) -> None:
+    game = make(11, 3)
+    found: dict[str, list[Estimate]] = {name: [] for name in ALL}
+    for seed in range(times):
+        sample = sampled(game, 120, seed)
+        for name, of in ALL.items():  # the four share one surrogate
+            found[name].append(estimate(of(11), sample, estimator, seed))
+    for name, of in ALL.items():
+        assert 0.90 <= coverage(found[name], exact(of(11), game)) <= 0.98, name
+
+
+@settings(max_examples=15)
+@given(units=st.integers(2, 25), seed=st.integers(0, 2**31), bandwidth=st.none() | st.floats(0.01, 5))
+def test_an_additive_game_comes_back_with_no_error(units: int, seed: int, bandwidth: float | None) -> None:
+    game = additive(units, seed)
+    sample = sampled(game, 4 * (units + 3), seed)
+    weights = game(np.eye(units, dtype=bool)) - 2.0
+    for functional in (lime(units, bandwidth), shapley(units), banzhaf(units)):
+        found = estimate(functional, sample, "plain")
+        np.testing.assert_allclose(found.units, weights, atol=1e-6)
+        assert found.standard_error.max() < 1e-6
+
+
+@pytest.mark.parametrize("estimator", ["plain", "surrogate"])
+def test_with_every_pair_drawn_nothing_is_left_to_estimate(estimator: str) -> None:
+    """The strata are complete: a surrogate fitted to some folds must cancel out to the last digit."""
+    game = bent_attention(7, 0)
+    sample = sampled(game, 2**7, 0)
+    for of in ALL.values():
+        found = estimate(of(7), sample, estimator)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found.units, exact(of(7), game), atol=1e-9)
+        assert found.standard_error.max() < 1e-9
+
+
+@pytest.mark.parametrize("estimator", ["plain", "surrogate"])
+def test_shapley_is_efficient_however_few_samples(estimator: str) -> None:
+    game = bent_attention(20, 1)
+    for samples in (10, 40, 200):
+        sample = sampled(game, samples, 5)
+        found = estimate(shapley(20), sample, estimator)  # type: ignore[arg-type]
+        assert found.units.sum() == pytest.approx(sample.ends[1] - sample.ends[0], abs=1e-6)
+        assert np.isfinite(found.units).all()
+        assert np.isfinite(found.standard_error).all()
+
+
+def test_plain_lime_is_the_weighted_regression_itself() -> None:
+    """With the strata's weights it is least squares on the rows, no more: the correction must vanish."""
+    game = sigmoid(9, 2)
+    sample, functional = sampled(game, 120, 4), lime(9)
+    strata = stratify(sample)
+    masks, values = sample.masks, sample.all_values
+    root = np.sqrt(functional.law[masks.sum(1)] * np.concatenate([[1, 1], strata.weight, strata.weight]))
+    design = np.concatenate([np.ones((len(masks), 1)), masks], 1)
+    expected = np.linalg.lstsq(design * root[:, None], values * root, rcond=None)[0][1:]
+    np.testing.assert_allclose(estimate(functional, sample, "plain").units, expected, atol=1e-10)
+
+
+def test_auto_takes_the_surrogate_on_attention_and_the_plain_one_on_a_sum() -> None:
+    attention = Formula(16, lambda z: z @ (np.arange(16) - 6.0) ** 3 / (1 + z @ np.exp(np.arange(16) / 4)))
+    assert estimate(lime(16), sampled(attention, 400, 0)).estimator == "surrogate"
+    assert estimate(lime(16), sampled(additive(16, 0), 400, 0)).estimator == "plain"
+
+
+def test_a_surrogate_that_knows_nothing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unbiased whatever the surrogate: here it is noise, far larger than the game."""
+    from whence.games import estimating
+    from whence.games.surrogate import Surrogate
+
+    def noise(masks: np.ndarray, values: np.ndarray, folds: np.ndarray) -> list[Surrogate]:
+        rng, d = np.random.default_rng(int(masks.sum()) * 7919 + int(1e6 * values.sum()) % 7919), masks.shape[1]
+        return [
+            Surrogate(
+                1.0,
+                rng.normal(size=d),
+                rng.normal(size=(1, d)),
+                rng.normal(size=(1, d)),
+                np.ones((1, d)),
+                np.ones((1, d)),
+                *np.ones((2, 1)),
+            )
+            for _ in range(5)
+        ]
+
+    monkeypatch.setattr(estimating, "fit", noise)
+    estimating._fitted.cache_clear()
+    game = sigmoid(10, 1)
+    truth = exact(lime(10), game)
+    found = [estimate(lime(10), sampled(game, 102, seed), "surrogate", seed) for seed in range(120)]
+    estimating._fitted.cache_clear()
+    errors = np.stack([one.units - truth for one in found])
+    assert np.abs(errors.mean(0) / (errors.std(0) / np.sqrt(200))).max() < 4
+    assert 0.90 <= coverage(found, truth) <= 0.98
+
+
+def test_folds_keep_pairs_together_and_sizes_apart() -> None:
+    sample = sampled(sigmoid(12, 0), 202, 0)
+    folds, size = fold_pairs(sample, 0), sample.halves.sum(1)
+    assert folds.shape == size.shape
+    for k in np.unique(size):
+        counts = np.bincount(folds[size == k], minlength=5)
+        assert counts.max() - counts.min() <= 1

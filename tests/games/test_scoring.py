@@ -1,0 +1,102 @@
+"""Rounds of sampling: when they stop, what they ask for, what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.games.synthetic import Formula, bent_attention, sigmoid
+from whence.core.errors import SettingsError
+from whence.games.functionals import banzhaf, beta_shapley, lime, shapley
+from whence.games.permuting import from_orders
+from whence.games.sampling import all_masks
+from whence.games.scoring import Plan, relative_error, score
+
+
+def test_auto_stops_when_the_error_is_small_enough_and_says_so() -> None:
+    game = sigmoid(20, 0)
+    found = score(game, shapley(20), Plan(exact=0), "plain")
+    assert found.standard_error is not None
+    assert relative_error(found.units, found.standard_error, 5) <= 0.1
+    assert found.note.startswith("plain estimate from")
+    assert "as asked for" in found.note
+    assert found.detail is not None
+    assert found.detail["distinct"] == len(set(game.asked))
+
+
+def test_auto_stops_when_the_budget_is_spent_and_says_so() -> None:
+    game = sigmoid(20, 0)
+    found = score(game, shapley(20), Plan(tolerance=0.0, budget=300, exact=0), "plain")
+    assert "the budget of 300 masks is spent" in found.note
+    assert len(set(game.asked)) <= 300
+
+
+def test_the_budget_is_a_bound_from_the_first_round_on() -> None:
+    game = sigmoid(60, 0)
+    score(game, lime(60), Plan(budget=50), "plain")
+    assert len(set(game.asked)) <= 50
+
+
+@pytest.mark.parametrize("samples", ["auto", 1024, 5000])
+def test_small_games_are_enumerated(samples: int | str) -> None:
+    game = bent_attention(10, 0)
+    found = score(game, lime(10), Plan(samples))  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.units, lime(10).of_values(all_masks(10), game(all_masks(10))))
+    assert found.standard_error is not None
+    assert not found.standard_error.any()
+    assert "exact" in found.note
+
+
+def test_auto_enumerates_when_the_next_round_would_cost_as_much() -> None:
+    game = bent_attention(9, 0)
+    found = score(game, shapley(9), Plan(tolerance=0.0, exact=0), "plain")
+    assert "exact: all 512 masks" in found.note
+
+
+def test_the_four_ask_for_the_same_masks() -> None:
+    game = bent_attention(18, 0)
+    asked = []
+    for functional in (lime(18), shapley(18), banzhaf(18), beta_shapley(18)):
+        game.asked.clear()
+        score(game, functional, Plan(200, exact=0, seed=4), "plain")
+        asked.append(set(game.asked))
+    assert all(one == asked[0] for one in asked)
+    assert len(asked[0]) == 200
+
+
+def test_the_same_seed_gives_the_same_and_another_does_not() -> None:
+    game = bent_attention(18, 0)
+    first, again, other = (score(game, shapley(18), Plan(100, seed=seed)).units for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other, rtol=1e-6)
+
+
+def test_a_constant_game_needs_one_round() -> None:
+    found = score(Formula(30, lambda z: np.full(len(z), 3.0)), lime(30), Plan(), "plain")
+    np.testing.assert_allclose(found.units, 0, atol=1e-9)
+    assert "as asked for" in found.note
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("samples", 0), ("samples", -5), ("budget", 0), ("budget", -1), ("top", 0), ("tolerance", -0.1), ("exact", 40)]
+)
+def test_impossible_plans_are_named(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        Plan(**{field: value})  # type: ignore[arg-type]
+
+
+def test_orders_and_their_reverses_agree_with_enumeration() -> None:
+    game = bent_attention(10, 2)
+    truth = shapley(10).of_values(all_masks(10), game(all_masks(10)))
+    found = [from_orders(game, 10, 380, seed)[0] for seed in range(200)]
+    errors = np.stack([one.units - truth for one in found])
+    assert np.abs(errors.mean(0) / errors.std(0)).max() * np.sqrt(200) < 4
+    inside = np.mean([np.abs(one.units - truth) <= 1.96 * one.standard_error for one in found])
+    assert 0.90 <= inside <= 0.98
+    for one in found:
+        assert one.units.sum() == pytest.approx(truth.sum(), abs=1e-9)
+
+
+def test_too_few_samples_for_two_orders_are_refused() -> None:
+    with pytest.raises(SettingsError, match="38 samples"):
+        from_orders(bent_attention(10, 2), 10, 30, seed=0)
