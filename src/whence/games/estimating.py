@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.special import ndtri, stdtrit
 
 from whence.core.ratio import RatioOfSums
 from whence.games.functionals import Functional
 from whence.games.sampling import pairs_of_size
 from whence.games.surrogate import Surrogate, fit
+from whence.games.threads import one_thread
 
 FOLDS = 5
 IN_CELL = 4  # pairs, below which neighbouring sizes share a stratum: of fewer the spread is hardly known
@@ -70,6 +72,7 @@ def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:
     return np.stack([np.zeros(units, dtype=bool), np.ones(units, dtype=bool)])
 
 
+@one_thread()
 def estimate(functional: Functional, sample: Sample, estimator: Stand = "auto", seed: int = 0) -> Estimate:
     """β̂ from a sample; ``auto`` takes the surrogate where its error out of fold is the smaller."""
     strata = stratify(sample)
@@ -127,12 +130,29 @@ def contributions(
     return (low + high) * strata.weight[:, None]
 
 
-def variance_between(strata: Strata, parts: Float[np.ndarray, "pair unit"]) -> Float[np.ndarray, " unit"]:
-    """The variance of the sum of ``parts`` from their spread within strata, each drawn without replacement."""
+def standard_error(strata: Strata, parts: Float[np.ndarray, "pair unit"]) -> Float[np.ndarray, " unit"]:
+    """The standard error of the sum of ``parts`` from their spread within strata, each drawn without replacement.
+
+    Of few pairs the spread itself is uncertain. So it is widened by Student's t, with the degrees of freedom of Satterthwaite (1946):
+    ±1.96 of it is the interval of 95 %.
+    """
     count = np.bincount(strata.cell).astype(np.float64)
     mean = np.stack([np.bincount(strata.cell, part) / count for part in parts.T], 1)
-    factor = count / (count - 1).clip(1) * (1 - strata.drawn)
-    return factor[strata.cell] @ (parts - mean[strata.cell]) ** 2
+    squares = np.stack([np.bincount(strata.cell, square) for square in ((parts - mean[strata.cell]) ** 2).T], 1)
+    freedom = (count - 1).clip(1)[:, None]
+    variances = squares * (count * (1 - strata.drawn))[:, None] / freedom
+    total, spread = variances.sum(0), (variances**2 / freedom).sum(0)
+    return widened(np.sqrt(total), np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), np.inf))
+
+
+def widened(error: Float[np.ndarray, " unit"], freedom: Float[np.ndarray, " unit"] | float) -> Float[np.ndarray, " unit"]:
+    """A standard error times the ratio of Student's 97.5 % quantile to the normal one.
+
+    >>> widened(np.array([1.0, 1.0]), np.array([10.0, np.inf])).round(3)
+    array([1.137, 1.   ])
+    """
+    many = np.minimum(np.asarray(freedom, dtype=np.float64), 1e9)
+    return error * stdtrit(many, 0.975) / ndtri(0.975)
 
 
 def plain(functional: Functional, sample: Sample, strata: Strata) -> Estimate:
@@ -152,9 +172,9 @@ def plain(functional: Functional, sample: Sample, strata: Strata) -> Estimate:
     ends, inside = residuals[:2], residuals[2:].reshape(2, -1)
     without = _left_out(left[2:].reshape(2, -1, left.shape[1]), root[2:, 0].reshape(2, -1), inside)
     correction = contributions(functional, sample, strata, inside).sum(0)
-    variance = variance_between(strata, contributions(functional, sample, strata, without))
+    error = standard_error(strata, contributions(functional, sample, strata, without))
     units = functional.of_linear(coefficients[1:], float(coefficients[0])) + ends @ functional.weights(ends_of(masks.shape[1])) + correction
-    return Estimate(units, np.sqrt(variance), "plain", _r2(without, sample, weight[2:]))
+    return Estimate(units, error, "plain", _r2(without, sample, weight[2:]))
 
 
 def _left_out(
@@ -181,7 +201,7 @@ def with_surrogate(functional: Functional, sample: Sample, strata: Strata, seed:
     correction = (contributions(functional, sample, strata, share * seen) + parts * (1 - share * (1 - 1 / len(stands)))[:, None]).sum(0)
     units = of_stands(functional, stands) + ends @ functional.weights(ends_of(sample.halves.shape[1])) + correction
     weight = (functional.law[np.stack([sample.halves.sum(1), (~sample.halves).sum(1)])] * strata.weight).ravel()
-    return Estimate(units, np.sqrt(variance_between(strata, parts)), "surrogate", _r2(unseen, sample, weight))
+    return Estimate(units, standard_error(strata, parts), "surrogate", _r2(unseen, sample, weight))
 
 
 def _stands(sample: Sample, folds: Int[np.ndarray, " pair"]) -> list[Surrogate]:

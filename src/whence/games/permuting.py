@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from whence.core.errors import SettingsError
-from whence.games.estimating import Estimate
+from whence.games.estimating import Estimate, widened
 
 
 def orders(units: int, count: int, seed: int) -> Int[np.ndarray, "order unit"]:
@@ -35,5 +35,5 @@ def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimat
     values = np.asarray(game(asked), dtype=np.float64)[place.ravel()].reshape(2, len(drawn), units + 1)
     gains = (np.diff(values[0], axis=1) - np.diff(values[1], axis=1)) / 2
     by_unit: Float[np.ndarray, "order unit"] = np.take_along_axis(gains, rank, axis=1)
-    error = by_unit.std(0, ddof=1) / np.sqrt(len(by_unit))
+    error = widened(by_unit.std(0, ddof=1) / np.sqrt(len(by_unit)), float(len(by_unit) - 1))
     return Estimate(by_unit.mean(0), error, "permutation", None), len(asked)

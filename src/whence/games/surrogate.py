@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import get_lapack_funcs
 
 from whence.core.errors import InputError
+from whence.games.threads import one_thread
 
 ROUGH_RATE, ROUGH_DECAY = 0.03, 0.03
 FINE_RATE = 0.1
@@ -67,6 +68,7 @@ class Surrogate:
         return self.constant + z @ self.linear + (numerator / denominator).sum(1)
 
 
+@one_thread()
 def fit(
     masks: Bool[np.ndarray, "mask unit"], values: Float[np.ndarray, " mask"], folds: Int[np.ndarray, " mask"], terms: int = 8
 ) -> list[Surrogate]:
