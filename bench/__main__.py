@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 import whence
-from bench import memory
-from bench.attention import bertviz, pages, rollout, twelve_layers
+from bench import estimators, games, memory
+from bench.attention import bertviz, pages, rollout, text_of, twelve_layers
 from bench.floors import passes
 from bench.timing import Ratio, interleaved
 from whence.core.registry import Needs
@@ -31,6 +31,7 @@ SENTENCES = {
     "30 words": "it's not particularly well made , but since i found myself howling more than cringing , "
     "i'd say the film works , and that is more than most of its kind can claim",
 }
+SECTIONS = ("ratios", "games", "peers", "estimators", "rollout", "flow", "pages", "memory", "start-up")
 LONG = "the plot is thin and the jokes are old , yet the cast is so charming that one forgives it almost everything . " * 5
 
 
@@ -146,6 +147,46 @@ def ratios(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
             yield from attempt("integrated gradients", lambda: [show(where, *integrated(model, text, limit))])  # noqa: B023
 
 
+def outside(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
+    """LIME over its bare passes, compare over separate runs, and the fit of the surrogate."""
+    lengths = [*SENTENCES] if full else ["12 words", "30 words"]
+    for name, model in models.items():
+        for length in lengths:
+            for removal in ("mask", "delete"):
+                yield show(f"{name}, {length}", *games.lime_over_floor(model, SENTENCES[length], removal))
+        if name.startswith("MiniLM"):
+            yield show(name, *games.surrogate_fit(model, text_of(model, SENTENCES["30 words"], games.AT_TOKENS)))
+        for length in lengths if full else lengths[:1]:
+            yield show(f"{name}, {length}", *games.together(model, SENTENCES[length]))
+
+
+def against(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
+    """LIME and Shapley values beside the lime package and shap, at as many passes."""
+    for name, model in models.items():
+        for length in SENTENCES if full else ("12 words",):
+            where, text = f"{name}, {length}", SENTENCES[length]
+            yield from attempt("lime", lambda: [show(where, games.against_lime(model, text))])  # noqa: B023
+            yield from attempt("lime", lambda: [show(where, games.against_lime(model, text, careful=True))])  # noqa: B023
+            yield from attempt("shap", lambda: [show(where, games.against_partition(model, text))])  # noqa: B023
+            yield from attempt("shap", lambda: [show(where, games.against_kernel(model, text))])  # noqa: B023
+
+
+def sampled(models: dict[str, Model], full: bool, values: str | None) -> Iterator[dict[str, Any]]:
+    """Passes to an error of 10 %: 30 sentences, both models, for hours; or a few short minutes of it."""
+    extent = estimators.FULL if full else estimators.REDUCED
+    named = {n: estimators.with_head(m) if n.startswith("MiniLM") else m for n, m in models.items()}
+    if not full:
+        named = dict([*named.items()][:1])
+    rows = []
+    for row in estimators.study(named, extent, Path(values) if values else None):
+        rows.append(row)
+        short = row["model"].split()[0]
+        print(f"{short}, sentence {row['sentence']}: {row['units']} words, {row['passes']} passes, {row['seconds']:.0f} s", flush=True)
+        yield row
+    for line in estimators.summary(rows):
+        print(line, flush=True)
+
+
 def flows() -> Iterator[dict[str, Any]]:
     from bench.flow import against_networkx, seconds
 
@@ -199,10 +240,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)")
     parser.add_argument("--quick", action="store_true", help="the bundled model only")
-    parser.add_argument("--full", action="store_true", help="also compare on the long text with the larger model, which takes minutes")
-    parser.add_argument("--only", choices=("ratios", "rollout", "flow", "pages", "memory", "start-up"), help="one section")
+    parser.add_argument("--full", action="store_true", help="more texts in some sections, which takes minutes; of estimators, hours")
+    parser.add_argument("--only", choices=SECTIONS, help="one section")
     parser.add_argument("--memory", action="store_true", help="peak memory up to 4,096 tokens and its figure, and nothing else")
     parser.add_argument("--peers", help="a folder with packages to compare with (pip install --target), searched last")
+    parser.add_argument("--values", help="a folder that keeps the model's values of the section estimators, so that a second run is cheap")
     parser.add_argument("--json", help="also write the rows to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -217,6 +259,9 @@ def main() -> None:
     lengths = memory.LENGTHS if arguments.memory else memory.SHORT
     sections: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
         "ratios": lambda: ratios(models, arguments.full),
+        "games": lambda: outside(models, arguments.full),
+        "peers": lambda: against(models, arguments.full),
+        "estimators": lambda: sampled(models, arguments.full, arguments.values),
         "rollout": lambda: [show("", rollout())],
         "flow": flows,
         "pages": lambda: written(models),

@@ -40,12 +40,18 @@ def as_page(ansi: str) -> str:
     return console.export_html(theme=DIMMED_MONOKAI, code_format=PAGE, inline_styles=True)
 
 
-def shoot(browser: Browser, page: Path, picture: Path, width: int, whole: str) -> None:
-    """A picture of one element, in 256 colours: a third of the bytes, and nobody sees it."""
-    context = browser.new_context(viewport={"width": width, "height": 700}, color_scheme="light", device_scale_factor=1.25)
+def shoot(browser: Browser, page: Path, picture: Path, width: int, whole: str, before: str | None = None, scale: float = 1.25) -> None:
+    """A picture of one element, down to where ``before`` begins, in 256 colours: a third of the bytes, and nobody sees it."""
+    context = browser.new_context(viewport={"width": width, "height": 700}, color_scheme="light", device_scale_factor=scale)
     tab = context.new_page()
     tab.goto(page.as_uri())
-    tab.locator(whole).screenshot(path=picture)
+    box = tab.locator(whole).bounding_box()
+    assert box is not None
+    if before is not None:
+        end = tab.locator(before).first.bounding_box()
+        assert end is not None
+        box["height"] = end["y"] - box["y"] - 8
+    tab.screenshot(path=picture, clip=box, full_page=True)
     context.close()
     Image.open(picture).convert("RGB").quantize(256).save(picture, optimize=True)
 
@@ -96,8 +102,8 @@ def main() -> None:
         report, terminal = Path(folder, "report.html"), Path(folder, "terminal.html")
         terminal.write_text(as_page(coloured_output(report)), encoding="utf-8")
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shoot(browser, report, HERE / "report.png", 1180, ".whence")
-        shoot(browser, terminal, HERE / "terminal.png", 1200, "body")
+        shoot(browser, report, HERE / "report.png", 1340, ".whence", before="h3:text-is('Agreement')")
+        shoot(browser, terminal, HERE / "terminal.png", 1200, "body", scale=1)
         attention = Path(folder, "attention.html")
         attention_page(attention)
         shoot_views(browser, attention)

@@ -26,6 +26,7 @@ from whence.games.surrogate import Surrogate, fit
 from whence.games.threads import one_thread
 
 FOLDS = 5
+FIT_BY_CHANCE = 4  # masks for each coefficient, below which the standard error of a regression is not to be trusted
 IN_CELL = 4  # pairs, below which neighbouring sizes share a stratum: of fewer the spread is hardly known
 Stand = Literal["auto", "plain", "surrogate"]
 
@@ -74,12 +75,15 @@ def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:
 
 @one_thread()
 def estimate(functional: Functional, sample: Sample, estimator: Stand = "auto", seed: int = 0) -> Estimate:
-    """β̂ from a sample; ``auto`` takes the surrogate where its error out of fold is the smaller."""
+    """β̂ from a sample; ``auto`` takes the surrogate where its error out of fold is the smaller.
+
+    With hardly more masks than coefficients a regression fits by chance, and its own error says too little: there, too, the surrogate.
+    """
     strata = stratify(sample)
     if estimator == "plain":
         return plain(functional, sample, strata)
     ours = with_surrogate(functional, sample, strata, seed)
-    if estimator == "surrogate":
+    if estimator == "surrogate" or len(sample.masks) < FIT_BY_CHANCE * (functional.units + 1):
         return ours
     theirs = plain(functional, sample, strata)
     return ours if (ours.standard_error**2).sum() < (theirs.standard_error**2).sum() else theirs

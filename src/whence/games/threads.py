@@ -1,4 +1,4 @@
-"""Small matrices on one thread: a second one waits longer for the first than the product takes, and on a busy machine a hundred times so."""
+"""Small matrices on one thread: a second waits longer for the first than a product takes, on a busy machine a hundred times so."""
 
 from __future__ import annotations
 
