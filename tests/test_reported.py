@@ -13,9 +13,13 @@ import torch
 
 import whence
 from tests.families import build, inputs, precise
-from whence.core.errors import InputError, SettingsError, TargetError
+from tests.games.tables import Table
+from whence.core.errors import InputError, SettingsError, TargetError, Unsupported
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.target import Target
+from whence.games.functionals import shapley
+from whence.games.scoring import Plan, score
+from whence.metrics.evidence import control, evidence
 from whence.trace.trace import trace
 
 TEXT = "the food is great but not bad"
@@ -352,3 +356,87 @@ def test_none_on_the_command_line_is_no_word() -> None:
     """``--bandwidth none`` was refused as no number, so that an infinite bandwidth could be had from Python only."""
     found = settings_of(find_method("lime"), {"bandwidth": "none"})
     assert found.bandwidth is None
+
+
+def test_two_replies_are_two_games() -> None:
+    """``judge`` held the second reply's scores against the first one's game."""
+    model = build("t5")
+    replies = [model.encode("the food is great", reply=r) for r in ("not bad", "prices are great")]
+    made = [whence.explain(model, p, "occlusion", target=5) for p in replies]
+    together, alone = whence.judge(model, made)[1], whence.judge(model, made[1])
+    assert together.evidence["removals"] == alone.evidence["removals"]
+    assert together.evidence["removals"]["delete"]["deletion"][0] == pytest.approx(made[1].value, abs=1e-5)
+
+
+def test_a_decoder_without_padding_is_not_read_at_it() -> None:
+    """Without a padding id a GPT-2 classifier read the removed token at the end."""
+    model = build("gpt2-classifier")
+    model.hf.config.pad_token_id = None
+    with pytest.raises(Unsupported, match="'delete'"):
+        whence.game(model, TEXT, removal="pad")
+    assert set(whence.explain(model, TEXT, "occlusion", evidence=True).evidence["removals"]) == {"delete", "mean"}
+
+
+def test_too_few_masks_have_no_standard_error_of_nothing() -> None:
+    """A regression on as many units as masks fitted exactly, and reported a standard error of 1e-16, *as asked for*."""
+
+    class Interaction:
+        size = 20
+
+        def __call__(self, masks: np.ndarray) -> np.ndarray:
+            z = masks.astype(float)
+            return z[:, 0] * z[:, 1] * z[:, 2] + z[:, 3]
+
+    found = score(Interaction(), shapley(20), Plan(budget=30))
+    assert found.standard_error is not None
+    truth = np.zeros(20)
+    truth[:4] = [1 / 3, 1 / 3, 1 / 3, 1]
+    off = np.abs(found.units - truth).max()
+    assert found.standard_error.max() > off / 10
+    with pytest.raises(SettingsError, match="by chance"):
+        score(Interaction(), shapley(20), Plan(samples=30), "plain")
+
+
+def test_windows_count_the_look_for_the_target() -> None:
+    """One forward for each window finds the class that they predict together; black-box methods left it out."""
+    model = build("bert")
+    long = "the food is great " * 20
+    free = whence.explain(model, long, "occlusion", overflow="window")
+    named = whence.explain(model, long, "occlusion", overflow="window", target=free.target.label)
+    assert free.cost.forwards - named.cost.forwards == len(model.windows(model.encode(long, overflow="window")))
+    judged = whence.explain(model, long, "occlusion", overflow="window", evidence=True)
+    assert judged.evidence is not None
+    assert "windows" in judged.evidence["note"]
+
+
+def test_evidence_counts_every_pass() -> None:
+    """The passes of the random rankings were in no number of an attribution."""
+    model, seen = build("bert"), []
+    hook = model.hf.register_forward_pre_hook(lambda _m, _a, k: seen.append(len(k["input_ids"])), with_kwargs=True)
+    a = whence.explain(model, TEXT, "occlusion", evidence=True)
+    hook.remove()
+    assert a.evidence is not None
+    second_game = 1  # which begins with a plain prediction of its own
+    assert sum(seen) == a.cost.forwards + a.evidence["forwards"] + second_game
+
+
+def test_evidence_has_no_scale() -> None:
+    """Ties were counted to 1e-9 in absolute terms, which is the size of a rare token's probability."""
+
+    v = Table(12, lambda masks: 1e-14 * masks @ np.arange(12.0))
+    assert evidence(np.arange(12.0), True, [control(v)])["p"] < 0.05
+
+
+@pytest.mark.parametrize("removals", [[], "mask"])
+def test_removals_are_a_list_of_names(removals: Any) -> None:
+    """An empty list was an IndexError, a name alone was read letter by letter."""
+    model = build("bert")
+    a = whence.explain(model, TEXT, "random")
+    with pytest.raises(InputError, match="list of names"):
+        whence.judge(model, a, removals=removals)
+
+
+def test_a_budget_is_no_more_than_that() -> None:
+    """Ten units were enumerated, 1024 passes, whatever the budget said."""
+    a = whence.explain(whence.load("sentiment"), "a b c d e f g h i j", "lime", budget=50)
+    assert a.cost.forwards <= 51

@@ -22,7 +22,7 @@ from whence.core.registry import ANY_ATTENTION, GRADIENTS, MethodInfo, Needs, se
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.core.units import UnitKind
-from whence.metrics.evidence import RANKINGS
+from whence.metrics.evidence import OF_WINDOWS, RANKINGS
 from whence.models.model import Model, Overflow
 from whence.playing import Games
 from whence.trace.forecast import forecast_trace
@@ -111,12 +111,12 @@ def run(
         first += len(ps)
         games = [_games(model, flat[i], targets[i], raw[i], seed, progress) for i in numbers]
         for i, g in zip(numbers, games, strict=True):
-            raw[i] |= _play(model, g, asked)
+            raw[i] |= {n: _with_look(r, looks[i]) for n, r in _play(model, g, asked).items()}
         rows = [raw[i] for i in numbers]
         made, failed = _joined(model, whole, asked, rows, seed)
         extra = np.array([r.extra for row in rows for r in row.values() if isinstance(r, _Raw)]).reshape(-1, 2).sum(0)
-        if evidence and made and len(ps) == 1:  # of windows each would have its own, and no rule joins them
-            made = _with_evidence(games[0], made)
+        if evidence and made:
+            made = _with_evidence(games[0], made) if len(ps) == 1 else {n: replace(a, evidence=OF_WINDOWS) for n, a in made.items()}
         outside = sum(g.forwards for g in games)
         traced = (len(ps) if inside else 0) + sum(looks[i] for i in numbers), len(ps) if needs & GRADIENTS else 0
         saved = sum(g.saved for g in games)

@@ -16,6 +16,8 @@ from whence.games.removals import chosen_removal, second_removal
 from whence.metrics.evidence import Control, control, judged
 from whence.models.model import Model
 
+ONE_FILL = "what was removed is filled once for each mask: another seed fills, and scores, otherwise, and no standard error counts that"
+
 
 @dataclass(eq=False)
 class Games:
@@ -58,6 +60,8 @@ class Games:
         begun, paid, saved = time.perf_counter(), self.forwards, self.saved
         game = self[settings.removal]
         scores = settings(game)
+        if game.removal.startswith("infill"):
+            scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
         cost = Cost(forwards=self.forwards - paid, seconds=time.perf_counter() - begun, saved=self.saved - saved)
         return scores, game, cost, replace(settings, removal=game.removal)
 

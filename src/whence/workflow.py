@@ -139,6 +139,8 @@ def judge(
     _need_model(model)
     if rankings < 100:
         raise InputError(f"evidence needs at least 100 random rankings, not {rankings}: fewer cannot tell 95 % from 90.")
+    if isinstance(removals, str) or (removals is not None and not removals):
+        raise InputError(f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}.")
     several = [attributions] if isinstance(attributions, Attribution) else list(attributions)
     tables: list[Games] = []
     out = []
@@ -147,10 +149,16 @@ def judge(
             raise InputError("this attribution was made in windows, and a game is of one run; judge one of a text that fits the model.")
         if a.provenance.fingerprint not in ("", model.fingerprint):
             raise InputError(f"this attribution is of {a.provenance.model}, whose weights are not those of {model.name}.")
-        read = (a.passage.digest, a.passage.unit_spans, a.target)
-        games = next((g for g in tables if (g.passage.digest, g.passage.unit_spans, g.target) == read), None)
+        games = next((g for g in tables if _is_same(g, a)), None)
         if games is None:
             games = Games(model, a.passage, a.target, seed, progress or (lambda _: None))
             tables.append(games)
         out += games.judge([a], removals, rankings)
     return out[0] if isinstance(attributions, Attribution) else out
+
+
+def _is_same(games: Games, a: Attribution) -> bool:
+    """Whether the attribution is of what these games are played on: the same tokens, units, reply and target."""
+    p, q = games.passage, a.passage
+    replies = [None if x.reply is None else x.reply.digest for x in (p, q)]
+    return (p.digest, p.unit_spans, games.target) == (q.digest, q.unit_spans, a.target) and replies[0] == replies[1]

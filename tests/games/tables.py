@@ -25,6 +25,8 @@ class Table(Game):
         self.passage = Passage.from_tokens(texts[0].strip(), list(range(d)), words, spans, parts, pair=pair)
         self.value, self.removal, self.logits = value, "mask", np.zeros(2)
         self.asked: list[np.ndarray] = []
+        self._forwards = self._saved = 0
+        self._seconds = 0.0
         self.target = Target("yes", index=self.label)
 
     def __call__(self, masks: Any) -> np.ndarray:

@@ -33,7 +33,7 @@ def test_auto_stops_when_the_budget_is_spent_and_says_so() -> None:
 
 def test_the_budget_is_a_bound_from_the_first_round_on() -> None:
     game = sigmoid(60, 0)
-    score(game, lime(60), Plan(budget=50), "plain")
+    score(game, lime(60), Plan(budget=50), "surrogate")
     assert len(set(game.asked)) <= 50
 
 
@@ -45,6 +45,19 @@ def test_small_games_are_enumerated(samples: int | str) -> None:
     assert found.standard_error is not None
     assert not found.standard_error.any()
     assert "exact" in found.note
+
+
+def test_the_budget_binds_enumeration_too() -> None:
+    game = bent_attention(12, 0)
+    assert "exact" not in score(game, shapley(12), Plan(budget=500, exact=12), "plain").note
+    assert len(set(game.asked)) <= 500
+    assert "exact" in score(game, shapley(12), Plan(budget=2**12, exact=12), "plain").note
+
+
+def test_a_regression_with_hardly_more_masks_than_units_is_refused_with_the_cure() -> None:
+    """It would fit by chance and call its error nothing."""
+    with pytest.raises(SettingsError, match="draw at least 44, or take estimator='surrogate'"):
+        score(bent_attention(20, 1), shapley(20), Plan(42), "plain")
 
 
 def test_auto_enumerates_when_the_next_round_would_cost_as_much() -> None:

@@ -83,10 +83,15 @@ def estimate(functional: Functional, sample: Sample, estimator: Stand = "auto", 
     if estimator == "plain":
         return plain(functional, sample, strata)
     ours = with_surrogate(functional, sample, strata, seed)
-    if estimator == "surrogate" or len(sample.masks) < FIT_BY_CHANCE * (functional.units + 1):
+    if estimator == "surrogate" or may_fit_by_chance(sample):
         return ours
     theirs = plain(functional, sample, strata)
     return ours if (ours.standard_error**2).sum() < (theirs.standard_error**2).sum() else theirs
+
+
+def may_fit_by_chance(sample: Sample) -> bool:
+    """Whether there are too few masks for the standard error of a regression to be trusted."""
+    return len(sample.masks) < FIT_BY_CHANCE * (sample.halves.shape[1] + 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,8 +59,8 @@ def chosen_removal(model: Model, removal: str) -> str:
 
 def second_removal(model: Model, first: str) -> str | None:
     """Another removal, by which a finding of the first can be checked: none is right, and what holds under one alone is about it."""
-    order = ("mean", "zero") if model.task == "image" else ("mask", "delete", "pad")
-    known = [r for r in order if r != "mask" or mask_id(model) is not None]
+    order = ("mean", "zero") if model.task == "image" else ("mask", "delete", "pad", "mean")
+    known = [r for r in order if (r != "mask" or mask_id(model) is not None) and (r != "pad" or model.pads)]
     return next((r for r in known if r != first.partition(":")[0]), None)
 
 
@@ -91,6 +91,10 @@ class Remover:
             raise Unsupported(f"an image has no tokens to {self.removal}; use removal 'mean' (of its patches) or 'zero'.")
         if self.removal == "mask" and mask_id(self.model) is None:
             raise Unsupported("this model's tokenizer has no mask or unknown token; use removal 'delete' or 'pad'.")
+        if self.removal == "pad" and not self.model.pads:
+            raise Unsupported(
+                f"{type(self.model.hf).__name__} finds its last token by a padding id and has none, so padding would be read; use 'delete'."
+            )
 
     @cached_property
     def template(self) -> Batch:

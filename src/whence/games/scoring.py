@@ -9,13 +9,15 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from whence.core.errors import SettingsError
 from whence.core.scores import UnitScores
-from whence.games.estimating import Estimate, Sample, Stand, estimate
+from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
 from whence.games.functionals import Functional
 from whence.games.sampling import all_masks, draw_pairs, law_for
 
 Samples = int | Literal["auto"]
 FEWEST = 10  # samples: the two ends and four pairs
+WORTH = 2.1  # budgets that an exact answer is worth: all 4096 masks of twelve units where 2000 were allowed
 FIRST_ROUND = 100  # samples, or four for each coefficient
 GROWTH = 1.5  # of the number of samples from one round to the next, or its square
 
@@ -37,7 +39,8 @@ class AnyGame(Protocol):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much to sample. ``auto`` draws until the root mean square standard error of the ``top`` largest scores is at most
-    ``tolerance`` times their root mean square, or ``budget`` masks are spent; up to ``exact`` units it enumerates instead."""
+    ``tolerance`` times their root mean square, or ``budget`` masks are spent; up to ``exact`` units, and within about
+    twice the budget, it enumerates instead."""
 
     samples: Samples = "auto"
     top: int = 5
@@ -60,7 +63,9 @@ class Plan:
 
     def enumerates(self, units: int) -> bool:
         """Whether all 2^d masks are asked for at once."""
-        return units <= 1 or (units <= self.exact if self.samples == "auto" else 2**units <= self.samples)
+        return units <= 1 or (
+            units <= self.exact and 2**units <= WORTH * self.budget if self.samples == "auto" else 2**units <= self.samples
+        )
 
 
 Sampler = Callable[[int], tuple[Estimate, int]]  # β̂ and the distinct masks paid for, from (about) so many samples
@@ -81,7 +86,13 @@ def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = 
 
     def sampled(samples: int) -> tuple[Estimate, int]:
         sample = Sample.of(game, draw_pairs(game.size, law, (samples - 2) // 2, plan.seed), law)
-        if estimator == "auto" and plan.samples == "auto":  # a surrogate need not be fitted where the regression alone will do
+        if estimator == "plain" and len(sample.masks) < (fewest := 2 * (game.size + 2)):
+            raise SettingsError(
+                f"a regression on {game.size} units from {len(sample.masks)} masks fits by chance, and its standard error would be "
+                f"nothing: draw at least {fewest}, or take estimator='surrogate'."
+            )
+        # a surrogate need not be fitted where the regression alone will do
+        if estimator == "auto" and plan.samples == "auto" and not may_fit_by_chance(sample):
             plain = estimate(functional, sample, "plain")
             if relative_error(plain.units, plain.standard_error, plan.top) <= plan.tolerance:
                 return plain, len(sample.masks)
@@ -134,5 +145,7 @@ def relative_error(units: Float[np.ndarray, " unit"], standard_error: Float[np.n
 
 
 def _scores(found: Estimate, distinct: int, note: str) -> UnitScores:
-    detail = {"samples": distinct, "distinct": distinct, "estimator": found.estimator, "r2": found.r2}
+    detail: dict[str, Any] = {"samples": distinct, "distinct": distinct, "estimator": found.estimator}
+    if found.estimator != "enumeration":  # where nothing was left to a stand-in, how well one would fit is not known
+        detail["r2"] = found.r2
     return UnitScores(found.units, found.standard_error, note=note, detail=detail)

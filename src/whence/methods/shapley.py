@@ -45,6 +45,14 @@ class Shapley:
         if self.estimator == "permutation":
             found = score_by(lambda samples: from_orders(game, game.size, samples, self.seed), game, functional, plan)
         else:
-            found = score(game, functional, plan, "plain" if self.estimator == "kernel" else self.estimator)
+            found = _named(score(game, functional, plan, "plain" if self.estimator == "kernel" else self.estimator))
         full, empty = game([[True] * game.size, [False] * game.size])
         return replace(found, change=float(full - empty))
+
+
+def _named(found: UnitScores) -> UnitScores:
+    """A plain regression on the game is Shapley's kernel estimator, and goes by that name here."""
+    detail = dict(found.detail or {})
+    if detail.get("estimator") != "plain":
+        return found
+    return replace(found, note=found.note.replace("plain estimate", "kernel estimate", 1), detail=detail | {"estimator": "kernel"})

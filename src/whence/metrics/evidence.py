@@ -18,6 +18,7 @@ from whence.metrics.curves import Curves, curves
 BETTER, SAME, WORSE = "better than random", "not separable from random", "worse than random"
 MEASURE = "deletion and insertion curves"
 RANKINGS = 100
+OF_WINDOWS = {"measure": MEASURE, "verdict": "", "note": "a text in windows is several games, and no rule joins their evidence"}
 LEVEL = 0.05  # of either verdict: a random ranking is called better in at most one text of twenty, less where two removals must agree
 TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
 ROUNDING = 1e-9
@@ -33,6 +34,7 @@ class Control:
     rankings: Int[np.ndarray, "ranking unit"]
     curves: Curves
     is_complete: bool  # every order that there is, once
+    forwards: int  # passes that the random rankings cost; methods share them
 
 
 def control(game: Game, rankings: int = RANKINGS, seed: int = 0) -> Control:
@@ -48,7 +50,9 @@ def control(game: Game, rankings: int = RANKINGS, seed: int = 0) -> Control:
         orders = np.array(list(permutations(range(d))))
     else:
         orders = np.random.default_rng([seed, CONTROL_STREAM, *game.passage.digest]).permuted(np.tile(np.arange(d), (rankings, 1)), axis=1)
-    return Control(game, orders, curves(game, orders), complete)
+    before = game.cost.forwards
+    found = curves(game, orders)
+    return Control(game, orders, found, complete, game.cost.forwards - before)
 
 
 def orders_of(scores: Float[np.ndarray, " unit"], rng: np.random.Generator) -> Int[np.ndarray, "order unit"]:
@@ -71,7 +75,8 @@ def evidence(
     ("support"). Unsigned ones say what matters, for or against: distances from the target's value count ("matter"). ``value`` is the
     share of random rankings that the ranking beats (a half is chance), with a 95 % interval (Wilson's); ``p`` is the chance that a
     random ranking does as well (near 1: does no worse). The verdict over several removals is *better* or *worse* only where every one
-    of them says so (an intersection–union test), and ``p`` is then the largest of theirs.
+    of them says so (an intersection–union test), and ``p`` is then the largest of theirs. ``forwards`` counts the passes of the curves,
+    those of the shared control among them.
 
     >>> import whence
     >>> v = whence.game(whence.load("sentiment"), "a truly wonderful and moving film", target="positive")
@@ -103,6 +108,7 @@ def evidence(
         "interval": [min(p["interval"][0] for p in parts), max(p["interval"][1] for p in parts)],
         "p": max(p["p"] for p in parts),
         "removals": by_removal,
+        "forwards": sum(p["forwards"] for p in parts) + sum(c.forwards for c in controls),
         "note": _note(by_removal, len(scores), controls[0].is_complete),
     }
 
@@ -122,7 +128,7 @@ def _under(control: Control, orders: Int[np.ndarray, "order unit"], question: st
     found = curves(control.game, orders)
     ours = float(getattr(found, question)().mean())
     random = getattr(control.curves, question)()
-    near = ROUNDING * max(1.0, float(np.abs(random).max()))
+    near = ROUNDING * float(max(np.abs(control.curves.deletion).max(), np.abs(control.curves.insertion).max()))
     wins, ties = int((ours > random + near).sum()), int((np.abs(ours - random) <= near).sum())
     share = (wins + ties / 2) / len(random)
     better, worse = _rank_p(len(random) - wins, len(random), control.is_complete), _rank_p(wins + ties, len(random), control.is_complete)

@@ -37,11 +37,20 @@ def badge(a: Attribution, short: bool = False, mark: bool = False) -> str:
 def overview(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
     """One row for each method, the best evidence first: strongest units, evidence, cost, error."""
     removals, saved = verdicts.removal_names(every), any(a.cost.saved for a in every)
-    numbers = ["forward", *(["from memory"] if saved else []), "backward", "ms", "error"]
+    numbers = {
+        "fwd": "forward passes",
+        **({"saved": "passes from memory"} if saved else {}),
+        "bwd": "backward passes",
+        "ms": "milliseconds",
+        "error": "",
+    }
     heads = '<th scope="col" class="left">method</th><th scope="col" class="left strongest"><span class="wide">strongest units</span></th>'
     heads += '<th scope="col" class="left">evidence</th>'
     heads += "".join(f'<th scope="col" class="wide">{text(name)}</th>' for name in removals)
-    heads += "".join(f'<th scope="col">{name}</th>' for name in numbers)
+    heads += "".join(
+        f'<th scope="col"><abbr title="{whole}">{name}</abbr></th>' if whole else f'<th scope="col">{name}</th>'
+        for name, whole in numbers.items()
+    )
     rows = "".join(_row(a, removals, saved) for a in verdicts.by_evidence(every))
     table = f'<table class="costs"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
     several = isinstance(result, Comparison)
@@ -51,10 +60,10 @@ def overview(every: Sequence[Attribution], result: Attribution | Comparison) -> 
 
 def _row(a: Attribution, removals: Sequence[str], saved: bool) -> str:
     top = ", ".join(f"<bdi>{text(n)}</bdi>" for n, score in a.top(3) if score) or "–"
-    note = a.error.note if a.error else ""
+    note = a.error.note if a.error and not wording.anchor(a) else ""  # an anchor is told beside its text
     of = {v.removal: v for v in verdicts.by_removal(a)}
     cells = [f"{a.cost.forwards:,}{'*' if a.cost.shared else ''}", *([f"{a.cost.saved:,}" if a.cost.saved else "–"] if saved else [])]
-    cells += [f"{a.cost.backwards:,}", wording.milliseconds(a.cost.seconds), escape(wording.error(a)) or "–"]
+    cells += [f"{a.cost.backwards:,}", wording.milliseconds(a.cost.seconds), escape(wording.error(a)).replace(", ", ",<br>") or "–"]
     return (
         f'<tr{" class=noted" if note else ""}><th scope="row" class="left">{text(a.method)}</th>'
         f'<td class="left strongest"><span class="wide">{top}</span></td>'

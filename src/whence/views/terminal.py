@@ -53,12 +53,17 @@ def _has_colour(console: Console) -> bool:
 def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
     """One method: prediction, target, the coloured text, and a bar for each unit."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    about = [("method", f"{a.method} ({wording.settings(a.settings)})"), ("cost", wording.cost(a.cost))]
+    about = [("method", f"{a.method} ({wording.settings(a.settings)})"), ("cost", wording.cost(a.cost) + _for_evidence(a))]
     told = {"error": wording.error(a), "evidence": "\n".join(_evidence(a)), "anchor": wording.anchor(a), "detail": wording.detail(a)}
     about += [(name, line) for name, line in told.items() if line]
     picture = _patches(a, theme, coloured) if a.passage.pixels is not None else _coloured(a, theme)
     parts = [_heading(a), _pairs(about), Text(), picture, Text(), *_bars(a, theme, every_row), *_footnotes([a])]
     return Group(*parts, *_legend([a], theme, coloured))
+
+
+def _for_evidence(a: Attribution) -> str:
+    paid = (a.evidence or {}).get("forwards", 0)
+    return f"; evidence {paid:,} forward" if paid else ""
 
 
 def _evidence(a: Attribution) -> list[str]:

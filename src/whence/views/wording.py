@@ -150,7 +150,8 @@ def forwards(cost: Cost) -> str:
 
 def cost(paid: Cost) -> str:
     """What a result cost, in one line."""
-    return f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}"
+    memory = f", {size(paid.peak_bytes)} at the peak" if paid.peak_bytes else ""
+    return f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}{memory}"
 
 
 def spread(a: Attribution) -> list[str] | None:
