@@ -7,7 +7,7 @@ import pytest
 
 from tests.games.synthetic import Formula, bent_attention, sigmoid
 from whence.core.errors import SettingsError
-from whence.games.functionals import banzhaf, beta_shapley, lime, shapley
+from whence.games.functionals import beta_shapley, lime, shapley
 from whence.games.permuting import from_orders
 from whence.games.sampling import all_masks
 from whence.games.scoring import Plan, relative_error, score
@@ -66,10 +66,10 @@ def test_auto_enumerates_when_the_next_round_would_cost_as_much() -> None:
     assert "exact: all 512 masks" in found.note
 
 
-def test_the_four_ask_for_the_same_masks() -> None:
+def test_lime_shapley_and_beta_shapley_ask_for_the_same_masks() -> None:
     game = bent_attention(18, 0)
     asked = []
-    for functional in (lime(18), shapley(18), banzhaf(18), beta_shapley(18)):
+    for functional in (lime(18), shapley(18), beta_shapley(18)):
         game.asked.clear()
         score(game, functional, Plan(200, exact=0, seed=4), "plain")
         asked.append(set(game.asked))

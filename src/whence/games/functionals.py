@@ -18,6 +18,7 @@ from whence.core.ratio import RatioOfSums, kept_averages, mean_by_size
 
 CHUNK = 2**15  # masks weighted at a time
 NARROWEST = 1e-6  # bandwidth: the limit, to all digits, for any text
+LEAST_WEIGHT = 1e-6  # of a size beside the heaviest, in the regression
 LARGEST_GAP = 200.0  # of the logarithms of the largest two weights
 
 
@@ -114,7 +115,9 @@ def lime(units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 
     slope, base, law = np.zeros((3, units + 1))
     slope[: len(size)] = p / (within + penalty)
     base[: len(size)] = -slope[: len(size)] * size / units + p * away / (variance + units * penalty)
-    law[: len(size)] = p
+    # Any weights will do for the stand-in, whose residuals are estimated with the true ones; but where all but one size weigh nothing,
+    # the regression loses its slope along sizes to rounding, and would not know. The default bandwidth is far from this floor.
+    law[: len(size)] = p.clip(LEAST_WEIGHT * p.max())
     return Functional("lime", base, slope, law)
 
 
