@@ -137,9 +137,8 @@ def test_the_second_text_of_a_pair_must_be_there_too(bert: Model, call: Any) -> 
 
 
 def test_an_unknown_method_is_named_with_the_nearest(bert: Model) -> None:
-    with pytest.raises(
-        UnknownName, match=r"no method named 'integrated-gradient'\. Did you mean 'integrated-gradients'\? Known: anchors, attention-arbiter"
-    ):
+    told = r"no method named 'integrated-gradient'\. Did you mean 'integrated-gradients'\? Known: anchors, attention-arbiter"
+    with pytest.raises(UnknownName, match=told):
         whence.explain(bert, "the food", "integrated-gradient")
     with pytest.raises(UnknownName, match=r"no method named 'xyzzy'\. Known:"):
         whence.compare(bert, "the food", ["random", "xyzzy"])

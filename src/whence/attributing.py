@@ -320,7 +320,7 @@ def _attribution(model: Model, passage: Passage, a: Asked, rows: Sequence[_Raw],
         seed=seed,
         signed=a.settings.signed,
         cost=cost,
-        provenance=_provenance(model, _ran_by(a, rows[0].via)),
+        provenance=Provenance.of(model, _attention(model, _ran_by(a, rows[0].via))),
         error=_error(joined, rows),
         evidence=rows[0].evidence if w == 1 else None,  # of windows each has its own, and no rule joins them
         detail=rows[0].detail if w == 1 else None,
@@ -353,22 +353,10 @@ def _ran_by(a: Asked, traced: str) -> str:
     return "own" if a.info.needs & Needs.RERUNS and not a.info.needs & ANY_ATTENTION else traced
 
 
-def _provenance(model: Model, via: str) -> Provenance:
-    import transformers
-
-    from whence import __version__
-
+def _attention(model: Model, via: str) -> str:
+    """By which path the attention was computed."""
     own = str(getattr(model.config, "_attn_implementation", "eager"))
-    return Provenance(
-        model=model.name,
-        architecture=type(model.hf).__name__,
-        fingerprint=model.fingerprint,
-        revision=model.revision,
-        dtype=str(model.dtype).removeprefix("torch."),
-        device=str(model.device),
-        attention={"own": own, "interface": "captured (eager)", "output": "eager", "hooks": "captured (hooks)"}[via],
-        versions={"whence": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
-    )
+    return {"own": own, "interface": "captured (eager)", "output": "eager", "hooks": "captured (hooks)"}[via]
 
 
 def _memory(model: Model, since: int | None = None) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,8 @@ def attribution_of(
         seed=seed,
         signed=signed,
         cost=Cost(forwards=len(parts), seconds=time.perf_counter() - started),
-        provenance=_provenance(model, name),
+        # the tool's own version, where its name begins the method's
+        provenance=Provenance.of(model, str(getattr(model.config, "_attn_implementation", "eager")), name.split()[0].lower()),
         error=Error(_spread(standard_error, passage), None, _note(foreign, passage, outside, total, value, asked)),
         prediction=dict(model.prediction(logits.mean(0)).probabilities),
         detail={"made": "elsewhere", "unscored_units": foreign.unscored, "outside": outside, "output": total},
@@ -209,25 +209,3 @@ def _note(foreign: Foreign, passage: Passage, outside: float, total: float | Non
     if total is not None and abs(total - value) > SAME_OUTPUT * max(1.0, abs(total)):
         notes.append(f"the tool explained an output of {total:.4g}, and here the {target.describe()} is {value:.4g}: not the same number")
     return "; ".join(notes)
-
-
-def _provenance(model: Any, method: str) -> Provenance:
-    """The model that the scores are laid on, and the tool's version where its name begins the method's."""
-    from whence import __version__
-
-    versions = {"whence": __version__}
-    for package in ("torch", "transformers", method.split()[0].lower()):
-        try:
-            versions[package] = metadata.version(package)
-        except (metadata.PackageNotFoundError, ValueError):
-            continue
-    return Provenance(
-        model=model.name,
-        architecture=type(model.hf).__name__,
-        fingerprint=model.fingerprint,
-        revision=model.revision,
-        dtype=str(model.dtype).removeprefix("torch."),
-        device=str(model.device),
-        attention=str(getattr(model.config, "_attn_implementation", "eager")),
-        versions=versions,
-    )

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import get_lapack_funcs
 
 from whence.core.errors import InputError
+from whence.core.ratio import RatioOfSums
 from whence.games.threads import one_thread
 
 ROUGH_RATE, ROUGH_DECAY = 0.03, 0.03
@@ -63,10 +64,8 @@ class Surrogate:
 
     def __call__(self, masks: Bool[np.ndarray, "mask unit"]) -> Float[np.ndarray, " mask"]:
         """The value of each mask."""
-        z = masks.astype(np.float64)
-        numerator = self.n0 + self.nh.sum(1) + z @ (self.n - self.nh).T
-        denominator = self.d0 + self.gh.sum(1) + z @ (self.g - self.gh).T
-        return self.constant + z @ self.linear + (numerator / denominator).sum(1)
+        ratios = RatioOfSums(self.n, self.nh, self.g, self.gh, self.n0, self.d0)
+        return self.constant + masks @ self.linear + ratios(masks).sum(1)
 
 
 @one_thread()

@@ -1,4 +1,5 @@
-"""The target when units are removed: their embeddings replaced by a baseline's. (The Game, to come, will do this for every removal.)"""
+"""The target when units are removed from a traced passage: their embeddings replaced by a baseline's. (A Game, which has no trace, does the
+same by its removals ``mean`` and ``zero``.)"""
 
 from __future__ import annotations
 
