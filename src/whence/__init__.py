@@ -19,6 +19,7 @@ _PUBLIC = {
     "attend": "whence.attending",
     "probe": "whence.attending",
     "arbitrate": "whence.arbitrating",
+    "lab": "whence.labs.running",
     "list_methods": "whence.listing",
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
@@ -39,6 +40,7 @@ __all__ = [
     "explain",
     "game",
     "judge",
+    "lab",
     "list_methods",
     "load",
     "probe",
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from whence.core.passage import Passage, Regions
     from whence.core.target import Target
     from whence.games.game import game
+    from whence.labs.running import lab
     from whence.listing import list_methods
     from whence.models.load import load
     from whence.workflow import compare, explain, judge

@@ -114,7 +114,7 @@ def test_fifty_thousand_characters(sentiment: Model) -> None:
     text = "not bad " * 6250
     with pytest.raises(InputError, match=r"positions end at 512.*truncate"):
         whence.explain(sentiment, text, "lime")
-    a = whence.explain(sentiment, text, "lime", overflow="truncate", samples=20, estimator="plain")
+    a = whence.explain(sentiment, text, "lime", overflow="truncate", samples=20, estimator="surrogate")
     assert np.isfinite(a.scores).all()
     assert a.passage.dropped > 40_000
 

@@ -35,8 +35,8 @@ class RatioOfSums:
     def __call__(self, masks: Bool[np.ndarray, "mask unit"]) -> Float[np.ndarray, "mask term"]:
         """The value of each term at each mask."""
         kept = masks.astype(np.float64)
-        numerator = self.n0 + self.nh.sum(1) + kept @ (self.n - self.nh).T
-        return numerator / (self.d0 + kept @ self.g.T + (1 - kept) @ self.gh.T)
+        gone = 1 - kept  # kept @ (n − n̂) would be shorter, and lose all digits of a sharp head
+        return (self.n0 + kept @ self.n.T + gone @ self.nh.T) / (self.d0 + kept @ self.g.T + gone @ self.gh.T)
 
 
 def exponential_sum(spread: float) -> tuple[Float[np.ndarray, " node"], Float[np.ndarray, " node"]]:

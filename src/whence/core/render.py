@@ -28,6 +28,9 @@ VIEWS = {
     "plot_distances": "whence.views.figures",
     "plot_evidence": "whence.views.evidence_figures",
     "plot_agreement": "whence.views.evidence_figures",
+    "notebook_text": "whence.views.notebook",
+    "notebook_page": "whence.views.notebook",
+    "notebook_fragment": "whence.views.notebook",
 }
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def load(
     if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise LoadError(f"dtype {dtype!r} is not one of torch's; use 'float32', 'float64', 'bfloat16', 'float16' or 'auto'.")
     common = {"revision": revision, "trust_remote_code": allow_remote_code}
+    import_module("whence.models.single_layer")  # an architecture of our own, which it makes known to transformers
     with _clear(name):
         config = transformers.AutoConfig.from_pretrained(source, **common)
     task, auto = _head(config, name)

@@ -1,0 +1,79 @@
+"""whence lab: run an experiment and see which of its claims hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.running import emit_json, note, progress, quiet, show
+
+EXAMPLE = "Example: whence lab dyck --quick --out figures/"
+
+Name = Annotated[
+    Literal["attention", "gpt2", "histogram", "dyck", "theorem", "figures", "all"],
+    typer.Argument(help="Which lab; all of them with 'all'."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder for the figures, the tables and a page. [default: lab-NAME]", metavar="DIR", file_okay=False, readable=False
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Smaller and shorter: under half a minute.")]
+Formats = Annotated[str, typer.Option("--formats", help="Of the figures, with commas between them.", metavar="LIST")]
+Words = Annotated[str | None, typer.Option(help="Your own text, for the labs that take one (gpt2, attention).", metavar="TEXT")]
+
+
+def command(
+    name: Name,
+    out: Out = None,
+    quick: Quick = False,
+    words: Words = None,
+    formats: Formats = "png,svg,pdf",
+    seed: o.Seed = 0,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Run a lab: an experiment with figures, tables, and claims that hold or do not.
+
+    attention: self-attention step by step. gpt2: from bytes to the next word. histogram: two solutions, one of which attends to nothing in
+    the text. dyck: brackets closed by models that do not look at them. theorem: LIME on attention, by formula and exactly. figures: the
+    rest of the lectures' pictures.
+    """
+    del debug
+    with progress(f"lab {name}") as tell:
+        from whence.labs.running import LABS, lab, takes
+
+        names = LABS if name == "all" else (name,)
+        books = []
+        for each in names:
+            given = {} if words is None or (name == "all" and "words" not in takes(each)) else {"words": words}
+            where = f"{each}: " if name == "all" else ""
+            with quiet():
+                told = partial(_tell, tell, where)
+                books.append(lab(each, quick=quick, seed=seed, formats=formats.split(","), tell=told, **given))
+            books[-1].save((out or Path(f"lab-{name}")) / (each if name == "all" else ""))
+    folder = out or Path(f"lab-{name}")
+    if name == "all":
+        from whence.core.render import write_text
+        from whence.views.notebook import pages
+
+        write_text(folder / "index.html", pages(books, "the labs"))
+    if as_json:
+        for book in books:
+            emit_json(book.to_dict())
+    else:
+        from whence.views.notebook import notebook_view
+
+        for book in books:
+            show(lambda console, book=book: notebook_view(book, console))
+    note(f"figures, tables and the page index.html are in {folder.resolve()}")
+
+
+def _tell(tell: Callable[[str], None], where: str, step: str) -> None:
+    tell(where + step)

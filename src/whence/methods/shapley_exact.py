@@ -1,0 +1,32 @@
+"""Shapley values without sampling, for the single-layer attention classifier."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from whence.core.registry import Needs, method
+from whence.core.scores import UnitScores
+from whence.games.game import Game
+from whence.theory.exact import exact_shapley
+from whence.theory.heads import ratio_of
+
+
+@method("shapley-exact", version=1, cites="shapley1953value")
+@dataclass(frozen=True, slots=True)
+class ShapleyExact:
+    """Shapley values by formula, for texts of any length: for the single-layer attention classifier, and logits, only.
+
+    Each head is a ratio of sums, whose average over all subsets of a size is a recursion over units; nothing is sampled and
+    the model is not run again. A ``removal`` must leave the other words in their places.
+    """
+
+    removal: Literal["mask", "pad", "mean", "zero"] = "mask"
+
+    needs: ClassVar[Needs] = Needs.GAME
+    signed: ClassVar[bool] = True
+
+    def __call__(self, game: Game) -> UnitScores:
+        ratio = ratio_of(game.model, game.passage, game.target, self.removal)
+        full, empty = ratio(np.stack([np.ones(game.size, dtype=bool), np.zeros(game.size, dtype=bool)])).sum(1)
+        return UnitScores(exact_shapley(ratio), change=float(full - empty), note="exact, by formula: no masks")

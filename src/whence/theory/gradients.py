@@ -1,0 +1,46 @@
+"""The gradient of the single-layer model as a formula (Lopardo, Precioso & Garreau 2024), for every place, [CLS] included."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.theory.heads import Heads
+
+
+def gradient(heads: Heads, cls_term: bool = True) -> Float[np.ndarray, "place width"]:
+    """∂f/∂e_t = Σ_k α_t [ W_vᵀ W_lᵀ + (W_l v_t − f_k) W_kᵀ q/√d_att ], and for [CLS] one term more.
+
+    The query is made of e_[CLS], so its row needs + W_qᵀ Σ_s α_s (W_l v_s − f_k) k_s / √d_att. The slides state the theorem without
+    it; ``cls_term=False`` does too. The factor 1/K is inside W_l here (``Heads.read``).
+
+    >>> import whence
+    >>> from whence.theory.heads import heads_of
+    >>> model = whence.load("single-layer")
+    >>> heads = heads_of(model, model.encode("a fine film"), whence.Target("positive", index=1))
+    >>> gradient(heads).shape
+    (4, 128)
+    """
+    alpha, value = heads.attention, heads.values(heads.e)
+    above = alpha * (value - (alpha * value).sum(1, keepdims=True))  # α_t (W_l v_t − f_k)
+    found = np.einsum("ht,hv,hvw->tw", alpha, heads.read, heads.w_v) + np.einsum("ht,hk,hkw->tw", above, heads.query, heads.w_k)
+    if cls_term:
+        keys = np.einsum("hkw,tw->htk", heads.w_k, heads.e)
+        found[0] += np.einsum("ht,htk,hkw->w", above, keys, heads.w_q) / np.sqrt(heads.w_q.shape[1])
+    return found
+
+
+def importances(heads: Heads) -> dict[str, Float[np.ndarray, " place"]]:
+    """The white-box rows of the paper's comparison: each place's score by the name that the paper gives it.
+
+    G-L1 and G-L2 are norms, as in the authors' code; G×I is ∂f/∂e_t · e_t with the positional encoding inside e_t.
+    """
+    g = gradient(heads)
+    return {
+        "α-avg": heads.attention.mean(0),
+        "α-max": heads.attention.max(0),
+        "G-avg": g.mean(1),
+        "G-L1": np.abs(g).sum(1),
+        "G-L2": np.sqrt((g**2).sum(1)),
+        "G×I": (g * heads.e).sum(1),
+    }
