@@ -12,6 +12,7 @@ import transformers as tf
 from tests import tokenizers as tok
 from whence.models.load import load
 from whence.models.model import Model
+from whence.models.single_layer import SingleLayerConfig, SingleLayerForSequenceClassification
 
 SMALL: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
 LABELS = {"num_labels": 3, "id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
@@ -143,6 +144,20 @@ def _deberta() -> Any:
     return _encoder("DebertaV2Config", "DebertaV2ForSequenceClassification", relative_attention=True, pos_att_type=["p2c", "c2p"])()
 
 
+def _single_layer() -> Any:
+    config = SingleLayerConfig(
+        vocab_size=len(tok.wordpiece()),
+        embedding_size=32,
+        num_attention_heads=4,
+        key_size=8,
+        value_size=6,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        **LABELS,
+    )
+    return SingleLayerForSequenceClassification(config)
+
+
 FAMILIES: dict[str, Family] = {
     "bert": Family(_encoder("BertConfig", "BertForSequenceClassification"), BERT_TOKENS, ENCODER),
     "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ENCODER),
@@ -172,13 +187,14 @@ FAMILIES: dict[str, Family] = {
     "bart-classifier": Family(_bart("BartForSequenceClassification"), tok.roberta, BOTH),
     "marian": Family(_marian, tok.unigram, BOTH),
     "vit": Family(_vit, None, ENCODER),
+    "single-layer": Family(_single_layer, BERT_TOKENS, ENCODER),
 }
 
 # Families that compute in their own dtype throughout; the others cast to float32 in norms or softmax, or cannot run in float64 at all.
 DOUBLE = frozenset(
     {
         *("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2"),
-        *("gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit"),
+        *("gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit", "single-layer"),
     }
 )
 

@@ -14,6 +14,7 @@ _PUBLIC = {
     "load": "whence.models.load",
     "explain": "whence.workflow",
     "compare": "whence.workflow",
+    "closed_forms": "whence.theorising",
     "judge": "whence.workflow",
     "game": "whence.games.game",
     "attend": "whence.attending",
@@ -36,6 +37,7 @@ __all__ = [
     "WhenceError",
     "arbitrate",
     "attend",
+    "closed_forms",
     "compare",
     "explain",
     "game",
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from whence.labs.running import lab
     from whence.listing import list_methods
     from whence.models.load import load
+    from whence.theorising import closed_forms
     from whence.workflow import compare, explain, judge
 
 

@@ -76,7 +76,7 @@ def test_save_can_be_read_back(whence, tmp_path):
 def test_compare_shows_every_method_and_its_cost(whence, tmp_path):
     done = whence("compare", TEXT, "--html", tmp_path / "c.html")
     assert done.code == 0
-    for name in methods():
+    for name in set(methods()) - {"lime-exact", "shapley-exact"}:  # which are of another model
         assert f"\n{name} " in done.out
     assert "zero by construction" in done.out
     assert "In all " in done.out
@@ -120,7 +120,7 @@ def test_doctor(whence):
     assert done.code == 0
     assert "passed" in done.out
     assert "captured through AttentionInterface" in done.out
-    assert done.out.count("works") == len(methods())
+    assert done.out.count("works") == len(methods()) - 2  # lime-exact and shapley-exact are of another model
     assert json.loads(whence("doctor", "--json").out)["self_check"]["passed"] is True
 
 

@@ -17,7 +17,7 @@ from whence.labs.running import lab
 
 @pytest.fixture(scope="module")
 def book() -> Notebook:
-    return lab("dyck", quick=True, formats=("png",))
+    return lab("dyck", quick=True, formats=("svg",))
 
 
 def reduced(text: str) -> str:
@@ -67,10 +67,16 @@ def test_every_prefix_is_valid_and_at_most_four_deep() -> None:
     assert deepest == dyck.DEPTH
 
 
-def test_words() -> None:
-    """Catches a check of counts alone ("([)]") and one without the bound on the depth."""
-    assert all(map(dyck.is_word, ("", "[()]", "()[]", "(((())))")))
-    assert not any(map(dyck.is_word, ("[()])", "([)]", ")(", "(", "((((()))))")))
+@pytest.mark.parametrize(("text", "may_follow"), [("[()]", "(["), ("[()", "([]"), ("[(", "([)"), ("((((", ")")])
+def test_what_may_follow(text: str, may_follow: str) -> None:
+    """Of strings drawn anew, those that begin with the text: "[()]" is a word, so that no "[()])" is among them; catches a fifth "("."""
+    sample = ["".join(dyck.SYMBOLS[t] for t in s) for s in dyck.strings(20_000, len(text) + 1, np.random.default_rng(5))]
+    assert {s[-1] for s in sample if s.startswith(text)} == set(may_follow)
+
+
+def test_the_reference_knows_words() -> None:
+    """The reference of the tests here; catches one that counts brackets only ("([)]")."""
+    assert [reduced(text) == "" for text in ("[()]", "[()])", "([)]", ")(")] == [True, False, False, False]
 
 
 def test_entropy_of_the_automaton() -> None:

@@ -14,11 +14,12 @@ import torch
 import whence
 from tests.families import build, inputs, precise
 from tests.trace.test_untouched import assert_same, snapshot
-from whence.core.errors import InputError, Unsupported
+from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.registry import GRADIENTS, Needs, methods
 from whence.models.model import Model
 
-FAMILIES = ["bert", "modernbert-mean", "gpt2", "llama-classifier", "t5", "bart-classifier", "vit"]
+FAMILIES = ["bert", "modernbert-mean", "gpt2", "llama-classifier", "t5", "bart-classifier", "vit", "single-layer"]
+CLOSED_FORMS = ("lime-exact", "shapley-exact")  # of one model and of logits
 # a regression on the 62 units of a text at the limit needs 128 masks, orders of them 250
 SAMPLED = {name: {"samples": 130, "exact": 3} for name in ("lime", "banzhaf", "beta-shapley")}
 QUICK = SAMPLED | {
@@ -41,13 +42,14 @@ def choices(settings: type) -> list[dict[str, Any]]:
     return out
 
 
+HOME = {name: "single-layer" if name in CLOSED_FORMS else "bert" for name in methods()}
 CASES = [(name, given) for name, info in methods().items() for given in choices(info.settings)]
 every_case = pytest.mark.parametrize(("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES])
 
 
 def in_families(for_defaults: list[str], for_choices: list[str]) -> Any:
     """A method's defaults on many families, each of its choices on a few: what differs between families is rarely a choice."""
-    cases = [(f, n, g) for n, g in CASES for f in (for_choices if g else for_defaults)]
+    cases = [(f, n, g) for n, g in CASES for f in ([HOME[n]] if n in CLOSED_FORMS else for_choices if g else for_defaults)]
     return pytest.mark.parametrize(
         ("family", "name", "given"), cases, ids=[f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases]
     )
@@ -90,7 +92,7 @@ def test_one_finite_score_per_unit_and_batch_mates_do_not_matter(family: str, na
 
 @every_case
 def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
-    model, _ = model_of("bert")
+    model, _ = model_of(HOME[name])
     text = "the food is great but not the prices"
     a, b, c = (explained(model, text, name, given, seed=s) for s in (1, 1, 2))
     assert np.array_equal(a.scores, b.scores)
@@ -103,7 +105,7 @@ def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
 
 @every_case
 def test_settings_are_frozen_and_survive_json(name: str, given: dict[str, Any]) -> None:
-    model, _ = model_of("bert")
+    model, _ = model_of(HOME[name])
     a = explained(model, "not bad", name, given)
     info = methods()[name]
     settings = info.settings(**a.settings)
@@ -127,7 +129,11 @@ def test_the_model_is_left_as_found(family: str, name: str, given: dict[str, Any
 @every_case
 @pytest.mark.parametrize("read", ["logit", "log-probability", "probability", "margin"])
 def test_every_reading_and_every_kind_of_target(name: str, given: dict[str, Any], read: Any) -> None:
-    model, _ = model_of("bert")
+    model, _ = model_of(HOME[name])
+    if name in CLOSED_FORMS and "probability" in read:
+        with pytest.raises(TargetError, match=f"not of the {read}"):
+            explained(model, "not bad prices", name, given, read=read)
+        return
     for target, label, against in ((None, None, None), ("fair", "fair", None), (0, "bad", None), (("good", "bad"), "good", "bad")):
         a = explained(model, "not bad prices", name, given, target=target, read=read)
         assert a.target.read == read
@@ -144,7 +150,7 @@ def test_every_reading_and_every_kind_of_target(name: str, given: dict[str, Any]
 
 @every_case
 def test_short_texts_and_texts_at_the_limit(name: str, given: dict[str, Any]) -> None:
-    model, _ = model_of("bert")
+    model, _ = model_of(HOME[name])
     assert len(explained(model, "great", name, given).scores) == 1
     full = "the " * (model.limit - 2)
     assert len(explained(model, full, name, given).scores) == model.limit - 2
@@ -166,7 +172,8 @@ def test_every_method_declares_what_it_is(name: str) -> None:
 def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     model, _ = model_of("bert")
     comparison = whence.compare(model, "not bad prices", evidence=False)
-    assert set(comparison) == set(methods())
+    assert set(comparison) == set(methods()) - set(CLOSED_FORMS)
+    assert all("single-layer attention classifier alone" in comparison.skipped[name] for name in CLOSED_FORMS)
     outside = {n for n in comparison if methods()[n].needs & Needs.GAME}
     for name in comparison:
         alone = whence.explain(model, "not bad prices", name)

@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 
 from whence import __version__
-from whence.cli import attend, compare, doctor, explain, lab, methods, predict
+from whence.cli import attend, compare, doctor, explain, lab, methods, predict, theory
 from whence.cli.options import WITH_SETTINGS
 from whence.core.errors import WhenceError
 
 USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for module, context in ((explain, WITH_SETTINGS), (compare, {}), (predict, {}), (attend, {}), (lab, {}), (methods, {}), (doctor, {})):
+for module, context in ((explain, WITH_SETTINGS), (compare, {}), (predict, {}), (attend, {}), (theory, {}), (lab, {}), (methods, {}), (doctor, {})):
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context)(module.command)
 
 

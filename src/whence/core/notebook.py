@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from whence.core.errors import InputError, SettingsError
 from whence.core.render import render, write_text
 
@@ -125,7 +127,7 @@ class Notebook:
             raise SettingsError(f"the table {name!r} has {len(columns)} columns, and a row of another length.")
         self.parts.append(Table(name, caption, tuple(columns), kept))
 
-    def claim(self, claim: str, measured: str, holds: bool) -> None:
+    def claim(self, claim: str, measured: str, holds: bool | np.bool_) -> None:
         """Write down a claim with what was measured; one that does not hold is written down too."""
         self.claims.append(Claim(claim, measured, bool(holds)))
 

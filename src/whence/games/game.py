@@ -180,7 +180,7 @@ def game(
 
     >>> import whence
     >>> v = whence.game(whence.load("sentiment"), "not bad at all", target="positive")
-    >>> v([[True, True, True, True]])[0] == v.full
+    >>> bool(v([[True, True, True, True]])[0] == v.full)
     True
     """
     if not isinstance(model, Model):

@@ -32,10 +32,7 @@ VARIANTS = {"z": "without position", "p": "with position"}
 
 
 def strings(count: int, length: int, rng: np.random.Generator) -> Int[np.ndarray, "string place"]:
-    """Prefixes of bounded Dyck words: open when empty, close when full, else either with probability 1/2; kinds are equally likely.
-
-    Every string has the whole length and need not be balanced: the authors' generator, asked for whole words, stops after one token.
-    """
+    """Prefixes of bounded Dyck words, seldom balanced: open when empty, close when full, else either; kinds are equally likely."""
     tokens = np.empty((count, length), int)
     stack, depth, each = np.zeros((count, DEPTH), int), np.zeros(count, int), np.arange(count)
     for place in range(length):
@@ -45,23 +42,6 @@ def strings(count: int, length: int, rng: np.random.Generator) -> Int[np.ndarray
         stack[each[opens], depth[opens]] = kind[opens]
         depth += np.where(opens, 1, -1)
     return tokens
-
-
-def is_word(text: str) -> bool:
-    """Whether a text of brackets is balanced, at most four deep.
-
-    >>> is_word("[()]"), is_word("[()])"), is_word("((((()))))")
-    (True, False, False)
-    """
-    stack = ""
-    for symbol in text:
-        if symbol in "([" and len(stack) < DEPTH:
-            stack += symbol
-        elif stack[-1:] + symbol in ("()", "[]"):
-            stack = stack[:-1]
-        else:
-            return False
-    return not stack
 
 
 def stack_tops(tokens: Int[np.ndarray, "string place"]) -> Int[np.ndarray, "string place"]:
@@ -76,11 +56,7 @@ def stack_tops(tokens: Int[np.ndarray, "string place"]) -> Int[np.ndarray, "stri
 
 
 def bayes_entropy(length: int) -> float:
-    """The mean entropy of the next token in nats, which no model can beat: the depth is a random walk between 0 and four.
-
-    >>> round(bayes_entropy(28), 2)
-    0.88
-    """
+    """The mean entropy of the next token in nats, which no model can beat: the depth is a random walk between 0 and four."""
     entropy = np.array([log(KINDS), *[log(2) + log(KINDS) / 2] * (DEPTH - 1), 0.0])  # of the next token, at each depth
     walk = np.diag([1.0] + [0.5] * (DEPTH - 1), 1) + np.diag([0.5] * (DEPTH - 1) + [1.0], -1)  # [depth, next depth]
     return float(np.mean([(np.linalg.matrix_power(walk, place) @ entropy)[0] for place in range(length)]))
@@ -96,10 +72,9 @@ class Block(nn.Module):
 
     def forward(self, x: Float[Tensor, "batch place width"]) -> tuple[Float[Tensor, "batch place width"], Float[Tensor, "batch query key"]]:
         """The stream after the block, and the attention."""
-        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)  # [query, key]
-        query, key, value = self.qkv(x).chunk(3, -1)
-        scores = query @ key.mT / sqrt(WIDTH)  # [batch, query, key]
-        attention = scores.masked_fill(future, -torch.inf).softmax(-1)  # [batch, query, key]
+        query, key, value = self.qkv(x).chunk(3, -1)  # [batch, place, width] each
+        future = torch.full((x.shape[1], x.shape[1]), -torch.inf).triu(1)  # [query, key]
+        attention = (query @ key.mT / sqrt(WIDTH) + future).softmax(-1)  # [batch, query, key]
         x = x + self.out(attention @ value)  # [batch, place, width]
         return x + self.mlp(x), attention
 
@@ -107,23 +82,19 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Frozen one-hot tokens whose last coordinate is the position or 0, the blocks, and a linear map to logits; no last layer norm."""
 
-    one_hot: Tensor
-
     def __init__(self, variant: str) -> None:
         super().__init__()
         self.variant = variant
-        self.register_buffer("one_hot", torch.eye(len(SYMBOLS), WIDTH))  # [token, width]
+        self.one_hot = nn.Buffer(torch.eye(len(SYMBOLS), WIDTH))  # [token, width]
         self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
         self.head = nn.Linear(WIDTH, len(SYMBOLS), bias=False)
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=0.02)  # as GPT-2 begins
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        for name, weights in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(weights)
+            elif weights.ndim == 2:
+                nn.init.normal_(weights, std=0.02)  # as GPT-2 begins
 
-    def forward(
-        self, tokens: Int[Tensor, "batch place"]
-    ) -> tuple[Float[Tensor, "batch place token"], Float[Tensor, "batch layer query key"]]:
+    def forward(self, tokens: Int[Tensor, "batch row"]) -> tuple[Float[Tensor, "batch row token"], Float[Tensor, "batch layer row key"]]:
         """Logits of the next token, and the attention of each layer."""
         x = self.one_hot[tokens]  # [batch, place, width]
         if self.variant == "p":
@@ -148,7 +119,7 @@ def train(batches: Iterable[Int[np.ndarray, "batch place"]], total: int, variant
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = Transformer(variant)
-        optimiser = torch.optim.AdamW(model.parameters(), RATE)
+        optimiser = torch.optim.AdamW(model.parameters(), RATE, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total)
         for batch in batches:
             tokens = begun(batch)  # [batch, place + 1]
@@ -168,7 +139,7 @@ class Reading:
     """What a model does with strings, by row; a row is what has been read so far, and counts while a bracket is open."""
 
     counted: Bool[np.ndarray, "string row"]
-    after_close: Bool[np.ndarray, "string row"]
+    after_close: Bool[np.ndarray, "string row"]  # and counted
     correct: Bool[np.ndarray, "string row"]
     hit: Bool[np.ndarray, "string layer row"]
     attention: Float[np.ndarray, "string layer row key"]
@@ -176,7 +147,7 @@ class Reading:
     loss: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Share:
     """A share with its 95 % interval."""
 
@@ -213,10 +184,7 @@ def read(model: Transformer, data: Int[np.ndarray, "string place"]) -> Reading:
 
 
 def share(values: Bool[np.ndarray, "string row"], counted: Bool[np.ndarray, "string row"]) -> Share:
-    """The share of counted rows, with Wilson's interval for as many independent rows as would vary as much.
-
-    Rows of one string are alike, so that counting each of them as a trial would make the interval too narrow (a cluster's design effect).
-    """
+    """The share of counted rows, with Wilson's interval for as many independent rows as vary as much: those of one string are alike."""
     value, count = float(values[counted].mean()), int(counted.sum())
     variance = float((np.where(counted, values - value, 0).sum(1) ** 2).sum()) / count**2
     trials = value * (1 - value) / variance if variance else len(values)
@@ -226,9 +194,8 @@ def share(values: Bool[np.ndarray, "string row"], counted: Bool[np.ndarray, "str
 def controls(tokens: Int[np.ndarray, "string row"]) -> dict[str, float]:
     """How often a row would hit that knows nothing of brackets: one that looks anywhere, at the token before, or at itself."""
     tops, rows = stack_tops(tokens), np.arange(tokens.shape[1])
-    counted = tops >= 0
     looks = {"anywhere": 1 / (rows + 1) + 0 * tops, "token before": tops == rows - 1, "itself": tops == rows}  # [string, row]
-    return {name: float(hit[counted].mean()) for name, hit in looks.items()}
+    return {name: float(hit[tops >= 0].mean()) for name, hit in looks.items()}
 
 
 def draw_attention(models: list[Transformer], names: list[str], data: Int[np.ndarray, "1 place"]) -> Any:
@@ -245,8 +212,8 @@ def draw_attention(models: list[Transformer], names: list[str], data: Int[np.nda
         for row in np.flatnonzero(tops >= 0):
             colour = BLUE if r.hit[0, -1, row] else ORANGE
             ax.add_patch(Rectangle((tops[row] - 0.5, row - 0.5), 1, 1, fill=False, lw=1.6, ec=colour, clip_on=False))
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_ticks(range(len(labels)), labels, family="monospace")
+        ax.set_xticks(range(len(labels)), labels, family="monospace")
+        ax.set_yticks(range(len(labels)), labels, family="monospace")
         ax.set_title(f"{name}: of {r.counted.sum()} rows {r.correct.sum()} close right, {r.hit[:, -1].sum()} look at the bracket")
         ax.set(xlabel="looked at", ylabel="last symbol read")
     figure.colorbar(axes[0, 0].images[0], ax=axes, fraction=0.03, pad=0.01, label="attention of the last layer")
@@ -260,7 +227,7 @@ def draw_shares(names: list[str], series: list[tuple[str, str, list[Share]]], ch
     from matplotlib import pyplot as plt
 
     figure, ax = plt.subplots(figsize=(1.9 + 0.95 * (len(names) + len(chance)), 3.6), layout="constrained")
-    at, right = np.arange(len(names)), len(names) + 0.2 + np.arange(len(chance))
+    at, right = np.arange(len(names)), np.arange(len(chance)) + len(names) + 0.2
     for i, (label, colour, shares) in enumerate(series):
         error = np.maximum(0, [[s.value - s.low for s in shares], [s.high - s.value for s in shares]])
         ax.bar(at + (i - 1) * 0.27, [s.value for s in shares], 0.27, yerr=error, color=colour, label=label, capsize=2, ecolor=INK)
@@ -282,7 +249,7 @@ def run(book: Notebook) -> None:
     held = np.stack([s for s in strings(300 if book.quick else 1000, LENGTH, rng) if s.tobytes() not in seen])  # [string, place]
     long = strings(40 if book.quick else 100, LONG, rng)  # [string, place]
     models = [train(book.track(batches, f"training {VARIANTS[v]}, seed {s}, step"), total, v, book.seed + s) for v, s in runs]
-    names = [f"{v}{s}" for v, s in runs]
+    names, shown = [f"{v}{s}" for v, s in runs], sorted({0, len(runs) - 1})
     short, far = [read(m, held) for m in models], [read(m, long) for m in models]
     closing, distant = ([share(r.correct, r.counted) for r in readings] for readings in (short, far))
     hits, late = [share(r.hit[:, -1], r.counted) for r in short], [share(r.hit[:, -1], r.after_close) for r in short]
@@ -290,22 +257,21 @@ def run(book: Notebook) -> None:
 
     book.head("The task")
     book.say(
-        "A string of round and square brackets, at most four open at once; [()] is a word, [()]) is not. A model reads a prefix and gives "
-        "the next symbol its probability. The only closing bracket that may follow is the partner of the last unmatched open one. A row "
-        "counts if there is one; the model closes right if the partner has over 80 % of the probability of all closing brackets."
+        "A string of round and square brackets, at most four open at once. A model reads a prefix and gives the next symbol its "
+        "probability. The only closing bracket that may follow is the partner of the last unmatched open one. A row counts if there is "
+        "one; the model closes right if the partner has over 80 % of the probability of all closing brackets."
     )
     book.say(
         f"The models are transformers of {LAYERS} layers with one head, {WIDTH} wide, with frozen one-hot tokens. Models p also read their "
-        f"position, models z do not. Each is trained on the same {total * BATCH} strings of length {LENGTH}, once, in the same order: "
+        f"position, models z do not. Each is trained on the same {total * BATCH:,} strings of length {LENGTH}, once, in the same order: "
         "models of one kind differ only in the weights they begin with."
     )
     book.head("Where they look")
-    drawn = draw_attention(models[:: max(1, len(models) - 1)], names[:: max(1, len(names) - 1)], held[:1])
+    drawn = draw_attention([models[i] for i in shown], [names[i] for i in shown], held[:1])
     book.figure("dyck-attention", drawn, "Attention of the last layer on one held-out string. Boxes: the bracket to be closed in that row.")
     book.head("How often")
     series = [("closes right", PURPLE, closing), ("looks at the bracket", BLUE, hits), ("… after a closing bracket", PALE, late)]
-    caption = "Held-out strings, 95 % intervals. Dotted: a half. Controls are rows that know nothing of brackets."
-    book.figure("dyck-shares", draw_shares(names, series, chance), caption)
+    book.figure("dyck-shares", draw_shares(names, series, chance), "Held-out strings, 95 % intervals. Controls know nothing of brackets.")
     columns = ("model", "closes right", "looks there", "after a closing bracket", "layer 1 looks there", "attention there", "loss")
     rows = [
         (n, str(c), str(h), str(a), str(share(r.hit[:, 0], r.counted)), float(r.mass[:, -1][r.counted].mean()), r.loss, str(d))
@@ -313,29 +279,21 @@ def run(book: Notebook) -> None:
     ]
     caption = f"Loss in nats; the best possible is {bayes:.4f}. The last column is the closing accuracy at length {LONG}."
     book.table("dyck-models", (*columns, f"length {LONG}"), rows, caption)
-    book.table(
-        "dyck-controls", ("a row that looks", "hits"), chance.items(), "An even row puts as much attention there as 'anywhere' hits."
-    )
+    book.table("dyck-controls", ("a row that looks", "hits"), chance.items(), "An even row puts the share of 'anywhere' on the bracket.")
     book.say(
-        "A row that always looks at itself hits whenever the last symbol is an open bracket. The token before is never the bracket to be "
-        "closed: what follows an open bracket either opens another or closes that one."
+        "Two kinds of rows are averaged. After an open bracket the bracket to be closed is the row itself, and a row that always looks at "
+        "itself hits. After a closing one it is further back, but never the token before, which has just been closed or is a closing one; "
+        f"there the models hit in {min(late).value:.0%} to {max(late).value:.0%} of the rows."
     )
-
-    low, high = min(closing, key=lambda s: s.value), max(hits, key=lambda s: s.value)
-    needed = 0.9 if book.quick else 0.99
+    low, high, needed = min(closing), max(hits), 0.9 if book.quick else 0.99
     book.claim(f"Every model closes over {needed:.0%} of the rows right", f"at least {low}", low.value > needed)
     book.claim("No model's last layer looks at the bracket to be closed in half of the rows", f"at most {high}", high.high < 0.5)
-    book.claim(
-        "A row that always looks at itself hits it more often",
-        f"{chance['itself']:.1%}, models at most {high}",
-        high.high < chance["itself"],
-    )
-    if not book.quick:  # a short training ends far from the best loss
-        worst = max(r.loss for r in short)
-        book.claim(
-            "The models are within 0.02 nats of the best possible loss", f"at most {worst:.4f}, best {bayes:.4f}", worst - bayes < 0.02
-        )
-        least, best = min(hits, key=lambda s: s.value), max(distant, key=lambda s: s.value)
-        apart = "Models that close equally well look there unequally often: their shares differ by over 10 points"
-        book.claim(apart, f"{least} and {high}", high.value - least.value > 0.1)
-        book.claim(f"At length {LONG} every model closes worse", f"at most {best}, at length {LENGTH} at least {low}", best.high < low.low)
+    measured = f"{chance['itself']:.1%}, models at most {high}"
+    book.claim("A row that always looks at itself hits it more often", measured, high.high < chance["itself"])
+    if book.quick:
+        return  # a short training ends far from the best loss
+    worst, best, least = max(r.loss for r in short), max(distant), min(hits)
+    book.claim("Every loss is within 0.02 nats of the best possible", f"at most {worst:.4f}, best {bayes:.4f}", worst - bayes < 0.02)
+    apart = "Models that close equally well look there unequally often: their shares differ by over 10 points"
+    book.claim(apart, f"{least} and {high}", high.value - least.value > 0.1)
+    book.claim(f"At length {LONG} every model closes worse", f"at most {best}, at length {LENGTH} at least {low}", best.high < low.low)

@@ -88,7 +88,7 @@ class SingleLayerAttention(nn.Module):
     def forward(self, e: Float[Tensor, "batch place width"], attention_mask: Tensor | None, **others: Any) -> tuple[Tensor, Tensor | None]:
         """The averaged values of all heads side by side, for every place that looks; and the weights, where the kernel gives them."""
         q, k, v = (part(e).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value))
-        attend: Callable = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+        attend: Callable = ALL_ATTENTION_FUNCTIONS.get_interface(str(self.config._attn_implementation), eager_attention_forward)
         out, weights = attend(self, q, k, v, attention_mask, scaling=self.scaling, dropout=0.0, **others)
         return out.flatten(2), weights
 
@@ -116,7 +116,7 @@ class SingleLayerForSequenceClassification(SingleLayerPreTrainedModel):
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         self.attention = SingleLayerAttention(config)
-        self.classifier = nn.Linear(config.num_attention_heads * config.value_size, config.num_labels, bias=False)  # W_l of all heads
+        self.classifier = nn.Linear(config.num_attention_heads * config.value_size, len(config.id2label or ()), bias=False)  # W_l of all heads
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:

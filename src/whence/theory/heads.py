@@ -71,7 +71,7 @@ def heads_of(model: Model, passage: Passage, target: Target, padding: int = 0) -
     attention, heads = hf.attention, hf.config.num_attention_heads
     classifier = _double(hf.classifier.weight)
     read = classifier[_label(target)] - (0.0 if target.against_index is None else classifier[target.against_index])
-    words = _double(hf.embedding.weight)[ids]
+    words = _double(hf.embedding.get_parameter("weight"))[ids]
     return Heads(
         e=words + _positions(model, len(ids)),
         w_q=_by_head(attention.query.weight, heads),
@@ -145,7 +145,7 @@ def _by_head(weight: Tensor, heads: int) -> Float[np.ndarray, "head out width"]:
 
 def _neutral(model: Model, removal: str) -> Float[np.ndarray, " width"]:
     """The embedding, without its position, of what stands for a removed word."""
-    table = model.hf.embedding.weight
+    table = model.input_embeddings.get_parameter("weight")
     if removal == "mask":
         return _double(table[_unknown(model)])
     return np.zeros(table.shape[1]) if removal == "zero" else _double(mean_embedding(model))

@@ -24,7 +24,7 @@ class Block:
     """Some query rows of one layer's attention, with the values that they weight and the queries and keys that they come from."""
 
     weights: Float[Tensor, "batch head row key"]
-    value: Float[Tensor, "batch kv_head key dim"] | None
+    value: Float[Tensor, "batch kv_head key value_dim"] | None
     first_row: int
     kind: str  # encoder, decoder or cross
     layer: int = 0

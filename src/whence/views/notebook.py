@@ -122,7 +122,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     return scrolling("claims", f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>', whole=True)
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, digits: int = 4) -> str:
     """A cell: numbers with four digits, the rest as it is.
 
     >>> shown(0.123456), shown(3), shown("a"), shown(True)
@@ -130,7 +130,7 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 # ---------------------------------------------------------------------- terminal
@@ -147,7 +147,7 @@ def notebook_view(book: Notebook, console: Console) -> RenderableType:
     parts: list[RenderableType] = [Text(visible(book.title), style=BOLD)]
     for table in book.tables:
         parts += [
-            _terminal(table.columns, [[shown(x) for x in row] for row in table.rows]),
+            _terminal(table),
             Text(visible(table.caption), style=Style(dim=True)),
         ]
     if book.claims:
@@ -164,10 +164,14 @@ def notebook_view(book: Notebook, console: Console) -> RenderableType:
     return Group(*parts)
 
 
-def _terminal(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> TerminalTable:
+def _terminal(table: Table) -> TerminalTable:
+    """Numbers to the right, in three digits and never broken; words may be."""
     grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        grid.add_column(Text(visible(name)), overflow="fold")
+    words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
+    rows = [[visible(shown(cell, digits=3)) for cell in row] for row in table.rows]
+    for i, (name, wordy) in enumerate(zip(table.columns, words, strict=True)):
+        least = None if wordy else max((len(row[i]) for row in rows), default=None)
+        grid.add_column(Text(visible(name)), overflow="fold", justify="left" if wordy else "right", min_width=least)
     for row in rows:
-        grid.add_row(*(Text(visible(cell)) for cell in row))
+        grid.add_row(*map(Text, row))
     return grid
