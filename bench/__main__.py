@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import whence
-from bench import estimators, games, memory
+from bench import estimators, exact, games, memory
 from bench.attention import bertviz, pages, rollout, text_of, twelve_layers
 from bench.floors import passes
 from bench.timing import Ratio, interleaved
@@ -31,7 +31,7 @@ SENTENCES = {
     "30 words": "it's not particularly well made , but since i found myself howling more than cringing , "
     "i'd say the film works , and that is more than most of its kind can claim",
 }
-SECTIONS = ("ratios", "games", "peers", "estimators", "rollout", "flow", "pages", "memory", "start-up")
+SECTIONS = ("ratios", "games", "peers", "estimators", "exact", "rollout", "flow", "pages", "memory", "start-up")
 LONG = "the plot is thin and the jokes are old , yet the cast is so charming that one forgives it almost everything . " * 5
 
 
@@ -262,6 +262,7 @@ def main() -> None:
         "games": lambda: outside(models, arguments.full),
         "peers": lambda: against(models, arguments.full),
         "estimators": lambda: sampled(models, arguments.full, arguments.values),
+        "exact": lambda: exact.report(arguments.full),
         "rollout": lambda: [show("", rollout())],
         "flow": flows,
         "pages": lambda: written(models),

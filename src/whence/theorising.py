@@ -1,4 +1,4 @@
-"""The single-layer model's explanations beside their formulas: the rows of the paper's comparison figure, and how far each formula is off."""
+"""The single-layer model's explanations beside their formulas: the rows of the paper's figure, and how far each formula is off."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def _lime(book: Notebook, model: Model, first: Attribution, sampled: Attribution
     )
     exact = columns["LIME, exact"]
     steps = np.abs(sampled.scores - exact) / np.maximum(spread, 1e-5 * max(1.0, float(np.abs(exact).max())))
-    book.claim(
-        f"Sampled LIME is within {FAR:.0f} standard errors of the exact value", f"largest distance {steps.max():.2g}", bool(steps.max() <= FAR)
-    )
+    far = float(steps.max())
+    book.claim(f"Sampled LIME is within {FAR:.0f} standard errors of the exact value", f"largest distance {far:.2g}", far <= FAR)
     infinite = columns["ν = ∞, exact"]
-    off = {name: np.linalg.norm(columns[name] - infinite) / np.linalg.norm(infinite) for name in ("mean field", "first order", "talk, 3/2")}
+    forms = ("mean field", "first order", "talk, 3/2")
+    off = {name: np.linalg.norm(columns[name] - infinite) / np.linalg.norm(infinite) for name in forms}
     book.say("Relative errors of the approximations of ν = ∞: " + ", ".join(f"{name} {x:.0%}" for name, x in off.items()) + ".")
     full, none = ratio(np.array([[True] * len(exact), [False] * len(exact)])).sum(1)
     gap = abs(float(columns["Shapley, exact"].sum() - (full - none)))

@@ -184,7 +184,7 @@ def test_training_leaves_torch_as_found() -> None:
 
 def test_the_quick_lab(book: Notebook) -> None:
     assert [c.claim for c in book.claims if not c.holds] == []
-    assert len(book.claims) == 3
+    assert len(book.claims) == 4
     assert [f.name for f in book.figures] == ["dyck-attention", "dyck-shares"]
     models, controls = book.tables
     assert len(models.rows) == 1

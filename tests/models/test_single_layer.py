@@ -64,7 +64,8 @@ def test_it_goes_through_the_ordinary_path(tmp_path: Path) -> None:
 
 def test_the_bundled_one_has_learned_something() -> None:
     model = whence.load("single-layer")
-    assert (model.config.num_attention_heads, model.config.embedding_size, model.config.key_size, model.config.value_size) == (6, 128, 64, 64)
+    c = model.config
+    assert (c.num_attention_heads, c.embedding_size, c.key_size, c.value_size) == (6, 128, 64, 64)
     assert not any("bias" in name for name, _ in model.hf.named_parameters())
     texts = ["a wonderful , moving film", "brilliant and funny", "a dull , tired and pointless mess", "boring and far too long"]
     assert [p.label for p in model.predict(texts)] == ["positive", "positive", "negative", "negative"]

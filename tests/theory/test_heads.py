@@ -45,7 +45,7 @@ def test_padding_is_attended_to(model: Model) -> None:
 
 def test_what_has_no_closed_form_is_refused_by_name(model: Model) -> None:
     passage = model.encode("a fine film")
-    with pytest.raises(Unsupported, match="leaves the other words in place .*not 'delete'"):
+    with pytest.raises(Unsupported, match=r"leaves the other words in place .*not 'delete'"):
         ratio_of(model, passage, whence.Target(index=1), "delete")
     with pytest.raises(TargetError, match="not of the probability"):
         ratio_of(model, passage, whence.Target(index=1, read="probability"), "mask")

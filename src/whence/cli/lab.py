@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from whence.cli import options as o
 from whence.cli.running import emit_json, note, progress, quiet, show
+from whence.labs import LABS
 
 EXAMPLE = "Example: whence lab dyck --quick --out figures/"
 
-Name = Annotated[
-    Literal["attention", "gpt2", "histogram", "dyck", "theorem", "figures", "all"],
-    typer.Argument(help="Which lab; all of them with 'all'."),
-]
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(LABS)}; or all.", metavar="NAME", show_default=False)]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -43,13 +41,14 @@ def command(
 
     attention: self-attention step by step. gpt2: from bytes to the next word. histogram: two solutions, one of which attends to nothing in
     the text. dyck: brackets closed by models that do not look at them. theorem: LIME on attention, by formula and exactly. figures: the
-    rest of the lectures' pictures.
+    rest of the lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose truth is known.
     """
     del debug
     with progress(f"lab {name}") as tell:
-        from whence.labs.running import LABS, lab, takes
+        from whence.labs.running import lab, takes
 
         names = LABS if name == "all" else (name,)
+        folder = out or Path(f"lab-{name}")
         books = []
         for each in names:
             given = {} if words is None or (name == "all" and "words" not in takes(each)) else {"words": words}
@@ -57,8 +56,7 @@ def command(
             with quiet():
                 told = partial(_tell, tell, where)
                 books.append(lab(each, quick=quick, seed=seed, formats=formats.split(","), tell=told, **given))
-            books[-1].save((out or Path(f"lab-{name}")) / (each if name == "all" else ""))
-    folder = out or Path(f"lab-{name}")
+            books[-1].save(folder / (each if name == "all" else ""))
     if name == "all":
         from whence.core.render import write_text
         from whence.views.notebook import pages

@@ -17,7 +17,8 @@ from whence.core.errors import WhenceError
 USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for module, context in ((explain, WITH_SETTINGS), (compare, {}), (predict, {}), (attend, {}), (theory, {}), (lab, {}), (methods, {}), (doctor, {})):
+for module in (explain, compare, predict, attend, theory, lab, methods, doctor):
+    context = WITH_SETTINGS if module is explain else {}
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context)(module.command)
 
 

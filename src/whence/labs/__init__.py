@@ -2,3 +2,5 @@
 
 A lab is a module here with a ``TITLE`` and ``run(book, …)``, which writes into a Notebook. It uses whence as a user would.
 """
+
+LABS = ("attention", "gpt2", "histogram", "dyck", "theorem", "figures", "judging")

@@ -246,7 +246,8 @@ def _sampling(book: Notebook, game: Game, lime: np.ndarray) -> None:
     book.figure("figures-lime", ax, "What LIME gives out. Orange speaks for “positive”, blue against it.")
     near, far = (float(np.linalg.norm(b - lime) / np.linalg.norm(lime)) for b in (fitted, bare))
     book.claim(f"{n:,} samples come within 5 % of the limit of endlessly many", f"relative error {near:.1%}", near < 0.05)
-    measured = f"relative error {far:.1%}, although f(all removed) = {game.empty:+.3f}: such samples weigh next to nothing"
+    constant = float(weights @ (values - masks @ fitted) / weights.sum())
+    measured = f"relative error {far:.1%}; the fitted intercept is {constant:+.3f}, f(all removed) {game.empty:+.3f}"
     book.claim("Without an intercept, as on the slide, they miss it by more than 5 %", measured, far > 0.05)
     additive = 1 + masks @ lime  # an offset, and the coefficients just found
     with_, without = (float(np.abs(surrogate(masks, additive, weights, i) - lime).max()) for i in (True, False))

@@ -135,7 +135,7 @@ def _recall(book: Notebook) -> None:
     curves(ax, range(TEXT + 1), found, list(COLOURS.values()))
     ax.set(xlabel="words that the explanation names", ylabel="recall of gold words", ylim=(0, 1.03), xlim=(0, TEXT))
     book.figure("judging-recall", ax, f"{texts} texts of {TEXT} words; LIME with {samples:,} samples. Bands: 95 % intervals.")
-    at, half = {n: float(c[:, BUDGET].mean()) for n, c in found.items()}, float(interval(found["random"][:, BUDGET]))
+    at, half = {n: float(c[:, BUDGET].mean()) for n, c in found.items()}, float(interval(found["random"])[BUDGET])
     book.claim("LIME finds over 90 % of the gold words, as Ribeiro et al. report", f"{at['LIME']:.1%} at {BUDGET} words", at["LIME"] > 0.9)
     measured = f"{at['random']:.3f} ± {half:.3f}, expected {BUDGET / TEXT:.3f}"
     book.claim("Random words have a recall of budget / words", measured, abs(at["random"] - BUDGET / TEXT) < 2 * half)

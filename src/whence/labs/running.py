@@ -10,6 +10,7 @@ from typing import Any
 
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.notebook import FORMATS, Notebook
+from whence.labs import LABS
 
 STYLE: dict[str, Any] = {
     "font.size": 9,
@@ -18,7 +19,6 @@ STYLE: dict[str, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
 }
-LABS = ("attention", "gpt2", "histogram", "dyck", "theorem", "figures")
 
 
 def lab(

@@ -1,4 +1,4 @@
-"""The single-layer, multi-head attention classifier of Lopardo, Precioso & Garreau (ICML 2024): small enough that its explanations are formulas.
+"""The single-layer, multi-head attention classifier of Lopardo, Precioso & Garreau (ICML 2024), whose explanations are formulas.
 
     f(text) = (1/K) Σ_k W_l⁽ᵏ⁾ Σ_t α_t⁽ᵏ⁾ v_t⁽ᵏ⁾,   α⁽ᵏ⁾ = softmax_t(q⁽ᵏ⁾·k_t⁽ᵏ⁾ / √d_att),   q from the [CLS] token at place 0 alone
 
@@ -116,7 +116,8 @@ class SingleLayerForSequenceClassification(SingleLayerPreTrainedModel):
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         self.attention = SingleLayerAttention(config)
-        self.classifier = nn.Linear(config.num_attention_heads * config.value_size, len(config.id2label or ()), bias=False)  # W_l of all heads
+        # W_l of all heads, side by side
+        self.classifier = nn.Linear(config.num_attention_heads * config.value_size, len(config.id2label or ()), bias=False)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
