@@ -52,7 +52,7 @@ PICTURES = (  # seed, what it shows, lab, figure
     ("S2", "LIME: samples, weights, outputs", "figures", "figures-samples"),
     ("S2", "LIME: the weight of a sample", "figures", "figures-weights"),
     ("S2", "LIME: output", "figures", "figures-lime"),
-    ("S2", "LIME: box plots against the theorem", "theorem", "all of the lab"),
+    ("S2", "LIME: box plots against the theorem", "theorem", "theorem-check-trained"),
     ("S1", "attention is (not) explanation: tables", "not yet", ""),
     ("S0", "PECoRe: table", "not yet", ""),
     ("S1", "sparse autoencoders", "not yet", ""),

@@ -89,13 +89,19 @@ def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return f'<figure role="img" aria-label="{text(part.caption)}">{_svg(part)}<figcaption>{text(part.caption)}</figcaption></figure>'
     if isinstance(part, Table):
-        head = "".join(f'<th scope="col">{text(c)}</th>' for c in part.columns)
+        head = "".join(f'<th scope="col"{_side(first)}>{text(c)}</th>' for c, first in zip(part.columns, _first(part), strict=True))
         rows = "".join(f"<tr>{''.join(f'<td{_side(x)}>{text(shown(x))}</td>' for x in row)}</tr>" for row in part.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         return scrolling(visible(part.caption or part.name), table, whole=True) + (
             f'<p class="soft">{text(part.caption)}</p>' if part.caption else ""
         )
     raise TypeError(f"a notebook has no part of type {type(part).__name__}")
+
+
+def _first(table: Table) -> list[Any]:
+    """A cell of each column, a word if it has one: it says on which side the column's name stands."""
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
+    return [next((cell for cell in column if isinstance(cell, str)), None) for column in columns]
 
 
 def _side(value: Any) -> str:
