@@ -63,7 +63,16 @@ def test_mistakes(run: Any, arguments: tuple[str, ...], told: str) -> None:
 def test_theory_prints_the_figure_and_the_formulas(run: Any, tmp_path: Path) -> None:
     done = run("theory", "a dull film with good jokes", "--no-evidence", "--html", tmp_path / "t.html")
     assert done.code == 0
-    for method in ("attention-mean", "attention-max", "gradient-mean", "gradient-l1", "gradient-l2", "gradient-x-input", "lime", "lime-exact"):
+    for method in (
+        "attention-mean",
+        "attention-max",
+        "gradient-mean",
+        "gradient-l1",
+        "gradient-l2",
+        "gradient-x-input",
+        "lime",
+        "lime-exact",
+    ):
         assert method in done.out
     for column in ("α-avg", "α-max", "G-avg", "G-L1", "G-L2", "G×I", "field"):
         assert column in done.out

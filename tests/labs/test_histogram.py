@@ -199,7 +199,7 @@ def test_quick_parts(book):
     assert [row[0] for row in table.rows] == list(SOLUTIONS)
     at = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert at["positional"]["sd of attention"] < 1e-3 < at["semantic"]["sd of attention"]
-    assert all(row["accuracy"] > 0.9 and not row["stuck"] for row in at.values())
+    assert all(row["accuracy"] > 0.85 and not row["stuck"] for row in at.values())
     # rows of A sum to one on average: catches diagonal and off-diagonal swapped or over the wrong number of entries
     assert at["positional"]["diagonal"] + 9 * at["positional"]["off diagonal"] == pytest.approx(1, abs=1e-4)
     assert 2 * at["semantic"]["equal letter"] + 8 * at["semantic"]["other letter"] == pytest.approx(1, abs=1e-4)
