@@ -55,7 +55,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "==> installing whence and what it needs (pinned by constraints.txt) into $(VENV)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[figures]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
