@@ -22,7 +22,7 @@ def model() -> Model:
         ("lime", {"estimator": "surrogate", "bandwidth": None}),
         ("shapley", {"estimator": "kernel"}),
         ("shapley", {"estimator": "surrogate"}),
-        ("shapley", {"estimator": "permutation"}),
+        ("shapley", {"estimator": "permutation", "samples": 1500}),  # 300 are six pairs of orders: too few to know their spread
     ],
     ids=lambda x: x if isinstance(x, str) else "-".join(map(str, x.values())),
 )
@@ -31,10 +31,11 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(model: Model
     bandwidth = {"bandwidth": given["bandwidth"]} if "bandwidth" in given else {}
     truth = whence.explain(model, TEXT, f"{method}-exact", target="positive", **bandwidth).scores
     runs = [
-        whence.explain(model, TEXT, method, target="positive", removal="mask", samples=300, seed=seed, **given) for seed in range(SEEDS)
+        whence.explain(model, TEXT, method, target="positive", removal="mask", seed=seed, **{"samples": 300, **given})
+        for seed in range(SEEDS)
     ]
     scores, errors = (np.array(x) for x in ([r.scores for r in runs], [r.error.standard_error for r in runs]))  # (seed, unit)
-    sure = (errors == 0).all(0)  # a word that is [UNK] already: removing it changes nothing, in any order
+    sure = errors.max(0) < 1e-9  # a word that is [UNK] already: removing it changes nothing, in any order
     np.testing.assert_allclose(scores[:, sure], np.broadcast_to(truth[sure], scores[:, sure].shape), atol=1e-9)
     steps = (scores - truth)[:, ~sure] / errors[:, ~sure]
     share = float((np.abs(steps) < 1.96).mean())
