@@ -115,10 +115,10 @@ def test_control_characters_in_an_error_are_spelt_out(whence):
     assert "\x1b" not in done.err
 
 
-def test_an_interrupt_is_quiet(whence, monkeypatch):
+def test_an_interrupt_is_one_line(whence, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("whence.models.load.load", interrupted)
     done = whence("predict", "hi")
-    assert (done.code, done.out, done.err) == (130, "", "")
+    assert (done.code, done.out, done.err) == (130, "", "whence: interrupted.\n")

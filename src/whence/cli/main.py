@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return app(args=given, prog_name="whence", standalone_mode=False) or 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _complain("interrupted.", INTERRUPTED)
     except Exception as problem:
         if "--debug" in given:
             traceback.print_exc()
