@@ -134,3 +134,11 @@ def test_many_units_agree_with_independent_removal(units: int, sharpness: float)
     ratio = heads(3, units, 1, sharpness)
     np.testing.assert_allclose(exact_shapley(ratio), bernoulli(ratio, np.ones_like), atol=1e-11, rtol=0)
     np.testing.assert_allclose(exact_lime(ratio, None, whole=True), bernoulli(ratio, lambda p: 6 * p * (1 - p)), atol=1e-11, rtol=0)
+
+
+@pytest.mark.parametrize("bandwidth", [0.04, 0.02, 0.01])
+def test_a_narrow_bandwidth_that_may_draw_the_whole_text_keeps_its_digits(bandwidth: float) -> None:
+    """All weight is on the whole text and, less, on one word gone: LIME is then the change when that word goes (a reviewer's case)."""
+    ratio = RatioOfSums(np.array([[1.0, -2.0]]), np.zeros((1, 2)), np.array([[1.0, 2.0]]), np.ones((1, 2)), np.zeros(1), np.ones(1))
+    full, first, second = ratio(np.array([[True, True], [False, True], [True, False]])).sum(1)
+    np.testing.assert_allclose(exact_lime(ratio, bandwidth, whole=True), [full - first, full - second], atol=1e-9)

@@ -24,7 +24,10 @@ Out = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller and shorter: under half a minute.")]
 Formats = Annotated[str, typer.Option("--formats", help="Of the figures, with commas between them.", metavar="LIST")]
-Words = Annotated[str | None, typer.Option(help="Your own text, for the labs that take one (gpt2, attention).", metavar="TEXT")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: one line for each lab.")]
+Words = Annotated[
+    str | None, typer.Option(help="Your own text, for the labs that take one (attention, gpt2, theorem, figures).", metavar="TEXT")
+]
 
 
 def command(
@@ -34,7 +37,7 @@ def command(
     words: Words = None,
     formats: Formats = "png,svg,pdf",
     seed: o.Seed = 0,
-    as_json: o.AsJson = False,
+    as_json: AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Run a lab: an experiment with figures, tables, and claims that hold or do not.
@@ -55,7 +58,7 @@ def command(
             where = f"{each}: " if name == "all" else ""
             with quiet():
                 told = partial(_tell, tell, where)
-                books.append(lab(each, quick=quick, seed=seed, formats=formats.split(","), tell=told, **given))
+                books.append(lab(each, quick=quick, seed=seed, formats=formats.lower().replace(" ", "").split(","), tell=told, **given))
             books[-1].save(folder / (each if name == "all" else ""))
     if name == "all":
         from whence.core.render import write_text

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        return app(args=given, prog_name="whence", standalone_mode=False) or 0
+        code = app(args=given, prog_name="whence", standalone_mode=False) or 0
+        return _complain("interrupted.", code) if code == INTERRUPTED else code
     except KeyboardInterrupt:
         return _complain("interrupted.", INTERRUPTED)
     except Exception as problem:

@@ -115,6 +115,8 @@ def lime(units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 
     slope, base, law = np.zeros((3, units + 1))
     slope[: len(size)] = p / (within + penalty)
     base[: len(size)] = -slope[: len(size)] * size / units + p * away / (variance + units * penalty)
+    if whole:  # of the whole text every z_j is 1: nothing is contrasted, and what should cancel would not, under a narrow bandwidth
+        slope[units], base[units] = 0.0, p[-1] * away[-1] / (variance + units * penalty)
     # Any weights will do for the stand-in, whose residuals are estimated with the true ones; but where all but one size weigh nothing,
     # the regression loses its slope along sizes to rounding, and would not know. The default bandwidth is far from this floor.
     law[: len(size)] = p.clip(LEAST_WEIGHT * p.max())

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from whence.core.errors import SettingsError
 
+ROUNDING = 1e-7  # of probabilities from float32 logits: two tokens of 0.7 and 0.2 reach 0.9
 Scorer = Callable[[Tensor], Tensor]  # ids "path position" -> logits of the next token "path vocabulary"
 Rule = Callable[[Tensor], Tensor]  # logits "... vocabulary" -> logits "... vocabulary"
 
@@ -42,8 +43,8 @@ def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "
     >>> top_k(torch.tensor([1.0, 3.0, 2.0]), 2)
     tensor([-inf, 3., 2.])
     """
-    if k < 1:
-        raise SettingsError(f"top-k keeps at least one token; k is {k}.")
+    if k < 1 or k != int(k):
+        raise SettingsError(f"top-k keeps a whole number of tokens, at least one; k is {k}.")
     order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
     among = torch.arange(logits.shape[-1], device=logits.device).expand_as(order) < k
     return _only(logits, order, among)
@@ -62,7 +63,7 @@ def nucleus(logits: Float[Tensor, "*batch vocabulary"], p: float) -> Float[Tenso
     order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
     probability = logits.double().softmax(-1).gather(-1, order)
     before = probability.cumsum(-1) - probability
-    return _only(logits, order, before < p)
+    return _only(logits, order, before < p - ROUNDING)
 
 
 def _only(

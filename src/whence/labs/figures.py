@@ -69,6 +69,8 @@ def run(book: Notebook, words: str | None = None) -> None:
     game = whence.game(model, SENTENCE if words is None else words, target="positive", read="logit", units="token", removal="mask")
     if game.size > LONGEST:
         raise InputError(f"this lab draws a column for each word, {LONGEST} at most, not {game.size}; give a shorter sentence.")
+    if (game.passage.ids[game.passage.unit_of >= 0] == model.tokenizer.unk_token_id).all():
+        raise InputError(f"the model knows no word of {words!r:.60}, so there is nothing to explain; give another sentence.")
     heads = heads_of(model, game.passage, game.target)
     lime = exact_lime(ratio_of(model, game.passage, game.target, "mask"), BANDWIDTH)
     _explainers(book, game, heads, lime, words is None)

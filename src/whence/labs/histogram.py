@@ -280,9 +280,9 @@ def run(book: Notebook, seeds: int = 3) -> None:
     drawn = draw_maps([[a.std(0), b.std(0)]], titles, [numbers, numbers], "sd")
     book.figure("histogram-spread", drawn, "The standard deviation over sequences of every entry of A, by position.")
     book.say(
-        "That positional attention ignores the letters follows from the construction: its queries and keys never see them. The finding is "
-        f"that such a layer still counts. The best runs' attention differs by {float((a - b).abs().sum(-1).mean()) / 2:.2f} in mean total "
-        "variation distance. A map that is the same for every word cannot tell why this word got these counts."
+        "That positional attention ignores the letters follows from the construction: its queries and keys never see them. The question is "
+        f"whether such a layer still counts. The best runs' attention differs by {float((a - b).abs().sum(-1).mean()) / 2:.2f} in mean "
+        "total variation distance. A map that is the same for every word cannot tell why this word got these counts."
     )
     reached = "; ".join(f"{kind} " + ", ".join(f"{r.accuracy:.2%}" for r in of[kind]) for kind in kinds)
     book.claim(f"At least one run of each solution is over {good:.0%}.", reached, all(r.accuracy > good for r in best))

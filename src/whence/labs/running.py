@@ -37,13 +37,16 @@ def lab(
     >>> book.save("figures/attention")                   # doctest: +SKIP
     """
     if name not in LABS:
-        raise unknown_name("lab", name, LABS)
+        raise unknown_name("lab", name, (*LABS, "all"))
+    if not 0 <= seed < 2**32:
+        raise SettingsError(f"a seed is a whole number from 0 to 2**32 - 1, not {seed}.")
     if find_spec("matplotlib") is None:
         raise InputError("a lab draws figures, which needs matplotlib: pip install 'whence[figures]'.")
     module, known = import_module(f"whence.labs.{name}"), takes(name)
     if wrong := set(options) - set(known):
         raise SettingsError(f"the lab {name} takes {', '.join(known) or 'no options'}, not {', '.join(sorted(wrong))}.")
     book = Notebook(module.TITLE, quick, seed, tuple(formats), tell=tell)
+    book.say((module.__doc__ or "").splitlines()[0])
     import matplotlib
 
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]

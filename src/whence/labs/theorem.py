@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from numpy.random import Generator
 
 import whence
+from whence.core.errors import InputError
 from whence.core.notebook import Notebook
 from whence.core.ratio import RatioOfSums
 from whence.theory.exact import exact_lime
@@ -125,9 +126,12 @@ def _constant_attention(book: Notebook, rng: Generator) -> None:
 
 
 def _experimental_check(book: Notebook, rng: Generator, words: str | None) -> None:
-    book.head("The experimental check: box plots of repeated LIME runs, T = d = 99")
+    book.head("The experimental check: box plots of repeated LIME runs")
     model = whence.load("single-layer", dtype="float64")
-    game = whence.game(model, " ".join((words or TEXT).split()), target="positive", removal="mask")
+    text = " ".join((TEXT if words is None else words).split())
+    game = whence.game(model, text, target="positive", removal="mask", overflow="truncate")
+    if game.size < 3 or (game.passage.ids[game.passage.unit_of >= 0] == model.tokenizer.unk_token_id).all():
+        raise InputError(f"the lab needs a text of three words or more, some of them known to the model, not {words!r:.60}.")
     d = game.size
     padding = max(0, PLACES - len(game.passage.ids))
     trained = ratio_of(model, game.passage, game.target, "mask", padding=padding)
@@ -137,7 +141,7 @@ def _experimental_check(book: Notebook, rng: Generator, words: str | None) -> No
     peak = heads_of(model, game.passage, game.target, padding).attention.max(1)
     book.say(
         f"Random heads as the theorem assumes them, and the bundled single-layer model, whose heads put up to {peak.max():.2f} of their "
-        f"attention on one word, read {d} words and {padding + 1} places of [CLS] and [UNK]. A box holds the runs of LIME for one word."
+        f"attention on one word, read T = d = {d} words and {padding + 1} places of [CLS] and [UNK]. A box holds runs of LIME for a word."
     )
     cases = {
         "bounded random heads": (bounded_heads(rng, d, max(PLACES, d + 1), heads=6), None),
@@ -195,12 +199,12 @@ def _box_plots(book: Notebook, name: str, found: np.ndarray, forms: dict[str, np
         right.scatter(forms["exact"], forms[form], marker=marker, s=size / 3, zorder=2, **face)
     names = [labels[i].strip() if labels else str(i + 1) for i in top]
     left.set_xticks(range(len(top)), names, rotation=60 if labels else 0, ha="right" if labels else "center", parse_math=False)
-    left.set(ylabel="LIME coefficient", title=f"{name}: the 16 largest of {len(forms['exact'])}", xlabel="" if labels else "word")
+    left.set(ylabel="LIME coefficient", title=f"{name}: the {len(top)} largest of {len(forms['exact'])}", xlabel="" if labels else "word")
     left.axhline(0, color="#d5d7dc", lw=0.8, zorder=0)
     left.legend(frameon=False, fontsize=8)
     right.axline((0, 0), slope=1, color="#d5d7dc", lw=0.8, zorder=0)
     right.axline((0, 0), slope=1.5, color="#c0392b", lw=0.8, ls=":", zorder=0)
-    right.set(xlabel="exact", ylabel="formula", title="all words; dotted: slope 3/2")
+    right.set(xlabel="exact", ylabel="formula", title="all words; lines: slopes 1 and 3/2")
     right.locator_params(axis="x", nbins=4)
     slug = {"bounded random heads": "random", "the trained model": "trained"}.get(name, "biased")
     book.figure(f"theorem-check-{slug}", fig, f"{name}: boxes are runs of LIME, marks are formulas and the exact value.")
@@ -230,9 +234,7 @@ def _as_the_text_grows(book: Notebook, rng: Generator) -> None:
     book.figure("theorem-growth", fig, "Errors of the approximations as the text grows, d = T_max^(3/4).")
     last = {mean: next(r for r in reversed(rows) if r[0] == mean) for mean in (0.0, -0.5)}
     worst = min(last[m][3] for m in last)
-    book.claim(
-        "The talk's formula stays half as much off, however long the text", f"at T_max = {sizes[-1]}: {worst:.2f} or more", worst > 0.4
-    )
+    book.claim("The talk's formula stays half as much off as the text grows", f"at T_max = {sizes[-1]}: {worst:.2f} or more", worst > 0.4)
     first = max(last[m][4] for m in last)
     book.claim("The corrected first-order form is within 10 % there", f"{first:.3f} or less", first < 0.1)
     field = max(last[m][5] for m in last)

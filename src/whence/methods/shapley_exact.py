@@ -15,7 +15,7 @@ from whence.theory.heads import ratio_of
 @method("shapley-exact", version=1, cites="shapley1953value")
 @dataclass(frozen=True, slots=True)
 class ShapleyExact:
-    """Shapley values by formula, for texts of any length: for the single-layer attention classifier, and logits, only.
+    """Shapley values by formula, for long texts too: for the single-layer attention classifier, and logits, only.
 
     Each head is a ratio of sums, whose average over all subsets of a size is a recursion over units; nothing is sampled and
     the model is not run again. A ``removal`` must leave the other words in their places.

@@ -1,8 +1,8 @@
 """Exact LIME, Shapley and Banzhaf values of softmax attention, and the mean curve of random removal: no sampling, no enumeration.
 
 A head is a ratio of sums (``core/ratio.py``). 1/D = ∫ e^{−uD} du makes the average over all subsets of a size a recursion over units,
-exact up to the rounding of a quadrature, about 1e-13. Time grows with d² for each of some 20 to 200 nodes u. The derivation is in
-docs/exact.md.
+exact up to the rounding of a quadrature, about 1e-13. Time grows with d² for each node u, of which there are 28 and more, by the
+logarithm of how sharp a head is. The derivation is in docs/exact.md.
 """
 
 from __future__ import annotations

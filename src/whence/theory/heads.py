@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.errors import InputError, TargetError, Unsupported
+from whence.core.errors import InputError, ModelError, TargetError, Unsupported
 from whence.core.passage import Passage
 from whence.core.ratio import RatioOfSums
 from whence.core.target import Target
@@ -107,9 +107,11 @@ def ratio_of(model: Model, passage: Passage, target: Target, removal: str = "aut
         scores_hat, values_hat = heads.scores(e_hat), heads.values(e_hat)
     unit = np.concatenate([passage.unit_of, np.full(padding, -1)])
     fixed = unit < 0
-    # one shift for all that can stand in a head: exp then neither overflows nor, for what matters, underflows
+    # one shift for all that can stand in a head: exp does not overflow
     top = np.maximum(scores, scores_hat).max(1, keepdims=True)
     g, g_hat = np.exp(scores - top), np.exp(scores_hat - top)
+    if ((g[:, unit < 0].sum(1) + np.minimum(g, g_hat)[:, unit >= 0].sum(1)) == 0).any():
+        raise ModelError("a head is so sharp that its smallest weights vanish in double precision (e^-745); scale its scores down.")
     owners = (unit[:, None] == np.arange(len(passage.unit_spans))).astype(np.float64)
     return RatioOfSums(
         n=(g * values) @ owners,

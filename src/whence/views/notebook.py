@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,6 +21,7 @@ from whence.views.terminal import to_text
 from whence.views.wording import visible
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+LONGEST_WORDS, GAP, MOST_ROWS = 28, 3, 40
 GOOD, BAD, BOLD = Style(color="green"), Style(color="red", bold=True), Style(bold=True)
 
 
@@ -149,11 +150,10 @@ def notebook_text(book: Notebook) -> str:
 
 def notebook_view(book: Notebook, console: Console) -> RenderableType:
     """The tables, then the claims; figures are for the page."""
-    del console
     parts: list[RenderableType] = [Text(visible(book.title), style=BOLD)]
     for table in book.tables:
         parts += [
-            _terminal(table),
+            *_blocks(table, console.width),
             Text(visible(table.caption), style=Style(dim=True)),
         ]
     if book.claims:
@@ -170,14 +170,27 @@ def notebook_view(book: Notebook, console: Console) -> RenderableType:
     return Group(*parts)
 
 
-def _terminal(table: Table) -> TerminalTable:
-    """Numbers to the right, in three digits and never broken; words may be."""
-    grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
+def _blocks(table: Table, room: int) -> Iterator[RenderableType]:
+    """A table that is too wide in several, each with the first column; one that is too long is cut, and says so."""
+    cells = [[visible(shown(cell, digits=3)) for cell in row] for row in table.rows[:MOST_ROWS]]
     words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
-    rows = [[visible(shown(cell, digits=3)) for cell in row] for row in table.rows]
-    for i, (name, wordy) in enumerate(zip(table.columns, words, strict=True)):
-        least = None if wordy else max((len(row[i]) for row in rows), default=None)
-        grid.add_column(Text(visible(name)), overflow="fold", justify="left" if wordy else "right", min_width=least)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    return grid
+    widths = [
+        min(max(len(w) for w in [*(row[i] for row in cells), *visible(name).split(), ""]), LONGEST_WORDS if words[i] else room) + GAP
+        for i, name in enumerate(table.columns)
+    ]
+    left = list(range(1, len(widths)))
+    while True:
+        block = [0]
+        while left and (len(block) == 1 or sum(widths[i] for i in [*block, left[0]]) <= room):
+            block.append(left.pop(0))
+        grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
+        for i in block:
+            least = None if words[i] and i else widths[i] - GAP
+            grid.add_column(Text(visible(table.columns[i])), overflow="fold", justify="left" if words[i] else "right", min_width=least)
+        for row in cells:
+            grid.add_row(*(Text(row[i]) for i in block))
+        yield grid
+        if not left:
+            break
+    if len(table.rows) > MOST_ROWS:
+        yield Text(f"… and {len(table.rows) - MOST_ROWS} more rows; --json has them all.", style=Style(dim=True))
