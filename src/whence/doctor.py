@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
-from whence.core.registry import Needs, methods
+from whence.core.registry import Needs, find_method, methods
 from whence.models.images import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
@@ -32,6 +32,7 @@ MEASURED = (16, 48, 112)  # tokens
 FORECAST = (32, 128, 512, 2048, 8192, 32768, 131072)
 UNLIMITED = 4096  # tokens up to which a model without an end of its positions is forecast
 REPEATS = 3
+FEW_MASKS = 200  # of a method that samples: whether it works is asked, not how well
 SLOW = 2.0  # seconds of one pass after which no longer text is tried
 
 
@@ -167,8 +168,9 @@ def _picture(model: Model) -> Any:
 
 def attempt(model: Model, method: str) -> Attempt:
     """Really run a method; whatever it raises is the answer, not an accident."""
+    fewer = {"budget": FEW_MASKS} if "budget" in {f.name for f in fields(find_method(method).settings)} else {}
     try:
-        compare(model, sample(model), [method], evidence=False)
+        compare(model, sample(model), {method: fewer}, evidence=False)
     except WhenceError as problem:
         return Attempt(method, False, str(problem))
     except Exception as problem:

@@ -13,7 +13,7 @@ from whence.labs import LABS
 
 
 def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path) -> None:
-    done = run("lab", "theorem", "--quick", "--out", tmp_path / "t", "--formats", "svg")
+    done = run("lab", "dyck", "--quick", "--out", tmp_path / "t", "--formats", "svg")
     assert done.code == 0
     assert "holds" in done.out
     assert "does not hold" not in done.out

@@ -49,5 +49,6 @@ def test_what_has_no_closed_form_is_refused_by_name(model: Model) -> None:
         ratio_of(model, passage, whence.Target(index=1), "delete")
     with pytest.raises(TargetError, match="not of the probability"):
         ratio_of(model, passage, whence.Target(index=1, read="probability"), "mask")
-    with pytest.raises(Unsupported, match="BertForSequenceClassification is another model"):
-        whence.explain(families.build("bert"), "not bad", "shapley-exact")
+    for family, name in (("bert", "BertForSequenceClassification"), ("gpt2", "GPT2LMHeadModel")):  # the latter has no mask token
+        with pytest.raises(Unsupported, match=f"{name} is another model"):
+            whence.explain(families.build(family), "not bad", "shapley-exact")

@@ -19,7 +19,7 @@ class LimeExact:
     over units; nothing is sampled and the model is not run again. A ``removal`` must leave the other words in their places.
     """
 
-    removal: Literal["mask", "pad", "mean", "zero"] = "mask"
+    removal: Literal["auto", "mask", "pad", "mean", "zero"] = "auto"
     bandwidth: float | None = 0.25
 
     needs: ClassVar[Needs] = Needs.GAME
@@ -30,5 +30,5 @@ class LimeExact:
             raise ValueError(f"bandwidth must be positive, or None for infinite, not {self.bandwidth}")
 
     def __call__(self, game: Game) -> UnitScores:
-        ratio = ratio_of(game.model, game.passage, game.target, self.removal)
+        ratio = ratio_of(game.model, game.passage, game.target, game.removal)
         return UnitScores(exact_lime(ratio, self.bandwidth), note="exact, by formula: no masks")

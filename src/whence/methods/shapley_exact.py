@@ -21,12 +21,12 @@ class ShapleyExact:
     the model is not run again. A ``removal`` must leave the other words in their places.
     """
 
-    removal: Literal["mask", "pad", "mean", "zero"] = "mask"
+    removal: Literal["auto", "mask", "pad", "mean", "zero"] = "auto"
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
 
     def __call__(self, game: Game) -> UnitScores:
-        ratio = ratio_of(game.model, game.passage, game.target, self.removal)
+        ratio = ratio_of(game.model, game.passage, game.target, game.removal)
         full, empty = ratio(np.stack([np.ones(game.size, dtype=bool), np.zeros(game.size, dtype=bool)])).sum(1)
         return UnitScores(exact_shapley(ratio), change=float(full - empty), note="exact, by formula: no masks")

@@ -94,6 +94,7 @@ def ratio_of(model: Model, passage: Passage, target: Target, removal: str = "aut
     >>> bool(abs(ratio(np.array([[True, False, True]])).sum() - game([[True, False, True]])[0]) < 1e-5)
     True
     """
+    single_layer_of(model)  # first: of another model the removal is no matter
     name = chosen_removal(model, removal)
     if name not in IN_PLACE:
         raise Unsupported(f"exact values need a removal that leaves the other words in place ({', '.join(IN_PLACE)}), not {name!r}.")
@@ -127,8 +128,8 @@ def single_layer_of(model: Model) -> SingleLayerForSequenceClassification:
     """The model, if it is the one that the formulas are about; else an error that names it."""
     if not isinstance(model.hf, SingleLayerForSequenceClassification):
         raise Unsupported(
-            f"closed forms exist for the single-layer attention classifier alone (whence.load('single-layer')), and "
-            f"{type(model.hf).__name__} is another model; use lime, shapley or a gradient method."
+            f"closed forms exist for the single-layer attention classifier alone (bundled: 'single-layer'), and {type(model.hf).__name__} is "
+            "another model."
         )
     return model.hf
 
