@@ -128,8 +128,8 @@ def single_layer_of(model: Model) -> SingleLayerForSequenceClassification:
     """The model, if it is the one that the formulas are about; else an error that names it."""
     if not isinstance(model.hf, SingleLayerForSequenceClassification):
         raise Unsupported(
-            f"closed forms exist for the single-layer attention classifier alone (bundled: 'single-layer'), and {type(model.hf).__name__} is "
-            "another model."
+            "closed forms exist for the single-layer attention classifier alone (bundled: 'single-layer'), and "
+            f"{type(model.hf).__name__} is another model."
         )
     return model.hf
 
