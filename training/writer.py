@@ -330,7 +330,7 @@ Matrices inside the blocks were trained by Muon (rate {RATE}), the rest by AdamW
 {LENGTH} tokens \
 that begin anywhere, a third of them shifted to later positions. The rate fell to nothing over the last half. No checkpoint was \
 chosen: it is the \
-last one. The settings are judgement, after trials of a few hundred steps; no held-out text was looked at in them.
+last one. The settings are judgement: no others were compared. Runs broken off before this one told its speed only.
 
 ## Data and licences
 
