@@ -31,8 +31,22 @@ SENTENCES = {
     "30 words": "it's not particularly well made , but since i found myself howling more than cringing , "
     "i'd say the film works , and that is more than most of its kind can claim",
 }
-SECTIONS = ("ratios", "games", "peers", "estimators", "exact", "rollout", "flow", "pages", "memory", "start-up")
-LONG = "the plot is thin and the jokes are old , yet the cast is so charming that one forgives it almost everything . " * 5
+SECTIONS = (
+    "ratios",
+    "games",
+    "peers",
+    "estimators",
+    "exact",
+    "rollout",
+    "flow",
+    "pages",
+    "memory",
+    "start-up",
+)
+LONG = (
+    "the plot is thin and the jokes are old , yet the cast is so charming that one forgives it almost everything . "
+    * 5
+)
 
 
 def bundled() -> dict[str, Model]:
@@ -43,7 +57,9 @@ def bundled() -> dict[str, Model]:
 
         torch.manual_seed(0)
         hf = tf.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
-        models["MiniLM (6 × 12 × 384), head random"] = whence.load(hf, tokenizer=tf.AutoTokenizer.from_pretrained(folder))
+        models["MiniLM (6 × 12 × 384), head random"] = whence.load(
+            hf, tokenizer=tf.AutoTokenizer.from_pretrained(folder)
+        )
     for model in models.values():
         model.hf.requires_grad_(False)  # the floor saves nothing for parameters either
     return models
@@ -67,13 +83,19 @@ def capture(model: Model, text: str, own: Model | None = None) -> Ratio:
     """
     passage = model.encode(text)
     inputs = model.batch([passage]).inputs
-    observed, what = (model, "forward with attention captured") if own is None else (own, "the same, on a model of its own")
+    observed, what = (
+        (model, "forward with attention captured")
+        if own is None
+        else (own, "the same, on a model of its own")
+    )
 
     def eager() -> None:
         with torch.no_grad():
             model.hf(**inputs, output_attentions=True)
 
-    model.hf.set_attn_implementation("eager")  # outside the measurement: switching is not part of the peer's price
+    model.hf.set_attn_implementation(
+        "eager"
+    )  # outside the measurement: switching is not part of the peer's price
     try:
         ours = lambda: trace(observed, [passage], needs=Needs.ATTENTION)  # noqa: E731
         return interleaved(what, ours, "eager output_attentions", eager, limit=1.15, rounds=101)
@@ -84,10 +106,16 @@ def capture(model: Model, text: str, own: Model | None = None) -> Ratio:
 def gradient(model: Model, text: str) -> Ratio:
     passage = model.encode(text)
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
-    assert t.attention_via == "own", "a gradient trace must leave the model's own attention in place"
+    assert t.attention_via == "own", (
+        "a gradient trace must leave the model's own attention in place"
+    )
     floor = passes(model, text, backward=True)
     return interleaved(
-        "gradient trace", lambda: trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS), "1 forward+backward (SDPA)", floor, rounds=31
+        "gradient trace",
+        lambda: trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS),
+        "1 forward+backward (SDPA)",
+        floor,
+        rounds=31,
     )
 
 
@@ -98,20 +126,34 @@ def integrated(model: Model, text: str, limit: float) -> tuple[Ratio, str]:
     passage = model.encode(text)
     ids = torch.tensor(passage.ids)[None]
     other = torch.where(torch.tensor(passage.unit_of >= 0), model.tokenizer.mask_token_id, ids)
-    peer = LayerIntegratedGradients(lambda i: model.hf(input_ids=i, attention_mask=torch.ones_like(i)).logits, model.input_embeddings)
+    peer = LayerIntegratedGradients(
+        lambda i: model.hf(input_ids=i, attention_mask=torch.ones_like(i)).logits,
+        model.input_embeddings,
+    )
     target = int(model.logits([passage])[0].argmax())
 
     def captum() -> Any:
-        return peer.attribute(ids, baselines=other, target=target, n_steps=50, return_convergence_delta=True)
+        return peer.attribute(
+            ids, baselines=other, target=target, n_steps=50, return_convergence_delta=True
+        )
 
     def ours() -> whence.Attribution:
-        return whence.explain(model, passage, "integrated-gradients", baseline="mask", target=target)
+        return whence.explain(
+            model, passage, "integrated-gradients", baseline="mask", target=target
+        )
 
     a, (_, delta) = ours(), captum()
     assert a.error is not None
     change = abs(a.scores.sum())
     note = f"gap {a.error.completeness_gap:.2%} (captum {abs(float(delta)) / change:.2%}), {a.cost.backwards} gradients"
-    return interleaved(f"integrated gradients, {len(passage)} tokens", ours, "captum, 50 steps", captum, limit=limit, rounds=9), note
+    return interleaved(
+        f"integrated gradients, {len(passage)} tokens",
+        ours,
+        "captum, 50 steps",
+        captum,
+        limit=limit,
+        rounds=9,
+    ), note
 
 
 def start_up() -> list[tuple[str, float, float]]:
@@ -144,7 +186,9 @@ def ratios(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
             yield show(where, capture(model, text))
             yield show(where, capture(model, text, own))
             yield show(where, gradient(model, text))
-            yield from attempt("integrated gradients", lambda: [show(where, *integrated(model, text, limit))])  # noqa: B023
+            yield from attempt(
+                "integrated gradients", lambda: [show(where, *integrated(model, text, limit))]
+            )
 
 
 def outside(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
@@ -153,9 +197,14 @@ def outside(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
     for name, model in models.items():
         for length in lengths:
             for removal in ("mask", "delete"):
-                yield show(f"{name}, {length}", *games.lime_over_floor(model, SENTENCES[length], removal))
+                yield show(
+                    f"{name}, {length}", *games.lime_over_floor(model, SENTENCES[length], removal)
+                )
         if name.startswith("MiniLM"):
-            yield show(name, *games.surrogate_fit(model, text_of(model, SENTENCES["30 words"], games.AT_TOKENS)))
+            yield show(
+                name,
+                *games.surrogate_fit(model, text_of(model, SENTENCES["30 words"], games.AT_TOKENS)),
+            )
         for length in lengths if full else lengths[:1]:
             yield show(f"{name}, {length}", *games.together(model, SENTENCES[length]))
 
@@ -166,7 +215,9 @@ def against(models: dict[str, Model], full: bool) -> Iterator[dict[str, Any]]:
         for length in SENTENCES if full else ("12 words",):
             where, text = f"{name}, {length}", SENTENCES[length]
             yield from attempt("lime", lambda: [show(where, games.against_lime(model, text))])  # noqa: B023
-            yield from attempt("lime", lambda: [show(where, games.against_lime(model, text, careful=True))])  # noqa: B023
+            yield from attempt(
+                "lime", lambda: [show(where, games.against_lime(model, text, careful=True))]
+            )
             yield from attempt("shap", lambda: [show(where, games.against_partition(model, text))])  # noqa: B023
             yield from attempt("shap", lambda: [show(where, games.against_kernel(model, text))])  # noqa: B023
 
@@ -181,7 +232,10 @@ def sampled(models: dict[str, Model], full: bool, values: str | None) -> Iterato
     for row in estimators.study(named, extent, Path(values) if values else None):
         rows.append(row)
         short = row["model"].split()[0]
-        print(f"{short}, sentence {row['sentence']}: {row['units']} words, {row['passes']} passes, {row['seconds']:.0f} s", flush=True)
+        print(
+            f"{short}, sentence {row['sentence']}: {row['units']} words, {row['passes']} passes, {row['seconds']:.0f} s",
+            flush=True,
+        )
         yield row
     for line in estimators.summary(rows):
         print(line, flush=True)
@@ -201,11 +255,17 @@ def written(models: dict[str, Model]) -> Iterator[dict[str, Any]]:
     twelve = {"random BERT": twelve_layers(first.tokenizer)}
     peers: dict[str, Any] = {}
     yield from attempt("pages", lambda: peers.update(bertviz()) or [])
-    for name, model in {**{n: m for n, m in models.items() if n.startswith("MiniLM")}, **twelve}.items():
+    for name, model in {
+        **{n: m for n, m in models.items() if n.startswith("MiniLM")},
+        **twelve,
+    }.items():
         found = pages(name, model, LONG, peers)
         for page in found:
             over = f"{page.bytes / found[0].bytes:5.1f} × the bytes, {page.seconds / found[0].seconds:5.1f} × the seconds"
-            print(f"{page.what:<60} {page.writer:<20} {page.bytes / 1e6:8.2f} MB {page.seconds:7.2f} s   {over}", flush=True)
+            print(
+                f"{page.what:<60} {page.writer:<20} {page.bytes / 1e6:8.2f} MB {page.seconds:7.2f} s   {over}",
+                flush=True,
+            )
             yield asdict(page)
 
 
@@ -222,7 +282,10 @@ def peaks(lengths: tuple[int, ...], threads: int) -> Iterator[dict[str, Any]]:
 
 def started() -> Iterator[dict[str, Any]]:
     for what, seconds, limit in start_up():
-        print(f"{what:<45} {seconds:6.3f} s   at most {limit} s: {'yes' if seconds <= limit else 'NO'}", flush=True)
+        print(
+            f"{what:<45} {seconds:6.3f} s   at most {limit} s: {'yes' if seconds <= limit else 'NO'}",
+            flush=True,
+        )
         yield {"what": what, "seconds": seconds, "limit": limit}
 
 
@@ -233,18 +296,37 @@ def attempt(what: str, section: Callable[[], Iterable[dict[str, Any]]]) -> Itera
     except ModuleNotFoundError as problem:
         print(f"{what}: {problem.name} not installed: pip install {problem.name}", flush=True)
     except Exception as problem:
-        print(f"{what}: FAILED, {type(problem).__name__}: {' '.join(str(problem).split())[:200]}", flush=True)
+        print(
+            f"{what}: FAILED, {type(problem).__name__}: {' '.join(str(problem).split())[:200]}",
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="torch's threads (one is fastest on a busy machine)"
+    )
     parser.add_argument("--quick", action="store_true", help="the bundled model only")
-    parser.add_argument("--full", action="store_true", help="more texts in some sections, which takes minutes; of estimators, hours")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="more texts in some sections, which takes minutes; of estimators, hours",
+    )
     parser.add_argument("--only", choices=SECTIONS, help="one section")
-    parser.add_argument("--memory", action="store_true", help="peak memory up to 4,096 tokens and its figure, and nothing else")
-    parser.add_argument("--peers", help="a folder with packages to compare with (pip install --target), searched last")
-    parser.add_argument("--values", help="a folder that keeps the model's values of the section estimators, so that a second run is cheap")
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="peak memory up to 4,096 tokens and its figure, and nothing else",
+    )
+    parser.add_argument(
+        "--peers",
+        help="a folder with packages to compare with (pip install --target), searched last",
+    )
+    parser.add_argument(
+        "--values",
+        help="a folder that keeps the model's values of the section estimators, so that a second run is cheap",
+    )
     parser.add_argument("--json", help="also write the rows to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -270,7 +352,12 @@ def main() -> None:
         "start-up": started,
     }
     only = "memory" if arguments.memory else arguments.only
-    rows = [row for name, section in sections.items() if only in (None, name) for row in attempt(name, section)]
+    rows = [
+        row
+        for name, section in sections.items()
+        if only in (None, name)
+        for row in attempt(name, section)
+    ]
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=1))
 

@@ -39,7 +39,13 @@ def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio
         return down_the_layers(maps, row, residual=True)
 
     torch.testing.assert_close(ours(), product())
-    return interleaved(f"rollout of one row, {depth} × {tokens}²", ours, "product of (A + I) / 2", product, rounds=rounds)
+    return interleaved(
+        f"rollout of one row, {depth} × {tokens}²",
+        ours,
+        "product of (A + I) / 2",
+        product,
+        rounds=rounds,
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,13 @@ def twelve_layers(tokenizer: Any) -> Model:
     import transformers as tf
 
     torch.manual_seed(0)
-    config = tf.BertConfig(vocab_size=len(tokenizer), hidden_size=192, intermediate_size=192, num_hidden_layers=12, num_attention_heads=12)
+    config = tf.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=192,
+        intermediate_size=192,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+    )
     return whence.load(tf.BertForSequenceClassification(config).eval(), tokenizer=tokenizer)
 
 
@@ -77,7 +89,9 @@ def bertviz() -> dict[str, Callable[..., Any]]:
     return {"bertviz, head view": head_view, "bertviz, model view": model_view}
 
 
-def pages(what: str, model: Model, words: str, peers: Mapping[str, Callable[..., Any]], rounds: int = 3) -> list[Page]:
+def pages(
+    what: str, model: Model, words: str, peers: Mapping[str, Callable[..., Any]], rounds: int = 3
+) -> list[Page]:
     """Our page, which holds the head view and the model view, and one page for each of the peers. Drawing is not measured."""
     maps = whence.attend(model, text_of(model, words), units="token")
     attention = [torch.from_numpy(layer)[None] for layer in maps.weights["encoder"]]
@@ -88,7 +102,9 @@ def pages(what: str, model: Model, words: str, peers: Mapping[str, Callable[...,
         path = Path(folder) / "page.html"
         writers: dict[str, Callable[[], Any]] = {"whence, both views": lambda: maps.to_html(path)}
         for name, view in peers.items():
-            writers[name] = lambda view=view: path.write_text(view(attention, tokens, html_action="return").data, encoding="utf-8")
+            writers[name] = lambda view=view: path.write_text(
+                view(attention, tokens, html_action="return").data, encoding="utf-8"
+            )
         sizes: dict[str, int] = {}
         seconds: dict[str, list[float]] = {name: [] for name in writers}
         for _ in range(rounds):

@@ -56,7 +56,13 @@ class Table:
     def __post_init__(self) -> None:
         if self.path is not None and self.path.exists():
             saved = np.load(self.path)
-            self.known = dict(zip((row.tobytes() for row in np.packbits(saved["masks"], axis=1)), saved["values"].tolist(), strict=True))
+            self.known = dict(
+                zip(
+                    (row.tobytes() for row in np.packbits(saved["masks"], axis=1)),
+                    saved["values"].tolist(),
+                    strict=True,
+                )
+            )
 
     @property
     def size(self) -> int:
@@ -74,7 +80,11 @@ class Table:
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             packed = np.array([np.frombuffer(key, dtype=np.uint8) for key in self.known])
-            np.savez(self.path, masks=np.unpackbits(packed, axis=1)[:, : self.size].astype(bool), values=list(self.known.values()))
+            np.savez(
+                self.path,
+                masks=np.unpackbits(packed, axis=1)[:, : self.size].astype(bool),
+                values=list(self.known.values()),
+            )
 
 
 # ---------------------------------------------------------------------- who estimates what: from a table and a number of passes to scores
@@ -96,8 +106,19 @@ def lime_package(ridge: float | None) -> Estimator:
         from lime.lime_text import IndexedString, LimeTextExplainer
         from sklearn.linear_model import Ridge
 
-        explainer = LimeTextExplainer(bow=False, mask_string="_", split_expression=r"\s+", feature_selection="none", random_state=seed)
-        words = IndexedString(" ".join(map(str, range(table.size))), bow=False, split_expression=r"\s+", mask_string="_")
+        explainer = LimeTextExplainer(
+            bow=False,
+            mask_string="_",
+            split_expression=r"\s+",
+            feature_selection="none",
+            random_state=seed,
+        )
+        words = IndexedString(
+            " ".join(map(str, range(table.size))),
+            bow=False,
+            split_expression=r"\s+",
+            mask_string="_",
+        )
 
         def values(texts: Sequence[str]) -> np.ndarray:
             return table([[word != "_" for word in text.split()] for text in texts])[:, None]
@@ -108,7 +129,13 @@ def lime_package(ridge: float | None) -> Estimator:
         out = {}
         for n in grid:
             _, pairs, _, _ = explainer.base.explain_instance_with_data(
-                data[:n], found[:n], distances[:n], 0, table.size, model_regressor=model, feature_selection="none"
+                data[:n],
+                found[:n],
+                distances[:n],
+                0,
+                table.size,
+                model_regressor=model,
+                feature_selection="none",
             )
             out[n] = np.array([score for _, score in sorted(dict(pairs).items())])
         return out
@@ -121,9 +148,14 @@ def shap_kernel(l1_reg: Any) -> Estimator:
         import shap
 
         np.random.seed(seed)  # it draws from the global one
-        explainer = shap.KernelExplainer(lambda masks: table(masks > 0.5), np.zeros((1, table.size)))
+        explainer = shap.KernelExplainer(
+            lambda masks: table(masks > 0.5), np.zeros((1, table.size))
+        )
         whole = np.ones((1, table.size))
-        return {n: explainer.shap_values(whole, nsamples=n - 2, l1_reg=l1_reg, silent=True)[0] for n in grid}
+        return {
+            n: explainer.shap_values(whole, nsamples=n - 2, l1_reg=l1_reg, silent=True)[0]
+            for n in grid
+        }
 
     return run
 
@@ -174,21 +206,35 @@ ESTIMATORS: dict[str, dict[str, Estimator]] = {
 
 def truths(table: Table, masks: int) -> dict[str, tuple[np.ndarray, float]]:
     """The coefficients from many masks, and their own relative standard error."""
-    found = {"lime": Lime(samples=masks, seed=97)(table), "shapley": Shapley(samples=masks, seed=97)(table)}
-    return {name: (s.units, float(np.linalg.norm(np.asarray(s.standard_error)) / np.linalg.norm(s.units))) for name, s in found.items()}
+    found = {
+        "lime": Lime(samples=masks, seed=97)(table),
+        "shapley": Shapley(samples=masks, seed=97)(table),
+    }
+    return {
+        name: (
+            s.units,
+            float(np.linalg.norm(np.asarray(s.standard_error)) / np.linalg.norm(s.units)),
+        )
+        for name, s in found.items()
+    }
 
 
 def errors(table: Table, extent: Extent) -> dict[str, Any]:
     """For each quantity and estimator the root mean square relative error, over repetitions, at each number of passes."""
     true = truths(table, extent.truth)
-    out: dict[str, Any] = {"units": table.size, "truth": {name: error for name, (_, error) in true.items()}}
+    out: dict[str, Any] = {
+        "units": table.size,
+        "truth": {name: error for name, (_, error) in true.items()},
+    }
     for quantity, estimators in ESTIMATORS.items():
         beta = true[quantity][0]
         for name, run in estimators.items():
             grid = [n for n in GRID if 4 * table.size / 3 <= n <= extent.most]
             times = 1 if name == "shap, partition" else extent.repetitions  # nothing in it is drawn
             runs = [run(table, grid, seed) for seed in range(times)]
-            out[f"{quantity}: {name}"] = {n: _root_mean_square([_relative(r[n], beta) for r in runs]) for n in grid}
+            out[f"{quantity}: {name}"] = {
+                n: _root_mean_square([_relative(r[n], beta) for r in runs]) for n in grid
+            }
             if name == "shap, partition":
                 limit = run(table, [10**6], 0)[10**6]
                 out[f"{quantity}: {name}, {OWN}"] = {n: _relative(runs[0][n], limit) for n in grid}
@@ -224,7 +270,11 @@ def passes_to(curve: Mapping[int, float], wanted: float = WANTED) -> float:
 
 def sentences() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """Those to explain, and those to which a head is fitted, each with its label."""
-    lines = [line.rstrip("\n").split("\t") for line in SENTENCES.open(encoding="utf-8") if not line.startswith("#")][1:]
+    lines = [
+        line.rstrip("\n").split("\t")
+        for line in SENTENCES.open(encoding="utf-8")
+        if not line.startswith("#")
+    ][1:]
     rows = [(int(label), text) for label, text in lines]
     return rows[:EXPLAINED], rows[EXPLAINED:]
 
@@ -234,10 +284,14 @@ def with_head(model: Model) -> Model:
     _, known = sentences()
     hf = copy.deepcopy(model.hf)
     with torch.inference_mode():
-        pooled = torch.cat([hf.bert(**model.batch([model.encode(text)]).inputs).pooler_output for _, text in known])
+        pooled = torch.cat(
+            [hf.bert(**model.batch([model.encode(text)]).inputs).pooler_output for _, text in known]
+        )
     x = torch.cat([pooled, torch.ones(len(pooled), 1)], 1).double().clone()
     y = torch.tensor([2.0 * label - 1 for label, _ in known], dtype=torch.float64)
-    solved = torch.linalg.solve(x.T @ x + RIDGE * torch.eye(x.shape[1], dtype=torch.float64), x.T @ y)
+    solved = torch.linalg.solve(
+        x.T @ x + RIDGE * torch.eye(x.shape[1], dtype=torch.float64), x.T @ y
+    )
     both = torch.stack([-solved, solved]).to(hf.classifier.weight)
     hf.classifier.weight.data.copy_(both[:, :-1])
     hf.classifier.bias.data.copy_(both[:, -1])
@@ -253,7 +307,9 @@ def spread(count: int) -> list[int]:
     return np.argsort(np.argsort(GOLDEN * np.arange(count) % 1)).tolist()
 
 
-def study(models: Mapping[str, Model], extent: Extent, values: Path | None = None) -> Iterator[dict[str, Any]]:
+def study(
+    models: Mapping[str, Model], extent: Extent, values: Path | None = None
+) -> Iterator[dict[str, Any]]:
     """Sentence by sentence, evenly over their lengths; what is known of each is given at once."""
     explained, _ = sentences()
     for k in spread(len(explained))[: extent.sentences]:
@@ -263,7 +319,13 @@ def study(models: Mapping[str, Model], extent: Extent, values: Path | None = Non
             table = Table(whence.game(model, explained[k][1], removal="mask"), path)
             found = errors(table, extent)
             table.save()
-            yield {"model": name, "sentence": k, "seconds": time.perf_counter() - started, "passes": len(table.known), **found}
+            yield {
+                "model": name,
+                "sentence": k,
+                "seconds": time.perf_counter() - started,
+                "passes": len(table.known),
+                **found,
+            }
 
 
 def summary(rows: Sequence[Mapping[str, Any]], wanted: float = WANTED) -> Iterator[str]:
@@ -271,19 +333,32 @@ def summary(rows: Sequence[Mapping[str, Any]], wanted: float = WANTED) -> Iterat
     for model in dict.fromkeys(row["model"] for row in rows):
         mine = [row for row in rows if row["model"] == model]
         off = {q: np.median([row["truth"][q] for row in mine]) for q in ESTIMATORS}
-        yield f"{model}, {len(mine)} sentences; the truth's own error: " + ", ".join(f"{q} {e:.1%}" for q, e in off.items())
+        yield f"{model}, {len(mine)} sentences; the truth's own error: " + ", ".join(
+            f"{q} {e:.1%}" for q, e in off.items()
+        )
         for quantity, estimators in ESTIMATORS.items():
-            names = [*estimators, *(f"{name}, {OWN}" for name in estimators if name == "shap, partition")]
-            needed = {name: np.array([passes_to(row[f"{quantity}: {name}"], wanted) for row in mine]) for name in names}
+            names = [
+                *estimators,
+                *(f"{name}, {OWN}" for name in estimators if name == "shap, partition"),
+            ]
+            needed = {
+                name: np.array([passes_to(row[f"{quantity}: {name}"], wanted) for row in mine])
+                for name in names
+            }
             peers = [name for name in estimators if not name.startswith("whence")]
-            best = min(peers, key=lambda name: (np.median(needed[name]), _last(mine, f"{quantity}: {name}")))
+            best = min(
+                peers,
+                key=lambda name: (np.median(needed[name]), _last(mine, f"{quantity}: {name}")),
+            )
             for name, passes in needed.items():
                 low, middle, high = np.quantile(passes, [0.25, 0.5, 0.75], method="inverted_cdf")
                 at = _at(mine, f"{quantity}: {name}")
                 beside = ""
                 if name.startswith("whence"):
                     # a peer that did not get there needs more than the most that it was given, so the ratio is at most this
-                    theirs = np.minimum(needed[best], [max(map(int, row[f"{quantity}: {best}"])) for row in mine])
+                    theirs = np.minimum(
+                        needed[best], [max(map(int, row[f"{quantity}: {best}"])) for row in mine]
+                    )
                     bound = "at most " if np.isinf(needed[best]).any() else ""
                     ratio = np.median(passes / theirs)
                     beside = f"{bound}{ratio:.2f} × {best}" if np.isfinite(ratio) else ""
@@ -299,7 +374,9 @@ def _at(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     """The median error over sentences at some numbers of passes."""
     shown = []
     for n in (200, 400, 800):
-        found = [curve[n] for row in rows if n in (curve := {int(k): e for k, e in row[name].items()})]
+        found = [
+            curve[n] for row in rows if n in (curve := {int(k): e for k, e in row[name].items()})
+        ]
         shown.append(f"{n}: {np.median(found):.3f}" if found else f"{n}: -")
     return "  ".join(shown)
 

@@ -26,9 +26,17 @@ def passes(model: Model, text: str, *, backward: bool, count: int = 1) -> Any:
             left -= n
             many = {k: v.expand(n, *v.shape[1:]) for k, v in inputs.items() if k != "input_ids"}
             with torch.set_grad_enabled(backward):
-                leaf = table(inputs["input_ids"]).detach().expand(n, -1, -1).clone().requires_grad_(backward)
+                leaf = (
+                    table(inputs["input_ids"])
+                    .detach()
+                    .expand(n, -1, -1)
+                    .clone()
+                    .requires_grad_(backward)
+                )
                 logits = hf(inputs_embeds=leaf, **many).logits
-                out.append(torch.autograd.grad(logits[:, 0].sum(), [leaf])[0] if backward else logits)
+                out.append(
+                    torch.autograd.grad(logits[:, 0].sum(), [leaf])[0] if backward else logits
+                )
         return out
 
     return run

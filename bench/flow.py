@@ -17,7 +17,9 @@ DEPTH, TOKENS = 12, 128
 def soft(depth: int, tokens: int, causal: bool = False, seed: int = 0) -> list[np.ndarray]:
     """Maps of random logits, as of a model before training."""
     rng = np.random.default_rng(seed)
-    logits = rng.standard_normal((depth, tokens, tokens)) + (np.triu(np.full((tokens, tokens), -np.inf), 1) if causal else 0)
+    logits = rng.standard_normal((depth, tokens, tokens)) + (
+        np.triu(np.full((tokens, tokens), -np.inf), 1) if causal else 0
+    )
     weights = np.exp(logits)
     return [with_residual(w) for w in weights / weights.sum(-1, keepdims=True)]
 
@@ -30,7 +32,9 @@ def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
     found = []
     for _ in range(depth):
         content = np.exp(4 * rng.standard_normal((tokens, tokens)))
-        heads = np.stack([previous, separators, np.eye(tokens), content / content.sum(1, keepdims=True)])
+        heads = np.stack(
+            [previous, separators, np.eye(tokens), content / content.sum(1, keepdims=True)]
+        )
         found.append(with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), heads)))
     return found
 
@@ -39,16 +43,30 @@ def pairwise(layers: Sequence[np.ndarray], position: int) -> np.ndarray:
     """As the paper's code does it: Edmonds and Karp for each pair of output and input."""
     graph = nx.DiGraph()
     for n, layer in enumerate(layers):
-        graph.add_edges_from(((n + 1, q), (n, k), {"capacity": float(c)}) for (q, k), c in np.ndenumerate(layer))
+        graph.add_edges_from(
+            ((n + 1, q), (n, k), {"capacity": float(c)}) for (q, k), c in np.ndenumerate(layer)
+        )
     source, inputs = (len(layers), position), range(layers[0].shape[1])
-    return np.array([nx.maximum_flow_value(graph, source, (0, k), flow_func=nx.algorithms.flow.edmonds_karp) for k in inputs])
+    return np.array(
+        [
+            nx.maximum_flow_value(graph, source, (0, k), flow_func=nx.algorithms.flow.edmonds_karp)
+            for k in inputs
+        ]
+    )
 
 
 def against_networkx(depth: int = 6, tokens: int = 16, rounds: int = 5) -> Ratio:
     layers = trained_like(depth, tokens)
     np.testing.assert_allclose(attention_flow(layers, 0).values, pairwise(layers, 0), rtol=1e-9)
     what, over = f"attention flow, {depth} layers, {tokens} tokens", "networkx, pair by pair"
-    return interleaved(what, lambda: attention_flow(layers, 0), over, lambda: pairwise(layers, 0), limit=0.1, rounds=rounds)
+    return interleaved(
+        what,
+        lambda: attention_flow(layers, 0),
+        over,
+        lambda: pairwise(layers, 0),
+        limit=0.1,
+        rounds=rounds,
+    )
 
 
 def seconds() -> list[tuple[str, float, float]]:
@@ -63,12 +81,20 @@ def seconds() -> list[tuple[str, float, float]]:
     for name, (layers, position) in cases.items():
         started = time.process_time()
         found: Flow = attention_flow(layers, position)
-        rows.append((f"attention flow, {DEPTH} layers, {TOKENS} tokens, {name}", time.process_time() - started, found.gap))
+        rows.append(
+            (
+                f"attention flow, {DEPTH} layers, {TOKENS} tokens, {name}",
+                time.process_time() - started,
+                found.gap,
+            )
+        )
     return rows
 
 
 if __name__ == "__main__":
     r = against_networkx()
-    print(f"{r.what}: {r.ratio:.4f} [{r.low:.4f}, {r.high:.4f}] × {r.over}, {1e3 * r.seconds:.1f} ms")
+    print(
+        f"{r.what}: {r.ratio:.4f} [{r.low:.4f}, {r.high:.4f}] × {r.over}, {1e3 * r.seconds:.1f} ms"
+    )
     for what, took, gap in seconds():
         print(f"{what:<62} {took:6.2f} s   gap {gap:.0e}")

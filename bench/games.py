@@ -20,7 +20,13 @@ from whence.models.batches import groups_of
 from whence.models.model import Model
 
 SAMPLES = 1000
-BUDGETS = (256, 512, 1024, 2048, 4096)  # tokens of a batch; more is slower, by what padding adds or the cache no longer holds
+BUDGETS = (
+    256,
+    512,
+    1024,
+    2048,
+    4096,
+)  # tokens of a batch; more is slower, by what padding adds or the cache no longer holds
 BATCHES = (16, 32, 64, 128)  # texts of a batch, for the peers
 FITTED, AT_TOKENS = 300, 35
 
@@ -41,7 +47,9 @@ def rows_of(model: Model, text: str, removal: str, masks: np.ndarray) -> list[np
     return list(np.where(kept, passage.ids, model.tokenizer.mask_token_id))
 
 
-def prepared(model: Model, rows: Sequence[np.ndarray], budget: int) -> list[dict[str, torch.Tensor]]:
+def prepared(
+    model: Model, rows: Sequence[np.ndarray], budget: int
+) -> list[dict[str, torch.Tensor]]:
     """Batches of like length within a budget of tokens, padded, ready to be run."""
     batches = []
     for group in groups_of([len(row) for row in rows], budget):
@@ -50,11 +58,18 @@ def prepared(model: Model, rows: Sequence[np.ndarray], budget: int) -> list[dict
         for place, i in enumerate(group):
             ids[place, : len(rows[i])] = rows[i]
         seen = np.arange(longest) < np.array([[len(rows[i])] for i in group])
-        batches.append({"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(seen.astype(np.int64))})
+        batches.append(
+            {
+                "input_ids": torch.from_numpy(ids),
+                "attention_mask": torch.from_numpy(seen.astype(np.int64)),
+            }
+        )
     return batches
 
 
-def bare(model: Model, batches: Sequence[dict[str, torch.Tensor]]) -> Callable[[], list[torch.Tensor]]:
+def bare(
+    model: Model, batches: Sequence[dict[str, torch.Tensor]]
+) -> Callable[[], list[torch.Tensor]]:
     def run() -> list[torch.Tensor]:
         with torch.inference_mode():
             return [model.hf(**batch).logits for batch in batches]
@@ -64,7 +79,9 @@ def bare(model: Model, batches: Sequence[dict[str, torch.Tensor]]) -> Callable[[
 
 def floor(model: Model, rows: Sequence[np.ndarray]) -> tuple[Run, int]:
     """The passes at the best of ``BUDGETS``, and which one that is: measured once."""
-    runs: dict[int, Run] = {budget: bare(model, prepared(model, rows, budget)) for budget in BUDGETS}
+    runs: dict[int, Run] = {
+        budget: bare(model, prepared(model, rows, budget)) for budget in BUDGETS
+    }
     return best_of(runs, turns=1)
 
 
@@ -111,13 +128,17 @@ def afresh(model: Model, text: str, method: str, **settings: Any) -> Run:
     return run
 
 
-def lime_over_floor(model: Model, text: str, removal: str, estimator: str = "auto", rounds: int = 7) -> tuple[Ratio, str]:
+def lime_over_floor(
+    model: Model, text: str, removal: str, estimator: str = "auto", rounds: int = 7
+) -> tuple[Ratio, str]:
     masks = asked_by_lime(model, text, removal, SAMPLES)
     lowest, budget = floor(model, rows_of(model, text, removal, masks))
     ours = afresh(model, text, "lime", samples=SAMPLES, removal=removal, estimator=estimator)
     what = f"LIME, {SAMPLES} samples, {removal}, {estimator}"
     over = f"{len(masks)} bare passes, {budget} tokens at once"
-    return measured(what, ours, over, lowest, limit=1.1, rounds=rounds), f"{len(model.encode(text))} tokens"
+    return measured(
+        what, ours, over, lowest, limit=1.1, rounds=rounds
+    ), f"{len(model.encode(text))} tokens"
 
 
 # ---------------------------------------------------------------------- peers, from strings to scores
@@ -133,8 +154,12 @@ def predictor(model: Model, at_once: int, careful: bool = False) -> Callable[[An
         with torch.inference_mode():
             for first in range(0, len(ids), at_once):
                 some = order[first : first + at_once]
-                batch = model.tokenizer.pad({"input_ids": [ids[i] for i in some]}, return_tensors="pt")
-                out[list(some)] = model.hf(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits.numpy()
+                batch = model.tokenizer.pad(
+                    {"input_ids": [ids[i] for i in some]}, return_tensors="pt"
+                )
+                out[list(some)] = model.hf(
+                    input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
+                ).logits.numpy()
         return out
 
     return predict
@@ -147,8 +172,12 @@ def lime_package(model: Model, text: str, samples: int, at_once: int, careful: b
     label = int(predict([text])[0].argmax())
 
     def run() -> object:
-        explainer = LimeTextExplainer(bow=False, mask_string=model.tokenizer.mask_token, random_state=0)
-        return explainer.explain_instance(text, predict, labels=(label,), num_features=1000, num_samples=samples)
+        explainer = LimeTextExplainer(
+            bow=False, mask_string=model.tokenizer.mask_token, random_state=0
+        )
+        return explainer.explain_instance(
+            text, predict, labels=(label,), num_features=1000, num_samples=samples
+        )
 
     return run
 
@@ -178,39 +207,77 @@ def shap_kernel(model: Model, text: str, samples: int, at_once: int) -> Run:
     """On masks over the same words, whose texts are made of ids: as fast as a careful user can make it."""
     import shap
 
-    size, label = len(model.encode(text).unit_spans), int(model.logits([model.encode(text)])[0].argmax())
+    size, label = (
+        len(model.encode(text).unit_spans),
+        int(model.logits([model.encode(text)])[0].argmax()),
+    )
 
     def values(masks: np.ndarray) -> np.ndarray:
         rows = rows_of(model, text, "mask", masks > 0.5)
-        return torch.cat(bare(model, prepared(model, rows, at_once * len(rows[0])))()).numpy()[:, label]
+        return torch.cat(bare(model, prepared(model, rows, at_once * len(rows[0])))()).numpy()[
+            :, label
+        ]
 
     def run() -> object:
         explainer = shap.KernelExplainer(values, np.zeros((1, size)))
-        return explainer.shap_values(np.ones((1, size)), nsamples=samples, l1_reg=False, silent=True)
+        return explainer.shap_values(
+            np.ones((1, size)), nsamples=samples, l1_reg=False, silent=True
+        )
 
     return run
 
 
-def against_lime(model: Model, text: str, ours: int = SAMPLES, theirs: int = SAMPLES, careful: bool = False, rounds: int = 5) -> Ratio:
+def against_lime(
+    model: Model,
+    text: str,
+    ours: int = SAMPLES,
+    theirs: int = SAMPLES,
+    careful: bool = False,
+    rounds: int = 5,
+) -> Ratio:
     """Seconds of ours over the package's at its best batch, both from the text to the scores."""
-    peer, at_once = best_of({b: lime_package(model, text, theirs, b, careful) for b in BATCHES}, turns=1)
+    peer, at_once = best_of(
+        {b: lime_package(model, text, theirs, b, careful) for b in BATCHES}, turns=1
+    )
     run = afresh(model, text, "lime", samples=ours, removal="mask")
-    return measured(f"LIME, {ours} passes", run, f"lime package, {theirs}, {at_once} at once{', sorted' * careful}", peer, rounds=rounds)
+    return measured(
+        f"LIME, {ours} passes",
+        run,
+        f"lime package, {theirs}, {at_once} at once{', sorted' * careful}",
+        peer,
+        rounds=rounds,
+    )
 
 
-def against_partition(model: Model, text: str, samples: int = SAMPLES, ours: int | None = None, rounds: int = 5) -> Ratio:
+def against_partition(
+    model: Model, text: str, samples: int = SAMPLES, ours: int | None = None, rounds: int = 5
+) -> Ratio:
     """Shapley values by ours over shap's partition explainer, at as many passes as that one takes unless ``ours`` says another number."""
     runs = {b: shap_partition(model, text, samples, b) for b in BATCHES}
     peer, at_once = best_of({b: run for b, (run, _) in runs.items()}, turns=1)
     rows = sum(runs[at_once][1])
     run = afresh(model, text, "shapley", samples=ours or rows, removal="mask")
-    return measured(f"Shapley, {ours or rows} passes", run, f"shap partition, {rows}, {at_once} at once", peer, rounds=rounds)
+    return measured(
+        f"Shapley, {ours or rows} passes",
+        run,
+        f"shap partition, {rows}, {at_once} at once",
+        peer,
+        rounds=rounds,
+    )
 
 
-def against_kernel(model: Model, text: str, ours: int = SAMPLES, theirs: int = SAMPLES, rounds: int = 5) -> Ratio:
+def against_kernel(
+    model: Model, text: str, ours: int = SAMPLES, theirs: int = SAMPLES, rounds: int = 5
+) -> Ratio:
     peer, at_once = best_of({b: shap_kernel(model, text, theirs, b) for b in BATCHES}, turns=1)
     run = afresh(model, text, "shapley", samples=ours, removal="mask")
-    return measured(f"Shapley, {ours} passes", run, f"shap kernel, {theirs}, {at_once} at once", peer, rounds=rounds)
+    return measured(
+        f"Shapley, {ours} passes",
+        run,
+        f"shap kernel, {theirs}, {at_once} at once",
+        peer,
+        rounds=rounds,
+    )
 
 
 # ---------------------------------------------------------------------- compare, and the fit
@@ -228,8 +295,13 @@ def together(model: Model, text: str, rounds: int = 3) -> tuple[Ratio, str]:
     def alone() -> object:
         return [afresh(model, text, name, evidence=True)() for name in whole]
 
-    ratio = measured("compare, all methods, evidence", both, "one by one", alone, limit=0.6, rounds=rounds)
-    return ratio, f"{len(whole)} methods, {whole.cost.forwards} passes, {whole.cost.saved} saved; one by one {passes} and evidence's"
+    ratio = measured(
+        "compare, all methods, evidence", both, "one by one", alone, limit=0.6, rounds=rounds
+    )
+    return (
+        ratio,
+        f"{len(whole)} methods, {whole.cost.forwards} passes, {whole.cost.saved} saved; one by one {passes} and evidence's",
+    )
 
 
 def surrogate_fit(model: Model, text: str, rounds: int = 9) -> tuple[Ratio, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from whence.core.memory import human
+from whence.trace.memory import human
 
 LENGTHS = (512, 1024, 2048, 4096)
 SHORT = LENGTHS[:2]  # of a run that is not about memory
@@ -40,7 +40,7 @@ torch.set_num_threads(threads)
 from bench import memory
 from tests.tokenizers import wordpiece
 import whence
-from whence.core.memory import available
+from whence.trace.memory import available
 from whence.core.registry import Needs
 from whence.trace.forecast import forecast_trace
 torch.manual_seed(0)
@@ -73,9 +73,13 @@ print("ran", (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 102
 
 def peak(what: str, tokens: int, threads: int = 1) -> Peak:
     command = [sys.executable, "-c", CHILD, what, str(tokens), str(threads)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1]
+    )
     if done.returncode:
-        raise RuntimeError(f"{what} at {tokens} tokens: {(done.stderr.strip().splitlines() or ['killed'])[-1]}")
+        raise RuntimeError(
+            f"{what} at {tokens} tokens: {(done.stderr.strip().splitlines() or ['killed'])[-1]}"
+        )
     how, size, seconds = done.stdout.split()[-3:]
     return Peak(what, tokens, int(size), float(seconds), how == "skipped")
 
@@ -93,24 +97,58 @@ def draw(peaks: Sequence[Peak], path: Path = FIGURE) -> Path:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "whence", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}):
+    with rc_context(
+        {
+            "svg.hashsalt": "whence",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "font.size": 10,
+        }
+    ):
         figure = Figure(figsize=(6.4, 4.0), layout="constrained")
         ax = figure.subplots()
-        for what, colour, mark in ((EAGER, "#ef6c00", "o"), (MEAN, "#7e57c2", "s"), (ROLLOUT, "#00838f", "^")):
+        for what, colour, mark in (
+            (EAGER, "#ef6c00", "o"),
+            (MEAN, "#7e57c2", "s"),
+            (ROLLOUT, "#00838f", "^"),
+        ):
             ran = [p for p in peaks if p.what == what and not p.skipped]
             forecast = [p for p in peaks if p.what == what and p.skipped]
-            ax.plot([p.tokens for p in ran], [p.bytes / 1e9 for p in ran], color=colour, marker=mark, label=what)
+            ax.plot(
+                [p.tokens for p in ran],
+                [p.bytes / 1e9 for p in ran],
+                color=colour,
+                marker=mark,
+                label=what,
+            )
             if forecast:
                 tail = [*ran[-1:], *forecast]
-                ax.plot([p.tokens for p in tail], [p.bytes / 1e9 for p in tail], color=colour, linestyle=":")
+                ax.plot(
+                    [p.tokens for p in tail],
+                    [p.bytes / 1e9 for p in tail],
+                    color=colour,
+                    linestyle=":",
+                )
                 at, size = [p.tokens for p in forecast], [p.bytes / 1e9 for p in forecast]
-                ax.plot(at, size, color=colour, marker=mark, markerfacecolor="white", linestyle="", label="the same, forecast only")
+                ax.plot(
+                    at,
+                    size,
+                    color=colour,
+                    marker=mark,
+                    markerfacecolor="white",
+                    linestyle="",
+                    label="the same, forecast only",
+                )
         ax.axhline(LIMIT / 1e9, color="#888", linestyle="--", linewidth=1)
         ax.text(LENGTHS[0], LIMIT / 1e9 * 1.1, "2 GB, our limit at 4,096 tokens", color="#555")
-        ax.set(xscale="log", yscale="log", xlabel="tokens", ylabel="peak above the loaded model, GB")
+        ax.set(
+            xscale="log", yscale="log", xlabel="tokens", ylabel="peak above the loaded model, GB"
+        )
         ax.set_xticks(LENGTHS, [f"{n:,}" for n in LENGTHS])
         ax.minorticks_off()
-        ticks = [t for t in (0.01, 0.03, 0.1, 0.3, 1, 3, 10) if ax.get_ylim()[0] <= t <= ax.get_ylim()[1]]
+        ticks = [
+            t for t in (0.01, 0.03, 0.1, 0.3, 1, 3, 10) if ax.get_ylim()[0] <= t <= ax.get_ylim()[1]
+        ]
         ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
         ax.grid(alpha=0.3)
         ax.legend(frameon=False, loc="lower right")

@@ -44,7 +44,15 @@ def interleaved(
         pairs.append((a, b) if k % 2 else (b, a))
     ratios = sorted(a / b for a, b in pairs)
     quarter = len(ratios) // 4
-    return Ratio(what, over, median(ratios), ratios[quarter], ratios[-1 - quarter], median(a for a, _ in pairs), limit)
+    return Ratio(
+        what,
+        over,
+        median(ratios),
+        ratios[quarter],
+        ratios[-1 - quarter],
+        median(a for a, _ in pairs),
+        limit,
+    )
 
 
 def _seconds(run: Callable[[], object], clock: Callable[[], float]) -> float:

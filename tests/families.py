@@ -14,8 +14,17 @@ from whence.models.load import load
 from whence.models.model import Model
 from whence.models.single_layer import SingleLayerConfig, SingleLayerForSequenceClassification
 
-SMALL: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
-LABELS = {"num_labels": 3, "id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+}
+LABELS = {
+    "num_labels": 3,
+    "id2label": {0: "bad", 1: "fair", 2: "good"},
+    "label2id": {"bad": 0, "fair": 1, "good": 2},
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,14 @@ class Family:
 def _encoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
     def build() -> Any:
         size = len(tok.wordpiece())
-        settings = {**SMALL, "vocab_size": size, "pad_token_id": 0, "max_position_embeddings": 64, **LABELS, **more}
+        settings = {
+            **SMALL,
+            "vocab_size": size,
+            "pad_token_id": 0,
+            "max_position_embeddings": 64,
+            **LABELS,
+            **more,
+        }
         return getattr(tf, model)(getattr(tf, config)(**settings))
 
     return build
@@ -37,14 +53,27 @@ def _encoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
 
 def _roberta() -> Any:
     config = tf.RobertaConfig(
-        **SMALL, vocab_size=len(tok.roberta()), pad_token_id=1, bos_token_id=0, eos_token_id=2, max_position_embeddings=66, **LABELS
+        **SMALL,
+        vocab_size=len(tok.roberta()),
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        max_position_embeddings=66,
+        **LABELS,
     )
     return tf.RobertaForSequenceClassification(config)
 
 
 def _distilbert() -> Any:
     config = tf.DistilBertConfig(
-        vocab_size=len(tok.wordpiece()), dim=32, n_layers=2, n_heads=4, hidden_dim=40, max_position_embeddings=64, pad_token_id=0, **LABELS
+        vocab_size=len(tok.wordpiece()),
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=40,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        **LABELS,
     )
     return tf.DistilBertForSequenceClassification(config)
 
@@ -123,7 +152,9 @@ def _marian() -> Any:
 
 
 def _vit() -> Any:
-    return tf.ViTForImageClassification(tf.ViTConfig(**SMALL, image_size=16, patch_size=4, **LABELS))
+    return tf.ViTForImageClassification(
+        tf.ViTConfig(**SMALL, image_size=16, patch_size=4, **LABELS)
+    )
 
 
 GQA = {"num_key_value_heads": 2}
@@ -141,7 +172,12 @@ def _modernbert(**more: Any) -> Callable[[], Any]:
 
 
 def _deberta() -> Any:
-    return _encoder("DebertaV2Config", "DebertaV2ForSequenceClassification", relative_attention=True, pos_att_type=["p2c", "c2p"])()
+    return _encoder(
+        "DebertaV2Config",
+        "DebertaV2ForSequenceClassification",
+        relative_attention=True,
+        pos_att_type=["p2c", "c2p"],
+    )()
 
 
 def _single_layer() -> Any:
@@ -163,9 +199,19 @@ FAMILIES: dict[str, Family] = {
     "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ENCODER),
     "distilbert": Family(_distilbert, BERT_TOKENS, ENCODER),
     "roberta": Family(_roberta, tok.roberta, ENCODER),
-    "albert": Family(_encoder("AlbertConfig", "AlbertForSequenceClassification", embedding_size=16), BERT_TOKENS, ENCODER),
-    "electra": Family(_encoder("ElectraConfig", "ElectraForSequenceClassification", embedding_size=16), BERT_TOKENS, ENCODER),
-    "modernbert": Family(_modernbert(local_attention=4, global_attn_every_n_layers=2), BERT_TOKENS, ENCODER),
+    "albert": Family(
+        _encoder("AlbertConfig", "AlbertForSequenceClassification", embedding_size=16),
+        BERT_TOKENS,
+        ENCODER,
+    ),
+    "electra": Family(
+        _encoder("ElectraConfig", "ElectraForSequenceClassification", embedding_size=16),
+        BERT_TOKENS,
+        ENCODER,
+    ),
+    "modernbert": Family(
+        _modernbert(local_attention=4, global_attn_every_n_layers=2), BERT_TOKENS, ENCODER
+    ),
     "modernbert-mean": Family(_modernbert(classifier_pooling="mean"), BERT_TOKENS, ENCODER),
     "deberta-v2": Family(_deberta, BERT_TOKENS, ENCODER, via="output"),
     "gpt2": Family(_gpt2("GPT2LMHeadModel"), GPT_TOKENS, DECODER),
@@ -173,14 +219,36 @@ FAMILIES: dict[str, Family] = {
     "gpt-neox": Family(_decoder("GPTNeoXConfig", "GPTNeoXForCausalLM"), GPT_TOKENS, DECODER),
     "opt": Family(_opt, GPT_TOKENS, DECODER),
     "llama": Family(_decoder("LlamaConfig", "LlamaForCausalLM", **GQA), GPT_TOKENS, DECODER),
-    "llama-classifier": Family(_decoder("LlamaConfig", "LlamaForSequenceClassification", **GQA, **LABELS), GPT_TOKENS, DECODER),
-    "qwen3": Family(_decoder("Qwen3Config", "Qwen3ForCausalLM", **GQA, head_dim=8), GPT_TOKENS, DECODER),
-    "gemma2": Family(
-        _decoder("Gemma2Config", "Gemma2ForCausalLM", **WINDOWED, query_pre_attn_scalar=8, attn_logit_softcapping=2.0), GPT_TOKENS, DECODER
+    "llama-classifier": Family(
+        _decoder("LlamaConfig", "LlamaForSequenceClassification", **GQA, **LABELS),
+        GPT_TOKENS,
+        DECODER,
     ),
-    "gemma3": Family(_decoder("Gemma3TextConfig", "Gemma3ForCausalLM", **MIXED, query_pre_attn_scalar=8), GPT_TOKENS, DECODER),
+    "qwen3": Family(
+        _decoder("Qwen3Config", "Qwen3ForCausalLM", **GQA, head_dim=8), GPT_TOKENS, DECODER
+    ),
+    "gemma2": Family(
+        _decoder(
+            "Gemma2Config",
+            "Gemma2ForCausalLM",
+            **WINDOWED,
+            query_pre_attn_scalar=8,
+            attn_logit_softcapping=2.0,
+        ),
+        GPT_TOKENS,
+        DECODER,
+    ),
+    "gemma3": Family(
+        _decoder("Gemma3TextConfig", "Gemma3ForCausalLM", **MIXED, query_pre_attn_scalar=8),
+        GPT_TOKENS,
+        DECODER,
+    ),
     "gpt-oss": Family(
-        _decoder("GptOssConfig", "GptOssForCausalLM", **MIXED, num_local_experts=2, num_experts_per_tok=1), GPT_TOKENS, DECODER
+        _decoder(
+            "GptOssConfig", "GptOssForCausalLM", **MIXED, num_local_experts=2, num_experts_per_tok=1
+        ),
+        GPT_TOKENS,
+        DECODER,
     ),
     "t5": Family(_t5, tok.unigram, BOTH),
     "bart": Family(_bart("BartForConditionalGeneration"), tok.roberta, BOTH),
@@ -194,7 +262,16 @@ FAMILIES: dict[str, Family] = {
 DOUBLE = frozenset(
     {
         *("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2"),
-        *("gpt2", "gpt2-classifier", "gpt-neox", "bart", "bart-classifier", "marian", "vit", "single-layer"),
+        *(
+            "gpt2",
+            "gpt2-classifier",
+            "gpt-neox",
+            "bart",
+            "bart-classifier",
+            "marian",
+            "vit",
+            "single-layer",
+        ),
     }
 )
 
@@ -223,7 +300,13 @@ def inputs(model: Model, count: int = 2) -> list[Any]:
     """Encoded inputs of unequal length."""
     if model.task == "image":
         generator = torch.Generator().manual_seed(1)
-        return [model.encode(torch.randn(3, 16, 16, generator=generator).numpy()) for _ in range(count)]
-    texts = ["the food is great but the service is not", "not bad prices", "I didn't like it, it's dull"]
+        return [
+            model.encode(torch.randn(3, 16, 16, generator=generator).numpy()) for _ in range(count)
+        ]
+    texts = [
+        "the food is great but the service is not",
+        "not bad prices",
+        "I didn't like it, it's dull",
+    ]
     passages = [model.encode(t) for t in texts[:count]]
     return [model.fill(p, 1) for p in passages] if model.task == "masked" else passages

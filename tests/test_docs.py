@@ -18,17 +18,26 @@ import pytest
 import whence
 from whence.cli.main import main
 from whence.core import registry
-from whence.core.notebook import Notebook
+from whence.notebook.book import Notebook
 
 ROOT = Path(__file__).parent.parent
 METHOD_PAGES = ROOT / "docs" / "methods"
-PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "site" not in p.relative_to(ROOT / "docs").parts)]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        p for p in (ROOT / "docs").rglob("*.md") if "site" not in p.relative_to(ROOT / "docs").parts
+    ),
+]
 PROSE = [*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 SECTIONS = ("Formula", "Cost", "When it misleads", "Example", "Reference")
-MOST_UNRUN = 2  # examples of what a reader has and a test does not: another model, the tests' own folder
+MOST_UNRUN = (
+    2  # examples of what a reader has and a test does not: another model, the tests' own folder
+)
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-LOCAL_HOST = re.compile(r"localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1|.*\.(local|internal|lan)$")
+LOCAL_HOST = re.compile(
+    r"localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1|.*\.(local|internal|lan)$"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,9 @@ def blocks(page: Path, *languages: str) -> Iterator[Block]:
     for found in FENCE.finditer(text):
         language, rest, code = found.groups()
         if language in languages:
-            yield Block(language, "no-run" not in rest, code, text.count("\n", 0, found.start()) + 2)
+            yield Block(
+                language, "no-run" not in rest, code, text.count("\n", 0, found.start()) + 2
+            )
 
 
 def commands(page: Path) -> list[str]:
@@ -53,7 +64,11 @@ def commands(page: Path) -> list[str]:
     for block in blocks(page, "console", "bash"):
         lines = block.code.splitlines()
         typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        found += typed if block.language == "console" else [line.partition("  #")[0].strip() for line in lines if line.strip()]
+        found += (
+            typed
+            if block.language == "console"
+            else [line.partition("  #")[0].strip() for line in lines if line.strip()]
+        )
     return found
 
 
@@ -66,15 +81,22 @@ def with_any(language: tuple[str, ...]) -> list[Path]:
 
 
 @pytest.mark.parametrize("page", with_any(("python",)), ids=named)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_methods", dict(registry.methods()))  # a page may register a method of its own
+    monkeypatch.setattr(
+        registry, "_methods", dict(registry.methods())
+    )  # a page may register a method of its own
     space: dict[str, Any] = {"__name__": "example"}
     for block in blocks(page, "python"):
         # as many empty lines in front, so that an error names the line of the page
         code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
         if block.runs:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
                 exec(code, space)
 
 
@@ -84,7 +106,9 @@ def test_few_examples_are_not_run() -> None:
 
 
 @pytest.mark.parametrize("page", with_any(("console", "bash")), ids=named)
-def test_the_commands_of_a_page_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_a_page_work(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for command in commands(page):
         assert try_out(command, monkeypatch) == 0, command
@@ -98,13 +122,22 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
         assert before[0][0] == "echo", command
         feed = f"{before[0][1]}\n".encode()
     if last[0] == "make":
-        targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        targets = re.findall(
+            r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
         return 0 if set(last[1:]) <= set(targets) else 1
-    if last[:2] == ["whence", "lab"]:  # takes minutes, and runs in a test of its own: here only what is typed is tried
+    if last[:2] == [
+        "whence",
+        "lab",
+    ]:  # takes minutes, and runs in a test of its own: here only what is typed is tried
         monkeypatch.setattr("whence.labs.running.lab", lambda name, **_: Notebook(name))
     if last[0] != "whence":
-        return 0 if last[0] in ("pip", "git", "python", ".venv/bin/mkdocs", ".venv/bin/python") else 1
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: not feed, buffer=io.BytesIO(feed)))
+        return (
+            0 if last[0] in ("pip", "git", "python", ".venv/bin/mkdocs", ".venv/bin/python") else 1
+        )
+    monkeypatch.setattr(
+        "sys.stdin", SimpleNamespace(isatty=lambda: not feed, buffer=io.BytesIO(feed))
+    )
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         return main(last[1:])
 
@@ -134,7 +167,9 @@ def test_a_method_page_is_whole(name: str) -> None:
 
 
 def test_every_cited_paper_is_listed() -> None:
-    listed = re.findall(r"^`(\w+)`$", (ROOT / "docs" / "references.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^`(\w+)`$", (ROOT / "docs" / "references.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {m.cites for m in registry.methods().values() if m.cites} <= set(listed)
     assert len(listed) == len(set(listed))
 
@@ -143,13 +178,24 @@ def test_every_cited_paper_is_listed() -> None:
 def test_a_method_page_has_the_full_reference(name: str) -> None:
     key = registry.methods()[name].cites
     if key:
-        entry = (ROOT / "docs" / "references.md").read_text(encoding="utf-8").split(f"`{key}`\n:")[1].split("\n\n")[0]
+        entry = (
+            (ROOT / "docs" / "references.md")
+            .read_text(encoding="utf-8")
+            .split(f"`{key}`\n:")[1]
+            .split("\n\n")[0]
+        )
         title = " ".join(entry.split("*")[1].split())
-        assert f"*{title}*" in " ".join((METHOD_PAGES / f"{name}.md").read_text(encoding="utf-8").split())
+        assert f"*{title}*" in " ".join(
+            (METHOD_PAGES / f"{name}.md").read_text(encoding="utf-8").split()
+        )
 
 
 def test_the_readme_names_methods_that_exist() -> None:
-    rows = re.findall(r"^\| \[`([\w-]+)`\]\(docs/methods/([\w-]+)\.md\) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| \[`([\w-]+)`\]\(docs/methods/([\w-]+)\.md\) \|",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert rows
     assert all(name == page and name in registry.methods() for name, page in rows)
 

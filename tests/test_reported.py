@@ -44,7 +44,10 @@ def test_a_resolved_target_read_as_a_margin_gets_its_rival() -> None:
 
 def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
     model = build("t5")
-    same, other = (model.encode("the food is great", reply=r) for r in ("the food is great", "the food is great but"))
+    same, other = (
+        model.encode("the food is great", reply=r)
+        for r in ("the food is great", "the food is great but")
+    )
     a = whence.explain(model, same, "gradient-x-input", target=5)
     ids = torch.tensor(same.ids)[None]
     leaf = model.hf.shared(ids).detach().requires_grad_()
@@ -71,7 +74,9 @@ def test_predict_and_explain_agree_on_windows() -> None:
     model = build("bert")
     long = "great " * 80 + "dull " * 80
     predicted = model.predict([long], overflow="window")[0].probabilities
-    assert predicted == pytest.approx(whence.explain(model, long, "random", overflow="window").prediction)
+    assert predicted == pytest.approx(
+        whence.explain(model, long, "random", overflow="window").prediction
+    )
 
 
 def test_a_passage_obeys_overflow_and_keeps_its_units() -> None:
@@ -87,11 +92,16 @@ def test_a_passage_obeys_overflow_and_keeps_its_units() -> None:
         gpt.encode("the food is great " * 40, overflow="window")
 
 
-@pytest.mark.parametrize(("target", "method"), [(None, "gradient-x-input"), ("good", "gradient-x-input"), (None, "integrated-gradients")])
+@pytest.mark.parametrize(
+    ("target", "method"),
+    [(None, "gradient-x-input"), ("good", "gradient-x-input"), (None, "integrated-gradients")],
+)
 def test_the_cost_of_windows_counts_every_pass(target: Any, method: str) -> None:
     model = build("bert")
     counted = [0]
-    handle = model.hf.register_forward_hook(lambda _m, _a, out: counted.__setitem__(0, counted[0] + len(out.logits)))
+    handle = model.hf.register_forward_hook(
+        lambda _m, _a, out: counted.__setitem__(0, counted[0] + len(out.logits))
+    )
     a = whence.explain(model, "the food is great " * 40, method, target=target, overflow="window")
     handle.remove()
     assert a.cost.forwards == counted[0]
@@ -100,14 +110,26 @@ def test_the_cost_of_windows_counts_every_pass(target: Any, method: str) -> None
 def test_the_gap_of_windows_is_that_of_the_whole() -> None:
     model, _ = precise("bert")
     long = "the food is great but not bad " * 30
-    a = whence.explain(model, long, "integrated-gradients", overflow="window", baseline="zero", tolerance=0.1)
+    a = whence.explain(
+        model, long, "integrated-gradients", overflow="window", baseline="zero", tolerance=0.1
+    )
     parts = model.windows(model.encode(long, overflow="window"))
     change = 0.0
     for part in parts:
-        zero = whence.explain(model, part, "integrated-gradients", baseline="zero", target=a.target, tolerance=1e-8, max_nodes=512)
+        zero = whence.explain(
+            model,
+            part,
+            "integrated-gradients",
+            baseline="zero",
+            target=a.target,
+            tolerance=1e-8,
+            max_nodes=512,
+        )
         change += zero.scores.sum() / len(parts)
     assert a.error is not None
-    assert a.error.completeness_gap == pytest.approx(abs(a.scores.sum() - change) / abs(change), rel=1e-3, abs=1e-7)
+    assert a.error.completeness_gap == pytest.approx(
+        abs(a.scores.sum() - change) / abs(change), rel=1e-3, abs=1e-7
+    )
 
 
 def test_methods_that_rerun_say_that_they_used_the_models_own_attention() -> None:
@@ -149,7 +171,9 @@ def test_two_classes_of_one_name_stay_two() -> None:
 def test_a_decoder_that_classifies_without_a_pad_token_can_be_rerun() -> None:
     model = build("llama-classifier")
     model.hf.config.pad_token_id = None
-    assert np.isfinite(whence.explain(model, TEXT, "integrated-gradients", nodes=4, max_nodes=4).scores).all()
+    assert np.isfinite(
+        whence.explain(model, TEXT, "integrated-gradients", nodes=4, max_nodes=4).scores
+    ).all()
 
 
 def test_inference_mode_of_the_callers_is_no_obstacle() -> None:
@@ -181,7 +205,9 @@ def test_a_comparison_survives_its_file(tmp_path: Any) -> None:
 
 
 def test_a_name_instead_of_a_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user has no type checker in between
+    monkeypatch.setattr(
+        jaxtyping.config, "jaxtyping_disable", True
+    )  # a user has no type checker in between
     with pytest.raises(InputError, match="a loaded model, not a str"):
         whence.explain("sentiment", TEXT)  # type: ignore[call-overload]
 
@@ -232,9 +258,14 @@ def test_another_thread_of_the_caller_s_does_not_take_the_embeddings() -> None:
 def test_effects_and_arbitration_of_a_masked_model_are_read_where_it_is_masked() -> None:
     model = build("bert-mlm")
     text = "the food is great"
-    first, second = (whence.attend(model, text, effects=True, target=whence.Target(7, at=k)).effects["encoder"] for k in (1, 3))
+    first, second = (
+        whence.attend(model, text, effects=True, target=whence.Target(7, at=k)).effects["encoder"]
+        for k in (1, 3)
+    )
     assert not np.allclose(first["value_change"], second["value_change"])
-    given = whence.attend(model, model.fill(model.encode(text), 1), effects=True, target=7).effects["encoder"]
+    given = whence.attend(model, model.fill(model.encode(text), 1), effects=True, target=7).effects[
+        "encoder"
+    ]
     np.testing.assert_allclose(first["value_change"], given["value_change"], atol=1e-6)
     with pytest.raises(TargetError, match="say which"):
         whence.attend(model, text, effects=True, target=7)
@@ -244,9 +275,13 @@ def test_effects_and_arbitration_of_a_masked_model_are_read_where_it_is_masked()
 
 def test_a_decoder_without_a_pad_token_has_effects_too() -> None:
     model = build("gpt2-classifier")
-    padded = whence.attend(model, "the food is great", effects=True).effects["decoder"]["value_change"]
+    padded = whence.attend(model, "the food is great", effects=True).effects["decoder"][
+        "value_change"
+    ]
     model.hf.config.pad_token_id = None
-    alone = whence.attend(model, "the food is great", effects=True).effects["decoder"]["value_change"]
+    alone = whence.attend(model, "the food is great", effects=True).effects["decoder"][
+        "value_change"
+    ]
     np.testing.assert_allclose(alone, padded, atol=1e-5)
 
 
@@ -256,9 +291,14 @@ def test_what_follows_a_pair_belongs_to_its_second_text() -> None:
     assert "".join(maps.passage.units) == maps.passage.text + (maps.passage.pair or "")
 
 
-@pytest.mark.parametrize("wish", [{"use_cache": False}, {"cache_implementation": "static"}, {"return_dict_in_generate": True}])
+@pytest.mark.parametrize(
+    "wish",
+    [{"use_cache": False}, {"cache_implementation": "static"}, {"return_dict_in_generate": True}],
+)
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
-def test_the_model_s_own_generation_settings_do_not_break_the_stitching(family: str, wish: dict) -> None:
+def test_the_model_s_own_generation_settings_do_not_break_the_stitching(
+    family: str, wish: dict
+) -> None:
     model = build(family)
     plain = whence.attend(model, "the food is great", generate=4, units="token")
     model.hf.generation_config.update(**wish)
@@ -274,14 +314,16 @@ def test_writing_beyond_the_positions_is_refused() -> None:
 
 
 def test_few_units_get_no_verdict_and_scale_does_not_matter() -> None:
-    from whence.core.held_out import correlation, subsets
+    from whence.metrics.held_out import correlation, subsets
 
     model = build("bert")
     assert whence.explain(model, "not bad prices", "attention-arbiter").evidence is None
     rng = np.random.default_rng(0)
     removed, w = subsets(6, 20, rng), rng.random(6)
     fallen = removed @ rng.random(6)
-    assert float(correlation(w, removed, fallen)) == pytest.approx(float(correlation(w * 1e-4, removed, fallen * 1e-9)))
+    assert float(correlation(w, removed, fallen)) == pytest.approx(
+        float(correlation(w * 1e-4, removed, fallen * 1e-9))
+    )
 
 
 @pytest.mark.parametrize("family", ["gpt-oss", "bert"])
@@ -313,7 +355,9 @@ def test_breadth_knows_windows_and_sinks() -> None:
 def test_neurons_follow_the_order_of_the_kept_layers_and_heads() -> None:
     model = build("bert")
     whole = whence.attend(model, "the food", units="token", neurons=True).neurons["encoder"]
-    some = whence.attend(model, "the food", units="token", neurons=True, layers=[1, 0], heads=[3, 1]).neurons["encoder"]
+    some = whence.attend(
+        model, "the food", units="token", neurons=True, layers=[1, 0], heads=[3, 1]
+    ).neurons["encoder"]
     np.testing.assert_array_equal(some.query, whole.query[[1, 0]][:, [3, 1]])
     np.testing.assert_array_equal(some.key, whole.key[[1, 0]][:, [3, 1]])
 
@@ -339,7 +383,12 @@ def test_provenance_says_whose_attention_it_was() -> None:
 
 def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
     model = build("bert")
-    texts = ["the food is great but not the service", "not bad prices", "I didn't like it, it's dull", "great food and great service"]
+    texts = [
+        "the food is great but not the service",
+        "not bad prices",
+        "I didn't like it, it's dull",
+        "great food and great service",
+    ]
     found = whence.arbitrate(model, texts, scope="label", target="good", held_out=4)
     assert {c.group for c in found} == {p.label for p in model.predict(texts)}
     with pytest.raises(InputError, match="a list of texts"):
@@ -349,7 +398,10 @@ def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
 def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
     model = build("bert")
     model.hf.to(torch.bfloat16)
-    assert "float32" in whence.explain(model, "the food is great", "transformer-attribution").error.note
+    assert (
+        "float32"
+        in whence.explain(model, "the food is great", "transformer-attribution").error.note
+    )
 
 
 def test_none_on_the_command_line_is_no_word() -> None:
@@ -365,7 +417,9 @@ def test_two_replies_are_two_games() -> None:
     made = [whence.explain(model, p, "occlusion", target=5) for p in replies]
     together, alone = whence.judge(model, made)[1], whence.judge(model, made[1])
     assert together.evidence["removals"] == alone.evidence["removals"]
-    assert together.evidence["removals"]["delete"]["deletion"][0] == pytest.approx(made[1].value, abs=1e-5)
+    assert together.evidence["removals"]["delete"]["deletion"][0] == pytest.approx(
+        made[1].value, abs=1e-5
+    )
 
 
 def test_a_decoder_without_padding_is_not_read_at_it() -> None:
@@ -374,7 +428,10 @@ def test_a_decoder_without_padding_is_not_read_at_it() -> None:
     model.hf.config.pad_token_id = None
     with pytest.raises(Unsupported, match="'delete'"):
         whence.game(model, TEXT, removal="pad")
-    assert set(whence.explain(model, TEXT, "occlusion", evidence=True).evidence["removals"]) == {"delete", "mean"}
+    assert set(whence.explain(model, TEXT, "occlusion", evidence=True).evidence["removals"]) == {
+        "delete",
+        "mean",
+    }
 
 
 def test_too_few_masks_have_no_standard_error_of_nothing() -> None:
@@ -403,7 +460,9 @@ def test_windows_count_the_look_for_the_target() -> None:
     long = "the food is great " * 20
     free = whence.explain(model, long, "occlusion", overflow="window")
     named = whence.explain(model, long, "occlusion", overflow="window", target=free.target.label)
-    assert free.cost.forwards - named.cost.forwards == len(model.windows(model.encode(long, overflow="window")))
+    assert free.cost.forwards - named.cost.forwards == len(
+        model.windows(model.encode(long, overflow="window"))
+    )
     judged = whence.explain(model, long, "occlusion", overflow="window", evidence=True)
     assert judged.evidence is not None
     assert "windows" in judged.evidence["note"]
@@ -412,7 +471,9 @@ def test_windows_count_the_look_for_the_target() -> None:
 def test_evidence_counts_every_pass() -> None:
     """The passes of the random rankings were in no number of an attribution."""
     model, seen = build("bert"), []
-    hook = model.hf.register_forward_pre_hook(lambda _m, _a, k: seen.append(len(k["input_ids"])), with_kwargs=True)
+    hook = model.hf.register_forward_pre_hook(
+        lambda _m, _a, k: seen.append(len(k["input_ids"])), with_kwargs=True
+    )
     a = whence.explain(model, TEXT, "occlusion", evidence=True)
     hook.remove()
     assert a.evidence is not None

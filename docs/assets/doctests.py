@@ -13,7 +13,9 @@ class Doctests(griffe.Extension):
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         """Called by griffe for everything that has a docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = "\n\n".join(_fenced(block) for block in obj.docstring.value.split("\n\n"))
+            obj.docstring.value = "\n\n".join(
+                _fenced(block) for block in obj.docstring.value.split("\n\n")
+            )
 
 
 def _fenced(block: str) -> str:

@@ -27,9 +27,17 @@ PAGE = (
 
 def coloured_output(report: Path) -> str:
     """What the program prints into a terminal of 16 million colours; it writes the report too."""
-    environment = {**os.environ, "FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
+    environment = {
+        **os.environ,
+        "FORCE_COLOR": "1",
+        "COLORTERM": "truecolor",
+        "TERM": "xterm-256color",
+        "COLUMNS": str(COLUMNS),
+    }
     command = [sys.executable, "-m", "whence.cli.main", "compare", TEXT, "--html", str(report)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def as_page(ansi: str) -> str:
@@ -40,9 +48,19 @@ def as_page(ansi: str) -> str:
     return console.export_html(theme=DIMMED_MONOKAI, code_format=PAGE, inline_styles=True)
 
 
-def shoot(browser: Browser, page: Path, picture: Path, width: int, whole: str, before: str | None = None, scale: float = 1.25) -> None:
+def shoot(
+    browser: Browser,
+    page: Path,
+    picture: Path,
+    width: int,
+    whole: str,
+    before: str | None = None,
+    scale: float = 1.25,
+) -> None:
     """A picture of one element, down to where ``before`` begins, in 256 colours: a third of the bytes, and nobody sees it."""
-    context = browser.new_context(viewport={"width": width, "height": 700}, color_scheme="light", device_scale_factor=scale)
+    context = browser.new_context(
+        viewport={"width": width, "height": 700}, color_scheme="light", device_scale_factor=scale
+    )
     tab = context.new_page()
     tab.goto(page.as_uri())
     box = tab.locator(whole).bounding_box()
@@ -65,7 +83,9 @@ def attention_page(path: Path) -> None:
 
 def shoot_views(browser: Browser, page: Path) -> None:
     """One picture of each view, with something chosen in it."""
-    context = browser.new_context(viewport={"width": 980, "height": 500}, color_scheme="light", device_scale_factor=1.25)
+    context = browser.new_context(
+        viewport={"width": 980, "height": 500}, color_scheme="light", device_scale_factor=1.25
+    )
     tab = context.new_page()
     tab.goto(page.as_uri())
     _choose(tab, "layer", "2")
@@ -102,7 +122,9 @@ def main() -> None:
         report, terminal = Path(folder, "report.html"), Path(folder, "terminal.html")
         terminal.write_text(as_page(coloured_output(report)), encoding="utf-8")
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shoot(browser, report, HERE / "report.png", 1340, ".whence", before="h3:text-is('Agreement')")
+        shoot(
+            browser, report, HERE / "report.png", 1340, ".whence", before="h3:text-is('Agreement')"
+        )
         shoot(browser, terminal, HERE / "terminal.png", 1200, "body", scale=1)
         attention = Path(folder, "attention.html")
         attention_page(attention)

@@ -12,16 +12,16 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "load": "whence.models.load",
-    "explain": "whence.workflow",
-    "compare": "whence.workflow",
-    "closed_forms": "whence.theorising",
-    "judge": "whence.workflow",
+    "explain": "whence.explaining.workflow",
+    "compare": "whence.explaining.workflow",
+    "closed_forms": "whence.explaining.closed_forms",
+    "judge": "whence.explaining.workflow",
     "game": "whence.games.game",
-    "attend": "whence.attending",
-    "probe": "whence.attending",
-    "arbitrate": "whence.arbitrating",
+    "attend": "whence.explaining.attend",
+    "probe": "whence.explaining.attend",
+    "arbitrate": "whence.explaining.arbitrate",
     "lab": "whence.labs.running",
-    "list_methods": "whence.listing",
+    "list_methods": "whence.explaining.listing",
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
     "Passage": "whence.core.passage",
@@ -50,24 +50,26 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from whence.arbitrating import arbitrate
-    from whence.attending import attend, probe
     from whence.core.attribution import Attribution
     from whence.core.comparison import read
     from whence.core.errors import WhenceError
     from whence.core.passage import Passage, Regions
     from whence.core.target import Target
+    from whence.explaining.arbitrate import arbitrate
+    from whence.explaining.attend import attend, probe
+    from whence.explaining.closed_forms import closed_forms
+    from whence.explaining.listing import list_methods
+    from whence.explaining.workflow import compare, explain, judge
     from whence.games.game import game
     from whence.labs.running import lab
-    from whence.listing import list_methods
     from whence.models.load import load
-    from whence.theorising import closed_forms
-    from whence.workflow import compare, explain, judge
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'whence' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'whence' has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     return getattr(import_module(_PUBLIC[name]), name)
 
 

@@ -46,4 +46,6 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
 @pytest.fixture
 def whence(run: Callable[..., Run], folder: Path) -> Callable[..., Run]:
     """The same, with the small model named."""
-    return lambda command, *arguments, stdin=None: run(command, *arguments, "--model", folder, stdin=stdin)
+    return lambda command, *arguments, stdin=None: run(
+        command, *arguments, "--model", folder, stdin=stdin
+    )

@@ -25,7 +25,17 @@ def test_heads_are_listed_with_what_is_lost_without_them(run) -> None:
     done = run("attend", TEXT, "--heads", "--json")
     rows = json.loads(done.out)["kinds"]["encoder"]["heads"]
     assert len(rows) == 48
-    assert {"layer", "head", "pattern", "entropy", "previous", "first", "separators", "punctuation", "output_change"} <= set(rows[0])
+    assert {
+        "layer",
+        "head",
+        "pattern",
+        "entropy",
+        "previous",
+        "first",
+        "separators",
+        "punctuation",
+        "output_change",
+    } <= set(rows[0])
     assert max(r["output_change"] for r in rows) > 0.001
     shown = run("attend", TEXT, "--heads").out
     assert "whose loss changes the output most" in shown
@@ -33,10 +43,15 @@ def test_heads_are_listed_with_what_is_lost_without_them(run) -> None:
 
 
 def test_two_texts_are_compared(run, tmp_path) -> None:
-    first, second = "The doctor asked the nurse a question. She", "The doctor asked the nurse a question. He"
+    first, second = (
+        "The doctor asked the nurse a question. She",
+        "The doctor asked the nurse a question. He",
+    )
     found = json.loads(run("attend", "--compare", first, second, "--json").out)
     assert [p for p, c in zip(found["places"], found["changed"], strict=True) if c] == ["She → He"]
-    assert found["strongest"][0]["change"] == pytest.approx(found["strongest"][0]["second"] - found["strongest"][0]["first"])
+    assert found["strongest"][0]["change"] == pytest.approx(
+        found["strongest"][0]["second"] - found["strongest"][0]["first"]
+    )
     page = tmp_path / "probe.html"
     done = run("attend", "--compare", first, second, "--html", str(page))
     assert "what She → He looks at" in done.out
@@ -44,7 +59,9 @@ def test_two_texts_are_compared(run, tmp_path) -> None:
 
 
 def test_only_some_layers_and_heads(run) -> None:
-    found = json.loads(run("attend", TEXT, "--keep", "mean", "--layers", "0,3", "--json").out)["kinds"]["encoder"]
+    found = json.loads(run("attend", TEXT, "--keep", "mean", "--layers", "0,3", "--json").out)[
+        "kinds"
+    ]["encoder"]
     assert found["layers_heads_from_to"][:2] == [2, 1]
     assert [m.split(".")[3] for m in found["modules"]] == ["0", "3"]
 
@@ -81,6 +98,9 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
 
 
 def test_a_setting_is_switched_off_by_no(run) -> None:
-    plain, bare = (json.loads(run("explain", TEXT, "--method", "rollout", *more, "--json").out) for more in ([], ["--no-residual"]))
+    plain, bare = (
+        json.loads(run("explain", TEXT, "--method", "rollout", *more, "--json").out)
+        for more in ([], ["--no-residual"])
+    )
     assert (plain["settings"]["residual"], bare["settings"]["residual"]) == (True, False)
     assert run("explain", TEXT, "--method", "rollout", "--no-start-layer").code == 2

@@ -31,17 +31,39 @@ def test_json_is_what_the_library_returns(whence, folder):
 
 def test_settings_of_the_method_are_flags_wherever_they_stand(whence):
     one = whence("explain", "--baseline", "mask", TEXT, "--max-nodes=24", "--nodes", "6", "--json")
-    assert json.loads(one.out)["settings"] == {"baseline": "mask", "nodes": 6, "tolerance": 0.01, "max_nodes": 24}
+    assert json.loads(one.out)["settings"] == {
+        "baseline": "mask",
+        "nodes": 6,
+        "tolerance": 0.01,
+        "max_nodes": 24,
+    }
     layer = whence("explain", TEXT, "--method", "attention-mean", "--layer", "-1", "--json")
     assert json.loads(layer.out)["settings"]["layer"] == -1
 
 
 def test_a_text_may_begin_with_dashes(whence):
-    assert json.loads(whence("explain", "--- not bad", "--json", "--method", "random").out)["passage"]["text"] == "--- not bad"
+    assert (
+        json.loads(whence("explain", "--- not bad", "--json", "--method", "random").out)["passage"][
+            "text"
+        ]
+        == "--- not bad"
+    )
 
 
 def test_target_options_reach_the_target(whence):
-    done = whence("explain", TEXT, "--target", "good", "--against", "bad", "--read", "probability", "--method", "gradient-l1", "--json")
+    done = whence(
+        "explain",
+        TEXT,
+        "--target",
+        "good",
+        "--against",
+        "bad",
+        "--read",
+        "probability",
+        "--method",
+        "gradient-l1",
+        "--json",
+    )
     target = json.loads(done.out)["target"]
     assert (target["label"], target["against"], target["read"]) == ("good", "bad", "probability")
 
@@ -52,9 +74,19 @@ def test_several_texts_one_a_line(whence, tmp_path, source):
     file = tmp_path / "texts.txt"
     file.write_bytes(content)
     where = {"file": ("--file", file), "stdin": (), "dash": ("-",)}[source]
-    done = whence("explain", *where, "--json", "--method", "gradient-l2", stdin=None if source == "file" else content)
+    done = whence(
+        "explain",
+        *where,
+        "--json",
+        "--method",
+        "gradient-l2",
+        stdin=None if source == "file" else content,
+    )
     assert done.code == 0
-    assert [json.loads(line)["passage"]["text"] for line in done.out.splitlines()] == ["not bad", "great food, 中国"]
+    assert [json.loads(line)["passage"]["text"] for line in done.out.splitlines()] == [
+        "not bad",
+        "great food, 中国",
+    ]
     assert done.err.count("\n") == 1
     assert "2 blank lines" in done.err
     assert "(line 2, 3)" in done.err
@@ -62,7 +94,9 @@ def test_several_texts_one_a_line(whence, tmp_path, source):
 
 def test_one_page_for_all_texts_and_its_path_on_stderr(whence, tmp_path):
     page = tmp_path / "report.html"
-    done = whence("explain", "--html", page, "--method", "gradient-l2", stdin=b"not bad\ngreat food\n")
+    done = whence(
+        "explain", "--html", page, "--method", "gradient-l2", stdin=b"not bad\ngreat food\n"
+    )
     assert str(page) in done.err
     assert page.read_text().count('<section class="whence"') == 2
 
@@ -83,7 +117,15 @@ def test_compare_shows_every_method_and_its_cost(whence, tmp_path):
 
 
 def test_compare_takes_methods_and_settings(whence):
-    done = whence("compare", TEXT, "--methods", "gradient-l2, attention-mean", "--set", "attention-mean.layer=0", "--json")
+    done = whence(
+        "compare",
+        TEXT,
+        "--methods",
+        "gradient-l2, attention-mean",
+        "--set",
+        "attention-mean.layer=0",
+        "--json",
+    )
     found = json.loads(done.out)["attributions"]
     assert list(found) == ["gradient-l2", "attention-mean"]
     assert found["attention-mean"]["settings"]["layer"] == 0
@@ -105,7 +147,9 @@ def test_methods_lists_settings_with_defaults_and_sources(run):
     assert "integrated-gradients  signed · sundararajan2017axiomatic" in done.out
     listed = {m["name"]: m for m in json.loads(run("methods", "--json").out)}
     assert set(listed) == set(methods())
-    assert listed["smooth-grad"]["signed"] is False  # a property of the settings: the class alone would be truthy
+    assert (
+        listed["smooth-grad"]["signed"] is False
+    )  # a property of the settings: the class alone would be truthy
 
 
 def test_attend_reports_the_share_of_special_tokens(whence):
@@ -120,11 +164,20 @@ def test_doctor(whence):
     assert done.code == 0
     assert "passed" in done.out
     assert "captured through AttentionInterface" in done.out
-    assert done.out.count("works") == len(methods()) - 2  # lime-exact and shapley-exact are of another model
+    assert (
+        done.out.count("works") == len(methods()) - 2
+    )  # lime-exact and shapley-exact are of another model
     assert json.loads(whence("doctor", "--json").out)["self_check"]["passed"] is True
 
 
 def test_a_long_text_in_windows(whence):
-    command = ("explain", " ".join(["not bad"] * 60), "--overflow", "window", "--method", "gradient-l2")
+    command = (
+        "explain",
+        " ".join(["not bad"] * 60),
+        "--overflow",
+        "window",
+        "--method",
+        "gradient-l2",
+    )
     assert "the 40 strongest of 120 units" in whence(*command).out
     assert "strongest of" not in whence(*command, "--all").out

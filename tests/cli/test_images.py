@@ -41,12 +41,19 @@ def test_a_file_goes_in_and_a_grid_comes_out(run, vit, picture):
     grid = [line for line in done.out.splitlines() if line and set(line) <= set(" ░▒▓█")]
     assert len(grid) == 4
     assert max(map(len, grid)) == 8
-    assert "patch 0,0" in run("explain", picture, "--model", vit, "--method", "gradient-l2", "--all").out
-    assert done.out.count("\npatch ") == 8  # the grid shows all sixteen; the list only the strongest
+    assert (
+        "patch 0,0"
+        in run("explain", picture, "--model", vit, "--method", "gradient-l2", "--all").out
+    )
+    assert (
+        done.out.count("\npatch ") == 8
+    )  # the grid shows all sixteen; the list only the strongest
 
 
 def test_the_scores_are_those_of_the_library_on_the_same_picture(run, vit, picture):
-    a = wh.Attribution.from_dict(json.loads(run("explain", picture, "--model", vit, "--method", "gradient-l2", "--json").out))
+    a = wh.Attribution.from_dict(
+        json.loads(run("explain", picture, "--model", vit, "--method", "gradient-l2", "--json").out)
+    )
     direct = wh.explain(wh.load(vit), str(picture), "gradient-l2")
     assert a.scores.tolist() == direct.scores.tolist()
     assert a.passage.pixels is not None
@@ -57,7 +64,9 @@ def test_the_scores_are_those_of_the_library_on_the_same_picture(run, vit, pictu
 
 def test_compare_draws_every_method_and_the_page_has_the_picture_once(run, vit, picture, tmp_path):
     page = tmp_path / "page.html"
-    done = run("compare", picture, "--model", vit, "--methods", "gradient-l2,random", "--html", page)
+    done = run(
+        "compare", picture, "--model", vit, "--methods", "gradient-l2,random", "--html", page
+    )
     assert done.code == 0
     assert "gradient-l2    random" in done.out
     html = page.read_text()
@@ -65,7 +74,9 @@ def test_compare_draws_every_method_and_the_page_has_the_picture_once(run, vit, 
     assert html.count('class="patches"') == 2
 
 
-def test_several_files_are_several_images_for_an_image_model_only(run, vit, folder, picture, tmp_path):
+def test_several_files_are_several_images_for_an_image_model_only(
+    run, vit, folder, picture, tmp_path
+):
     other = tmp_path / "other.png"
     Image.new("RGB", (16, 16), "white").save(other)
     done = run("explain", picture, other, "--model", vit, "--method", "gradient-l2", "--json")

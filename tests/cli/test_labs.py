@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from whence.core.notebook import Notebook
 from whence.labs import LABS
+from whence.notebook.book import Notebook
 
 
 def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path) -> None:
@@ -23,7 +23,9 @@ def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path)
     assert str((tmp_path / "t").resolve()) in done.err
 
 
-def test_all_goes_through_every_lab_and_makes_one_page(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_goes_through_every_lab_and_makes_one_page(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The labs themselves run in their own tests; here each is a notebook that says what it was asked."""
     asked = []
 
@@ -51,7 +53,10 @@ def test_all_goes_through_every_lab_and_makes_one_page(run: Any, tmp_path: Path,
     [
         (("lab", "dick", "--quick"), "no lab named 'dick'. Did you mean 'dyck'?"),
         (("lab", "dyck", "--quick", "--words", "a"), "the lab dyck takes"),
-        (("lab", "theorem", "--quick", "--formats", "gif"), "figures can be written as png, svg, pdf, not 'gif'"),
+        (
+            ("lab", "theorem", "--quick", "--formats", "gif"),
+            "figures can be written as png, svg, pdf, not 'gif'",
+        ),
     ],
 )
 def test_mistakes(run: Any, arguments: tuple[str, ...], told: str) -> None:
@@ -61,7 +66,9 @@ def test_mistakes(run: Any, arguments: tuple[str, ...], told: str) -> None:
 
 
 def test_theory_prints_the_figure_and_the_formulas(run: Any, tmp_path: Path) -> None:
-    done = run("theory", "a dull film with good jokes", "--no-evidence", "--html", tmp_path / "t.html")
+    done = run(
+        "theory", "a dull film with good jokes", "--no-evidence", "--html", tmp_path / "t.html"
+    )
     assert done.code == 0
     for method in (
         "attention-mean",

@@ -11,8 +11,14 @@ LONG = "bad " * 100
 MISTAKES = {
     "empty": (["explain", ""], "empty"),
     "white space": (["explain", " \t "], "white space"),
-    "unknown method": (["explain", "hi", "--method", "integrated-gradient"], "Did you mean 'integrated-gradients'"),
-    "unknown method of several": (["compare", "hi", "--methods", "random,gradient-l3"], "Did you mean 'gradient-l"),
+    "unknown method": (
+        ["explain", "hi", "--method", "integrated-gradient"],
+        "Did you mean 'integrated-gradients'",
+    ),
+    "unknown method of several": (
+        ["compare", "hi", "--methods", "random,gradient-l3"],
+        "Did you mean 'gradient-l",
+    ),
     "no method": (["compare", "hi", "--methods", ","], "at least one method"),
     "unknown label": (["explain", "hi", "--target", "great"], "0 bad, 1 fair, 2 good"),
     "label out of range": (["explain", "hi", "--target", "7"], "7"),
@@ -21,7 +27,10 @@ MISTAKES = {
     "too long to compare": (["compare", LONG], r"64.*truncate.*window"),
     "missing file": (["explain", "--file", "/nowhere/texts.txt"], "No such file"),
     "text and file": (["explain", "hi", "--file", "/nowhere/texts.txt"], "not both"),
-    "no such folder for the page": (["explain", "hi", "--html", "/nowhere/a.html"], "does not exist"),
+    "no such folder for the page": (
+        ["explain", "hi", "--html", "/nowhere/a.html"],
+        "does not exist",
+    ),
     "page is a folder": (["compare", "hi", "--html", "/"], "folder"),
     "result is a folder": (["explain", "hi", "--save", "/"], "folder"),
     "two texts": (["explain", "not", "bad"], "quotes"),
@@ -31,12 +40,21 @@ MISTAKES = {
     "mistyped option": (["explain", "hi", "--taget", "good"], "Did you mean --target"),
     "setting without value": (["explain", "hi", "--nodes"], "needs a value"),
     "bad setting": (["explain", "hi", "--baseline", "nothing"], "'mean', 'mask', 'pad' or 'zero'"),
-    "layer outside": (["explain", "hi", "--method", "attention-mean", "--layer", "9"], "outside the 2 layers"),
-    "settings of a method that has none": (["explain", "hi", "--method", "gradient-mean", "--layer", "1"], "has no settings"),
+    "layer outside": (
+        ["explain", "hi", "--method", "attention-mean", "--layer", "9"],
+        "outside the 2 layers",
+    ),
+    "settings of a method that has none": (
+        ["explain", "hi", "--method", "gradient-mean", "--layer", "1"],
+        "has no settings",
+    ),
     "bad choice": (["explain", "hi", "--read", "loudly"], "log-probability"),
     "bad number": (["explain", "hi", "--seed", "x"], "integer"),
     "bad --set": (["compare", "hi", "--set", "nodes=3"], "METHOD.SETTING=VALUE"),
-    "--set for another": (["compare", "hi", "--methods", "random", "--set", "smooth-grad.samples=3"], "not among"),
+    "--set for another": (
+        ["compare", "hi", "--methods", "random", "--set", "smooth-grad.samples=3"],
+        "not among",
+    ),
     "at without masks": (["predict", "hi", "--at", "1"], "masked"),
     "unknown dtype": (["predict", "hi", "--dtype", "float33"], "float33"),
     "unknown option elsewhere": (["predict", "hi", "--foo"], "--foo"),
@@ -55,7 +73,13 @@ def test_one_line_and_exit_two(whence, arguments, answer):
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"), [("/nowhere/model", "no folder"), ("./nothing-here", "no folder"), ("", "no folder"), (__file__, "is a file")]
+    ("name", "answer"),
+    [
+        ("/nowhere/model", "no folder"),
+        ("./nothing-here", "no folder"),
+        ("", "no folder"),
+        (__file__, "is a file"),
+    ],
 )
 def test_missing_models(run, name, answer):
     done = run("predict", "hi", "--model", name)
@@ -88,7 +112,9 @@ def test_nothing_on_stdin(whence):
 def test_a_read_only_file(whence, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.touch()
-    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anything, so a mode would not do
+    monkeypatch.setattr(
+        "os.access", lambda *_: False
+    )  # root may write anything, so a mode would not do
     done = whence("explain", "hi", "--html", path)
     assert done.code == 2
     assert "read-only" in done.err
@@ -106,7 +132,10 @@ def test_a_bug_is_owned_up_to_without_a_traceback(whence, monkeypatch):
 
     monkeypatch.setattr("whence.models.load.load", broken)
     done = whence("predict", "hi")
-    assert (done.code, done.err) == (1, "whence: unexpected RuntimeError: two lines (--debug shows where)\n")
+    assert (done.code, done.err) == (
+        1,
+        "whence: unexpected RuntimeError: two lines (--debug shows where)\n",
+    )
 
 
 def test_control_characters_in_an_error_are_spelt_out(whence):

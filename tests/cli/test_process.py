@@ -21,7 +21,14 @@ sys.exit(code)
 
 
 def process(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
 
 
 def best_of(count: int, *arguments: str) -> float:
@@ -53,7 +60,18 @@ def test_help_and_import_are_quick():
 def test_a_reader_that_leaves_early(folder, tmp_path):
     file = tmp_path / "many.txt"
     file.write_text("not bad\n" * 60)
-    command = [sys.executable, "-m", "whence.cli.main", "explain", "--file", str(file), "--model", str(folder), "--method", "random"]
+    command = [
+        sys.executable,
+        "-m",
+        "whence.cli.main",
+        "explain",
+        "--file",
+        str(file),
+        "--model",
+        str(folder),
+        "--method",
+        "random",
+    ]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     assert running.stderr is not None

@@ -21,7 +21,9 @@ def test_rollout_multiplies_later_layers_from_the_left_with_the_residual() -> No
     np.testing.assert_allclose(rollout(A1, A2), [[0.75, 0.25], [0.1875, 0.8125]], atol=1e-12)
     # the wrong versions of the literature: the other order, and no residual
     np.testing.assert_allclose(rollout(A2, A1), [[0.725, 0.275], [0.1625, 0.8375]], atol=1e-12)
-    np.testing.assert_allclose(across_layers(np.stack([A2, A1]), "product"), [[0.5, 0.5], [0.25, 0.75]], atol=1e-12)
+    np.testing.assert_allclose(
+        across_layers(np.stack([A2, A1]), "product"), [[0.5, 0.5], [0.25, 0.75]], atol=1e-12
+    )
 
 
 def test_limits_of_rollout() -> None:

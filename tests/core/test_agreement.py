@@ -58,7 +58,11 @@ def test_overlap_is_the_mean_over_every_way_to_break_ties(one, other, k):
     def tops(row: np.ndarray) -> list[set[int]]:
         """Every set of k units in which nothing outside is larger than anything inside."""
         sets = [set(c) for c in itertools.combinations(range(6), k)]
-        return [s for s in sets if min(row[list(s)]) >= max((row[i] for i in range(6) if i not in s), default=-1.0)]
+        return [
+            s
+            for s in sets
+            if min(row[list(s)]) >= max((row[i] for i in range(6) if i not in s), default=-1.0)
+        ]
 
     if np.ptp(sizes, axis=1).min() == 0:
         assert np.isnan(found)
@@ -69,8 +73,13 @@ def test_overlap_is_the_mean_over_every_way_to_break_ties(one, other, k):
 
 def test_chance_is_what_random_rankings_share():
     fixed = np.arange(5.0)
-    every = [top_overlap(np.stack([fixed, np.array(p, dtype=float)]), 2)[0, 1] for p in itertools.permutations(range(5))]
-    assert np.mean(every) == pytest.approx(agreement(of(a=[1, 2, 3, 4, 5], b=[5, 4, 3, 2, 1]), k=2).chance)
+    every = [
+        top_overlap(np.stack([fixed, np.array(p, dtype=float)]), 2)[0, 1]
+        for p in itertools.permutations(range(5))
+    ]
+    assert np.mean(every) == pytest.approx(
+        agreement(of(a=[1, 2, 3, 4, 5], b=[5, 4, 3, 2, 1]), k=2).chance
+    )
 
 
 def test_signs_count_between_methods_that_have_them_and_sizes_where_one_has_none():
@@ -81,7 +90,14 @@ def test_signs_count_between_methods_that_have_them_and_sizes_where_one_has_none
 
 
 def test_a_method_that_ranks_nothing_has_no_agreement_and_no_voice():
-    g = agreement(of(a=[1, 2, 3, 4, 5, 6], flat=[0.7] * 6, noise=[1 + 1e-12, 1, 1, 1, 1, 1], b=[1, 2, 3, 4, 6, 5]))
+    g = agreement(
+        of(
+            a=[1, 2, 3, 4, 5, 6],
+            flat=[0.7] * 6,
+            noise=[1 + 1e-12, 1, 1, 1, 1, 1],
+            b=[1, 2, 3, 4, 6, 5],
+        )
+    )
     assert np.isnan(g.correlation[1]).all()
     assert np.isnan(g.correlation[2]).all()  # rounding is no ranking
     assert np.isnan(g.overlap[:, 1]).all()
@@ -105,13 +121,24 @@ def test_symmetric_with_ones_on_the_diagonal():
 
 def test_conflicts_of_sign_are_among_the_strongest_of_both_sides():
     g = agreement(of(a=[5, -4, 0.1, 0.2, 0.1, 0.2], b=[-5, -4, -0.1, 0.2, 0.1, 0.2]), k=2)
-    (sign,) = [c for c in g.conflicts if c.kind == "sign"]  # c differs in sign too, but is weak in both
-    assert (sign.unit, sign.name, sign.one, sign.other, sign.strength) == (0, "a", ("a",), ("b",), 0.5)
+    (sign,) = [
+        c for c in g.conflicts if c.kind == "sign"
+    ]  # c differs in sign too, but is weak in both
+    assert (sign.unit, sign.name, sign.one, sign.other, sign.strength) == (
+        0,
+        "a",
+        ("a",),
+        ("b",),
+        0.5,
+    )
 
 
 def test_conflicts_of_rank_are_strong_here_and_in_the_lower_half_there():
     g = agreement(of(a_=[9, 8, 1, 2, 3, 4], b_=[1, 9, 8, 4, 3, 5]), k=2)
-    assert [(c.name, c.one, c.other) for c in g.conflicts] == [("a", ("a_",), ("b_",)), ("c", ("b_",), ("a_",))]
+    assert [(c.name, c.one, c.other) for c in g.conflicts] == [
+        ("a", ("a_",), ("b_",)),
+        ("c", ("b_",), ("a_",)),
+    ]
 
 
 def test_one_dissenter_among_many_makes_a_weak_conflict():
@@ -136,7 +163,10 @@ def test_to_dict_is_json_without_nan():
     assert back["conflicts"][0]["one"] == list(g.conflicts[0].one)
 
 
-@pytest.mark.parametrize(("settings", "said"), [({"k": 0}, "at least 1, not 0"), ({"measure": "pearson"}, "not 'pearson'")])
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"k": 0}, "at least 1, not 0"), ({"measure": "pearson"}, "not 'pearson'")],
+)
 def test_settings_that_mean_nothing(settings, said):
     with pytest.raises(SettingsError, match=said):
         agreement(of(a=[1, 2]), **settings)

@@ -24,7 +24,16 @@ from whence.core.errors import InputError, LoadError
 from whence.core.provenance import Provenance
 from whence.core.target import Target
 
-PROVENANCE = Provenance("m", "BertForSequenceClassification", "0123", None, "float32", "cpu", "sdpa", {"whence": "0.1.0"})
+PROVENANCE = Provenance(
+    "m",
+    "BertForSequenceClassification",
+    "0123",
+    None,
+    "float32",
+    "cpu",
+    "sdpa",
+    {"whence": "0.1.0"},
+)
 
 
 def attribution(scores: Any = (0.1, -0.2), **more: Any) -> Attribution:
@@ -49,11 +58,19 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(FINITE, min_size=1, max_size=6), FINITE, st.data())
-def test_an_attribution_survives_json_text_bit_by_bit(scores: list[float], value: float, data: st.DataObject) -> None:
+def test_an_attribution_survives_json_text_bit_by_bit(
+    scores: list[float], value: float, data: st.DataObject
+) -> None:
     # the enemy rounds: subnormal, huge and negative zero must come back with the same bits
     spread = data.draw(st.none() | st.lists(FINITE, min_size=len(scores), max_size=len(scores)))
     error = Error(None if spread is None else np.array(spread), value, "a note")
-    a = attribution(scores, value=value, error=error, evidence={"better": True, "interval": (0.1, value)}, prediction={"good": 0.9})
+    a = attribution(
+        scores,
+        value=value,
+        error=error,
+        evidence={"better": True, "interval": (0.1, value)},
+        prediction={"good": 0.9},
+    )
     back = Attribution.from_dict(json.loads(json.dumps(a.to_dict(), allow_nan=False)))
     assert back == a
     assert back.scores.tobytes() == np.array(scores).tobytes()
@@ -64,10 +81,19 @@ def test_an_attribution_survives_json_text_bit_by_bit(scores: list[float], value
         assert back.error.standard_error.tobytes() == np.array(spread).tobytes()
 
 
-def test_saved_and_read_again_it_is_equal_also_with_a_rich_passage_and_odd_settings(tmp_path: Path) -> None:
+def test_saved_and_read_again_it_is_equal_also_with_a_rich_passage_and_odd_settings(
+    tmp_path: Path,
+) -> None:
     p = rich()
-    odd = {"layers": (1, 2), "count": np.int64(3), "weights": np.array([0.5]), "nested": {"a": (None, "é\u2028\x00")}}
-    a = attribution([1.0] * len(p.units), passage=p, settings=odd, evidence={"auc": np.float64(0.1)})
+    odd = {
+        "layers": (1, 2),
+        "count": np.int64(3),
+        "weights": np.array([0.5]),
+        "nested": {"a": (None, "é\u2028\x00")},
+    }
+    a = attribution(
+        [1.0] * len(p.units), passage=p, settings=odd, evidence={"auc": np.float64(0.1)}
+    )
     path = a.save(tmp_path / "a.json")
     back = whence.read(path)
     assert back == a
@@ -79,7 +105,14 @@ def test_saved_and_read_again_it_is_equal_also_with_a_rich_passage_and_odd_setti
 
 @pytest.mark.parametrize(
     "change",
-    [{"value": 1.0}, {"seed": 8}, {"method": "x"}, {"error": Error(None, 0.1)}, {"cost": Cost(1)}, {"scores": (0.1, -0.3)}],
+    [
+        {"value": 1.0},
+        {"seed": 8},
+        {"method": "x"},
+        {"error": Error(None, 0.1)},
+        {"cost": Cost(1)},
+        {"scores": (0.1, -0.3)},
+    ],
 )
 def test_attributions_that_differ_in_one_thing_are_not_equal(change: dict[str, Any]) -> None:
     assert attribution(**change) != attribution()
@@ -119,7 +152,9 @@ def test_the_ranking_is_by_size_for_signed_scores_with_ties_in_reading_order() -
 def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({**attribution().to_dict(), "schema": SCHEMA + 1}))
-    with pytest.raises(LoadError, match=f"schema {SCHEMA + 1}; this whence reads up to {SCHEMA}. Update whence"):
+    with pytest.raises(
+        LoadError, match=f"schema {SCHEMA + 1}; this whence reads up to {SCHEMA}. Update whence"
+    ):
         read(path)
 
 
@@ -138,15 +173,23 @@ def without(*keys: str) -> dict[str, Any]:
         ("{}", "no 'schema' number"),
         (json.dumps(without("scores")), "damaged: KeyError: 'scores'"),
         (json.dumps(without("passage")), "damaged: KeyError: 'passage'"),
-        (json.dumps({**attribution().to_dict(), "scores": [1.0]}), "damaged: InputError: 1 scores for 2 units"),
+        (
+            json.dumps({**attribution().to_dict(), "scores": [1.0]}),
+            "damaged: InputError: 1 scores for 2 units",
+        ),
         (json.dumps({**attribution().to_dict(), "scores": ["x", "y"]}), "damaged: ValueError"),
         (json.dumps({**attribution().to_dict(), "scores": None}), "damaged"),
         (json.dumps({**attribution().to_dict(), "target": {"labell": 1}}), "damaged: TypeError"),
         (json.dumps({**attribution().to_dict(), "passage": [1]}), "damaged"),
-        (json.dumps({**attribution().to_dict(), "kind": "comparison"}), "this comparison is damaged"),
+        (
+            json.dumps({**attribution().to_dict(), "kind": "comparison"}),
+            "this comparison is damaged",
+        ),
     ],
 )
-def test_a_damaged_file_says_what_is_wrong_with_it(tmp_path: Path, content: str, message: str) -> None:
+def test_a_damaged_file_says_what_is_wrong_with_it(
+    tmp_path: Path, content: str, message: str
+) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
     with pytest.raises(LoadError) as caught:
@@ -174,8 +217,12 @@ def test_a_read_only_path_is_an_input_error(tmp_path: Path) -> None:
         attribution().save(tmp_path / "a.json")
 
 
-@pytest.mark.parametrize("bad", [{"value": math.nan}, {"error": Error(None, math.inf)}, {"evidence": {"a": object()}}])
-def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(tmp_path: Path, bad: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "bad", [{"value": math.nan}, {"error": Error(None, math.inf)}, {"evidence": {"a": object()}}]
+)
+def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(
+    tmp_path: Path, bad: dict[str, Any]
+) -> None:
     path = tmp_path / "a.json"
     path.write_text("precious")
     with pytest.raises(InputError, match="cannot be written as JSON"):

@@ -24,13 +24,29 @@ def to_place(place: int) -> np.ndarray:
 
 
 def table(*heads: np.ndarray, **effects: np.ndarray) -> HeadTable:
-    return table_of("encoder", ["0"], [str(i) for i in range(len(heads))], np.stack(heads)[None], LABELS, SPECIAL, effects)
+    return table_of(
+        "encoder",
+        ["0"],
+        [str(i) for i in range(len(heads))],
+        np.stack(heads)[None],
+        LABELS,
+        SPECIAL,
+        effects,
+    )
 
 
 def test_heads_are_called_after_what_they_do() -> None:
     uniform = np.full((5, 5), 0.2)
     t = table(shifted(-1), shifted(1), np.eye(5), to_place(0), to_place(4), to_place(2), uniform)
-    assert t.pattern[0].tolist() == ["previous", "next", "self", "first", "separators", "punctuation", "broad"]
+    assert t.pattern[0].tolist() == [
+        "previous",
+        "next",
+        "self",
+        "first",
+        "separators",
+        "punctuation",
+        "broad",
+    ]
     assert t["previous"][0, 0] == 1  # the first place has none before it and does not count
     assert t["next"][0, 0] == 0  # would catch the labels of FACTS 5.1 that one notebook swaps
     assert t["entropy"][0, 6] == pytest.approx(np.log(5))
@@ -50,7 +66,10 @@ def test_the_distance_is_that_of_jensen_and_shannon() -> None:
     for i in range(3):
         for j in range(3):
             middle = (heads[i] + heads[j]) / 2
-            slow = 0.5 * ((heads[i] * np.log(heads[i] / middle)).sum(-1) + (heads[j] * np.log(heads[j] / middle)).sum(-1))
+            slow = 0.5 * (
+                (heads[i] * np.log(heads[i] / middle)).sum(-1)
+                + (heads[j] * np.log(heads[j] / middle)).sum(-1)
+            )
             assert found[i, j] == pytest.approx(slow.mean(), abs=1e-12)
 
 
@@ -59,7 +78,9 @@ def test_points_of_a_plane_come_back_with_their_distances(count: int, seed: int)
     points = np.random.default_rng(seed).normal(size=(count, 2))
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     found = plane(distances)
-    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found[None], axis=-1), distances, atol=1e-6)
+    np.testing.assert_allclose(
+        np.linalg.norm(found[:, None] - found[None], axis=-1), distances, atol=1e-6
+    )
 
 
 def test_rows_and_columns() -> None:

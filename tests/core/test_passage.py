@@ -16,7 +16,9 @@ from whence.core.errors import InputError, SettingsError
 from whence.core.passage import Passage, first_tokens, truncate, windows
 
 
-def passage(words: list[int], *, before: int = 1, after: int = 1, pair: list[int] | None = None, **more: Any) -> Passage:
+def passage(
+    words: list[int], *, before: int = 1, after: int = 1, pair: list[int] | None = None, **more: Any
+) -> Passage:
     """Words of so many tokens each, one character a token, between special tokens."""
 
     def tokens_of(counts: list[int]) -> tuple[str, list[tuple[int, int]]]:
@@ -36,7 +38,15 @@ def passage(words: list[int], *, before: int = 1, after: int = 1, pair: list[int
         parts += [1] * len(more_spans) + [-1]
         all_spans += [*more_spans, (0, 0)]
     types = [int(p == 1) for p in parts]
-    made = Passage.from_tokens(text, range(len(parts)), [f"t{i}" for i in range(len(parts))], all_spans, parts, pair=second, types=types)
+    made = Passage.from_tokens(
+        text,
+        range(len(parts)),
+        [f"t{i}" for i in range(len(parts))],
+        all_spans,
+        parts,
+        pair=second,
+        types=types,
+    )
     return dataclasses.replace(made, **more)
 
 
@@ -45,13 +55,18 @@ def test_merging_follows_the_named_rule_and_leaves_special_tokens_out() -> None:
     scores = np.array([100.0, 3.0, -4.0, -1.0, 100.0])
     assert p.merge(scores).tolist() == [-1.0, -1.0]
     assert p.merge(scores, "mean").tolist() == [-0.5, -1.0]
-    assert p.merge(scores, "max").tolist() == [3.0, -1.0]  # the enemy starts from 0 and gives max(-1, 0) = 0
+    assert p.merge(scores, "max").tolist() == [
+        3.0,
+        -1.0,
+    ]  # the enemy starts from 0 and gives max(-1, 0) = 0
     assert p.merge(scores, "norm").tolist() == [5.0, 1.0]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.integers(0, 2**32 - 1))
-def test_the_sum_keeps_completeness_and_the_norm_is_that_of_the_whole_gradient(words: list[int], seed: int) -> None:
+def test_the_sum_keeps_completeness_and_the_norm_is_that_of_the_whole_gradient(
+    words: list[int], seed: int
+) -> None:
     p = passage(words)
     gradient = np.random.default_rng(seed).normal(size=(len(p), 3))
     total = p.merge(gradient.sum(1)).sum()
@@ -88,15 +103,21 @@ def test_windows_are_the_whole_in_pieces_each_within_the_limit_and_with_the_spec
         assert len(w.types) == len(w.tokens) == len(w.parts) == len(w.spans) == len(w)
         assert sorted(set(w.unit_of[~w.special].tolist())) == list(range(len(w.units)))
     content = np.concatenate([w.ids[~w.special] for w in ws])
-    assert content.tolist() == p.ids[~p.special].tolist()  # the enemy drops or repeats the token at a cut
+    assert (
+        content.tolist() == p.ids[~p.special].tolist()
+    )  # the enemy drops or repeats the token at a cut
     room = limit - before - after
-    for w, following in pairwise(ws):  # and no window ends early: the next unit would not have fitted
+    for w, following in pairwise(
+        ws
+    ):  # and no window ends early: the next unit would not have fitted
         assert (~w.special).sum() + (following.unit_of == 0).sum() > room
 
 
 @settings(max_examples=70, deadline=None, derandomize=True)
 @given(WORDS, LIMITS, st.none() | WORDS)
-def test_truncation_keeps_a_prefix_of_the_units_and_counts_what_it_drops(words: list[int], limit: int, pair: list[int] | None) -> None:
+def test_truncation_keeps_a_prefix_of_the_units_and_counts_what_it_drops(
+    words: list[int], limit: int, pair: list[int] | None
+) -> None:
     p = passage(words, pair=pair)
     short = truncate(p, limit)
     assert len(short) <= limit or short is p
@@ -108,7 +129,9 @@ def test_truncation_keeps_a_prefix_of_the_units_and_counts_what_it_drops(words: 
         assert short is p
     else:
         assert short.dropped > 0
-        assert len(short) + (p.unit_of == len(short.units)).sum() > limit  # not one unit less than fits
+        assert (
+            len(short) + (p.unit_of == len(short.units)).sum() > limit
+        )  # not one unit less than fits
 
 
 def test_truncating_a_pair_takes_from_the_end_of_the_second_text_first() -> None:
@@ -126,7 +149,12 @@ def test_a_unit_that_cannot_fit_is_an_error_and_no_endless_loop(cut: Any, limit:
 
 
 @pytest.mark.parametrize(
-    "whole", [passage([3, 3], pair=[3]), dataclasses.replace(passage([3, 3]), reply=passage([1])), passage([3, 3], readout=2)]
+    "whole",
+    [
+        passage([3, 3], pair=[3]),
+        dataclasses.replace(passage([3, 3]), reply=passage([1])),
+        passage([3, 3], readout=2),
+    ],
 )
 def test_windows_of_what_has_one_place_or_two_sides_are_refused(whole: Passage) -> None:
     with pytest.raises(InputError, match="windows"):
@@ -140,7 +168,9 @@ def test_truncation_keeps_the_place_that_is_read_or_refuses() -> None:
 
 
 def rich() -> Passage:
-    return dataclasses.replace(passage([2, 1], pair=[3]), reply=passage([1, 1]), readout=2, dropped=7)
+    return dataclasses.replace(
+        passage([2, 1], pair=[3]), reply=passage([1, 1]), readout=2, dropped=7
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +179,11 @@ def rich() -> Passage:
         passage([1]),
         rich(),
         dataclasses.replace(passage([1]), text="\x00\u2028👍🏽", unit_spans=((0, 0, 4),)),
-        dataclasses.replace(passage([1]), pixels=np.array([[[np.pi, 1e-45], [3e38, -0.0]]], dtype=np.float32), unit_spans=((0, 0, 0),)),
+        dataclasses.replace(
+            passage([1]),
+            pixels=np.array([[[np.pi, 1e-45], [3e38, -0.0]]], dtype=np.float32),
+            unit_spans=((0, 0, 0),),
+        ),
     ],
 )
 def test_a_passage_survives_json_text_bit_by_bit(original: Passage) -> None:
@@ -165,7 +199,9 @@ def test_a_passage_survives_json_text_bit_by_bit(original: Passage) -> None:
             assert a == b
 
 
-@pytest.mark.parametrize("change", [{"text": "b"}, {"dropped": 1}, {"readout": 1}, {"pair": "x"}, {"kind": "token"}])
+@pytest.mark.parametrize(
+    "change", [{"text": "b"}, {"dropped": 1}, {"readout": 1}, {"pair": "x"}, {"kind": "token"}]
+)
 def test_passages_that_differ_in_one_thing_are_not_equal(change: dict[str, Any]) -> None:
     assert dataclasses.replace(passage([1]), **change) != passage([1])
 

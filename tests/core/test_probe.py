@@ -55,7 +55,9 @@ def test_texts_without_a_common_word_are_refused_where_nothing_aligns() -> None:
 
 def test_an_encoder_decoder_is_compared_by_its_encoder() -> None:
     # would catch: the decoder's maps cut at the encoder's places
-    p = whence.probe(build("t5"), "the food is great", "the service is great", reply="not bad prices at all")
+    p = whence.probe(
+        build("t5"), "the food is great", "the service is great", reply="not bad prices at all"
+    )
     assert set(p.difference) == {"encoder"}
 
 
@@ -71,4 +73,6 @@ def test_texts_that_the_model_reads_alike_are_called_alike() -> None:
     assert "no weight differs" in repr(same)
     assert "differ most" not in to_text(lambda _: probe_view(same))
     assert "<table" not in probe_fragment(same)
-    assert "not by decoder, cross" in repr(whence.probe(build("t5"), "the food is", "the service is"))
+    assert "not by decoder, cross" in repr(
+        whence.probe(build("t5"), "the food is", "the service is")
+    )

@@ -35,7 +35,9 @@ def test_a_label_is_found_by_name_index_or_prediction(label: Any, index: int) ->
 
 def test_the_exact_name_comes_before_its_lower_case_and_before_a_number() -> None:
     assert resolve(Target("Good"), LOGITS, {0: "good", 1: "Good", 2: "x"}).index == 1
-    assert resolve(Target("1"), LOGITS, {0: "1", 1: "2", 2: "3"}).index == 0  # the enemy reads a star rating as an index
+    assert (
+        resolve(Target("1"), LOGITS, {0: "1", 1: "2", 2: "3"}).index == 0
+    )  # the enemy reads a star rating as an index
 
 
 def test_the_margin_names_the_strongest_rival_once() -> None:
@@ -71,15 +73,31 @@ def test_what_a_caller_may_write_for_a_target(given: Any, expected: Target) -> N
 @pytest.mark.parametrize(
     ("target", "labels", "message"),
     [
-        (Target(41), LABELS, "label 41 is outside the 2 labels of this classifier (0 negative, 1 positive)."),
-        (Target(-1), LABELS, "label -1 is outside the 2 labels of this classifier (0 negative, 1 positive)."),
-        (Target("41"), LABELS, "label 41 is outside the 2 labels of this classifier (0 negative, 1 positive)."),
+        (
+            Target(41),
+            LABELS,
+            "label 41 is outside the 2 labels of this classifier (0 negative, 1 positive).",
+        ),
+        (
+            Target(-1),
+            LABELS,
+            "label -1 is outside the 2 labels of this classifier (0 negative, 1 positive).",
+        ),
+        (
+            Target("41"),
+            LABELS,
+            "label 41 is outside the 2 labels of this classifier (0 negative, 1 positive).",
+        ),
         (
             Target("positiv"),
             LABELS,
             "label 'positiv' is not among the 2 labels of this classifier (0 negative, 1 positive). Did you mean 'positive'?",
         ),
-        (Target("xyz"), LABELS, "label 'xyz' is not among the 2 labels of this classifier (0 negative, 1 positive)."),
+        (
+            Target("xyz"),
+            LABELS,
+            "label 'xyz' is not among the 2 labels of this classifier (0 negative, 1 positive).",
+        ),
         (
             Target("a"),
             {0: "A", 1: "á", 2: "A"},
@@ -87,16 +105,26 @@ def test_what_a_caller_may_write_for_a_target(given: Any, expected: Target) -> N
         ),
         (Target("good", against="good"), THREE, "a contrast needs two labels; both are 'good'."),
         (Target(None, against=1), THREE, "a contrast needs two labels; both are 'good'."),
-        (Target(99), {i: str(i) for i in range(50)}, "label 99 is outside the 50 labels of this classifier."),
+        (
+            Target(99),
+            {i: str(i) for i in range(50)},
+            "label 99 is outside the 50 labels of this classifier.",
+        ),
     ],
 )
-def test_a_target_that_does_not_exist_is_refused_with_what_does(target: Target, labels: dict[int, str], message: str) -> None:
+def test_a_target_that_does_not_exist_is_refused_with_what_does(
+    target: Target, labels: dict[int, str], message: str
+) -> None:
     with pytest.raises(TargetError) as caught:
-        resolve(target, np.arange(len(labels), dtype=float) if labels is not THREE else LOGITS, labels)
+        resolve(
+            target, np.arange(len(labels), dtype=float) if labels is not THREE else LOGITS, labels
+        )
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("label", "named"), [(True, "bool True"), (1.0, "float 1.0"), (b"good", "bytes b'good'")])
+@pytest.mark.parametrize(
+    ("label", "named"), [(True, "bool True"), (1.0, "float 1.0"), (b"good", "bytes b'good'")]
+)
 @pytest.mark.usefixtures("unchecked")
 def test_a_label_of_another_type_is_refused(label: Any, named: str) -> None:
     with pytest.raises(TargetError, match=f"a label is a name or a whole number, not the {named}"):
@@ -110,7 +138,10 @@ def test_a_margin_of_one_output_is_refused() -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_an_unknown_reading_is_refused() -> None:
-    with pytest.raises(TargetError, match=re.escape("one of logit, log-probability, probability, margin, not 'odds'")):
+    with pytest.raises(
+        TargetError,
+        match=re.escape("one of logit, log-probability, probability, margin, not 'odds'"),
+    ):
         Target("good", read="odds")  # type: ignore[arg-type]
     with pytest.raises(TargetError, match="not 'odds'"):
         as_target("good", "odds")  # type: ignore[arg-type]

@@ -32,7 +32,9 @@ def bent_attention(units: int, seed: int) -> Formula:
     rng = np.random.default_rng(seed)
     value, weight, ripple = rng.normal(size=(3, units))
     g = np.exp(1.2 * weight)
-    return Formula(units, lambda z: np.tanh(z @ (2 * g * value) / (1 + z @ g)) + 0.2 * np.sin(z @ ripple))
+    return Formula(
+        units, lambda z: np.tanh(z @ (2 * g * value) / (1 + z @ g)) + 0.2 * np.sin(z @ ripple)
+    )
 
 
 def additive(units: int, seed: int) -> Formula:

@@ -15,14 +15,18 @@ from whence.games.game import Game
 class Table(Game):
     """A game whose values are ``value(masks)`` and whose label is whether the value is above zero; it notes every mask it was asked."""
 
-    def __init__(self, d: int, value: Callable[[np.ndarray], np.ndarray], parts: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, d: int, value: Callable[[np.ndarray], np.ndarray], parts: Sequence[int] | None = None
+    ) -> None:
         parts = [0] * d if parts is None else parts
         words, spans, texts = [f"w{i}" for i in range(d)], [], ["", ""]
         for word, part in zip(words, parts, strict=True):
             spans.append((len(texts[part]), len(texts[part]) + len(word)))
             texts[part] += f"{word} "
         pair = texts[1].strip() if any(parts) else None
-        self.passage = Passage.from_tokens(texts[0].strip(), list(range(d)), words, spans, parts, pair=pair)
+        self.passage = Passage.from_tokens(
+            texts[0].strip(), list(range(d)), words, spans, parts, pair=pair
+        )
         self.value, self.removal, self.logits = value, "mask", np.zeros(2)
         self.asked: list[np.ndarray] = []
         self._forwards = self._saved = 0

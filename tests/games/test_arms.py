@@ -15,7 +15,11 @@ from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_
 
 def precision(game: Table, kept: np.ndarray) -> float:
     """Straight from the definition."""
-    masks = [m for m in product([False, True], repeat=game.size) if all(m[u] for u in np.flatnonzero(kept))]
+    masks = [
+        m
+        for m in product([False, True], repeat=game.size)
+        if all(m[u] for u in np.flatnonzero(kept))
+    ]
     return float(np.mean([game.labels([m])[0] == game.label for m in masks]))
 
 
@@ -37,7 +41,11 @@ def test_precisions_on_the_lattice_are_the_definition(d: int, seed: int) -> None
 @given(st.lists(st.booleans(), min_size=1, max_size=8))
 def test_completions_are_all_masks_that_keep_the_set(kept: list[bool]) -> None:
     masks = completions(np.array(kept))
-    expected = {m for m in product([False, True], repeat=len(kept)) if all(b or not a for a, b in zip(kept, m, strict=True))}
+    expected = {
+        m
+        for m in product([False, True], repeat=len(kept))
+        if all(b or not a for a, b in zip(kept, m, strict=True))
+    }
     assert {tuple(m) for m in masks.tolist()} == expected
     assert len(masks) == len(expected)
 
@@ -48,7 +56,9 @@ def test_grown_sets_are_all_sets_from_any_start(d: int, data: st.DataObject) -> 
     larger = {tuple(s) for s in all_sets(d, size + 1).tolist()}
     assert {tuple(s) for s in grown(all_sets(d, size)).tolist()} == larger
     few = all_sets(d, size)[:2]
-    assert {tuple(s) for s in grown(few).tolist()} == {s for s in larger if any((np.array(s) >= f).all() for f in few)}
+    assert {tuple(s) for s in grown(few).tolist()} == {
+        s for s in larger if any((np.array(s) >= f).all() for f in few)
+    }
 
 
 def test_shared_draws_are_fair() -> None:
@@ -71,11 +81,19 @@ def test_tallies_are_counts_of_their_definition_however_they_come(seed: int) -> 
     game = some_game(seed, 6)
     pool = Pool(game, 0.1, 10**6, np.random.default_rng(seed))
     arms = Arms(pool, all_sets(6, 2))
-    for sets in (np.zeros((1, 6), dtype=bool), all_sets(6, 1), all_sets(6, 2)[:3], all_sets(6, 3)[:3]):
+    for sets in (
+        np.zeros((1, 6), dtype=bool),
+        all_sets(6, 1),
+        all_sets(6, 2)[:3],
+        all_sets(6, 3)[:3],
+    ):
         pool.draw(sets, 150)
         arms.update()
     for i, kept in enumerate(arms.sets):
-        fair = [bool((g <= kept).all() and (kept <= m).all()) for g, m in zip(pool.given, pool.masks, strict=True)]
+        fair = [
+            bool((g <= kept).all() and (kept <= m).all())
+            for g, m in zip(pool.given, pool.masks, strict=True)
+        ]
         assert arms.draws[i] == sum(fair)
         assert arms.hits[i] == pool.same[fair].sum()
 
@@ -90,7 +108,9 @@ def test_all_intervals_are_right_at_once_and_at_all_times() -> None:
         wrong = False
         for _ in range(5):
             for arms in levels:
-                arms.ask([int(arms.mean.argmax())], 20, few=0)  # the one that looks best: the choice depends on the draws
+                arms.ask(
+                    [int(arms.mean.argmax())], 20, few=0
+                )  # the one that looks best: the choice depends on the draws
                 for level in levels:
                     level.update()
                     true = truth[level.sets @ (1 << np.arange(7))]
@@ -121,4 +141,6 @@ def test_the_budget_is_kept_to() -> None:
     arms.ask([3], 16, few=10**6)
     assert pool.left == 0
     assert pool.asked == len(pool.same) == 100
-    assert max(arms.draws[:3]) - min(arms.draws[:3]) < 25  # the last, shorter turn is dealt out evenly
+    assert (
+        max(arms.draws[:3]) - min(arms.draws[:3]) < 25
+    )  # the last, shorter turn is dealt out evenly

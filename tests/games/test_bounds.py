@@ -20,17 +20,25 @@ def test_the_divergence_is_its_formula(p: float, q: float) -> None:
 
 
 @given(st.integers(1, 5000), st.data(), st.floats(0.01, 30))
-def test_the_ends_are_where_the_divergence_passes_the_rate(n: int, data: st.DataObject, rate: float) -> None:
+def test_the_ends_are_where_the_divergence_passes_the_rate(
+    n: int, data: st.DataObject, rate: float
+) -> None:
     hits = data.draw(st.integers(0, n))
     (low,), (high,) = kl_interval(np.array([hits]), np.array([n]), np.array([rate]))
     mean = hits / n
 
-    def beyond(q: float) -> float:  # one step of bisection, as the reference does it, would stop far from the root
+    def beyond(
+        q: float,
+    ) -> float:  # one step of bisection, as the reference does it, would stop far from the root
         return n * float(bernoulli_kl(mean, q)) - rate
 
     assert 0 <= low <= mean <= high <= 1
-    assert low == (0 if hits == 0 else pytest.approx(brentq(beyond, 1e-300, mean, xtol=1e-14), abs=1e-10))
-    assert high == (1 if hits == n else pytest.approx(brentq(beyond, mean, 1 - 1e-16, xtol=1e-14), abs=1e-10))
+    assert low == (
+        0 if hits == 0 else pytest.approx(brentq(beyond, 1e-300, mean, xtol=1e-14), abs=1e-10)
+    )
+    assert high == (
+        1 if hits == n else pytest.approx(brentq(beyond, mean, 1 - 1e-16, xtol=1e-14), abs=1e-10)
+    )
 
 
 def test_without_draws_everything_is_possible() -> None:
@@ -61,7 +69,9 @@ def test_the_rate_follows_from_the_mixture() -> None:
     # of n tosses with k heads, Krichevsky and Trofimov's mixture is B(k + 1/2, n − k + 1/2) / B(1/2, 1/2); its loss is at most log(2√n)
     for n in (1, 2, 7, 50, 400):
         for k in range(n + 1):
-            mixture = sum(math.lgamma(x + 0.5) - math.lgamma(0.5) for x in (k, n - k)) - math.lgamma(n + 1)
+            mixture = sum(
+                math.lgamma(x + 0.5) - math.lgamma(0.5) for x in (k, n - k)
+            ) - math.lgamma(n + 1)
             best = sum(x * math.log(x / n) for x in (k, n - k) if x)
             assert best - mixture <= math.log(2) + 0.5 * math.log(n) + 1e-9
 
@@ -69,7 +79,9 @@ def test_the_rate_follows_from_the_mixture() -> None:
 def test_more_arms_and_more_draws_need_a_higher_rate() -> None:
     draws = np.array([1, 10, 100])
     assert (np.diff(anytime_rate(draws, 0.1)) > 0).all()
-    np.testing.assert_allclose(anytime_rate(draws, 0.1, math.log(20)), anytime_rate(draws, 0.1 / 20))
+    np.testing.assert_allclose(
+        anytime_rate(draws, 0.1, math.log(20)), anytime_rate(draws, 0.1 / 20)
+    )
 
 
 @given(st.integers(0, 60), st.data())

@@ -39,7 +39,11 @@ def some_masks(d: int, n: int = 6, seed: int = 0) -> np.ndarray:
 
 def kept_only(passage: Passage, mask: np.ndarray) -> Passage:
     """The passage without the tokens of removed units, written the slow way."""
-    keep = [i for i in range(len(passage)) if passage.unit_of[i] < 0 or mask[passage.unit_of[i]] or i == passage.readout]
+    keep = [
+        i
+        for i in range(len(passage))
+        if passage.unit_of[i] < 0 or mask[passage.unit_of[i]] or i == passage.readout
+    ]
     return replace(
         passage,
         ids=passage.ids[keep],
@@ -80,7 +84,9 @@ def test_batches_equal_one_row_at_a_time(family: str, removal: str) -> None:
     else:
         rows = [hidden(model, passage, m) for m in masks]
     expected = [value(model, row, v.target) for row in rows]
-    np.testing.assert_allclose(v(masks), expected, rtol=max(tolerance, 1e-9), atol=max(tolerance, 1e-9))
+    np.testing.assert_allclose(
+        v(masks), expected, rtol=max(tolerance, 1e-9), atol=max(tolerance, 1e-9)
+    )
 
 
 @pytest.mark.parametrize("family", [*TEXTS, "vit"])
@@ -89,14 +95,21 @@ def test_mean_embeddings_equal_the_traces(family: str) -> None:
     passage = families.inputs(model, 1)[0]
     v = game_of(model, passage, Target(), "mean")
     masks = some_masks(v.size)
-    if passage.readout is not None:  # the game keeps the token that is read; the trace's removal does not
+    if (
+        passage.readout is not None
+    ):  # the game keeps the token that is read; the trace's removal does not
         masks[:, passage.unit_of[passage.readout]] = True
     t = trace(model, [passage], v.target)
     expected = v.full - drops(t, 0, ~masks, "mean")
-    np.testing.assert_allclose(v(masks), expected, rtol=max(tolerance, 1e-9), atol=max(tolerance, 1e-9))
+    np.testing.assert_allclose(
+        v(masks), expected, rtol=max(tolerance, 1e-9), atol=max(tolerance, 1e-9)
+    )
 
 
-@pytest.mark.parametrize("family", [n for n in TEXTS if n in families.DOUBLE and n not in ("roberta", "bart", "bart-classifier")])
+@pytest.mark.parametrize(
+    "family",
+    [n for n in TEXTS if n in families.DOUBLE and n not in ("roberta", "bart", "bart-classifier")],
+)
 def test_padding_is_unseen(family: str) -> None:
     """What stands under padding has no say: other ids there, same value. RoBERTa and BART count or find tokens by the padding id."""
     model, _ = families.precise(family)
@@ -108,7 +121,9 @@ def test_padding_is_unseen(family: str) -> None:
         masks[0, passage.unit_of[passage.readout]] = True
         masks[0, 0] = False
     v = game_of(model, passage, Target(5 if len(model.labels) > 5 else 1), "pad")
-    other = replace(passage, ids=np.where((passage.unit_of >= 0) & ~masks[0][passage.unit_of], 7, passage.ids))
+    other = replace(
+        passage, ids=np.where((passage.unit_of >= 0) & ~masks[0][passage.unit_of], 7, passage.ids)
+    )
     w = game_of(model, other, v.target, "pad")
     np.testing.assert_allclose(v(masks), w(masks), rtol=1e-9)
     assert abs(v(masks)[0] - v.full) > 1e-9
@@ -118,7 +133,10 @@ def test_padding_keeps_positions_and_deletion_does_not(sentiment: Model) -> None
     """One word at the end kept: by ``pad`` it stands where it stood, by ``delete`` it is the first word."""
     passage = sentiment.encode("a b c great")
     last = np.array([[False, False, False, True]])
-    pad, delete = game_of(sentiment, passage, Target("positive"), "pad"), game_of(sentiment, passage, Target("positive"), "delete")
+    pad, delete = (
+        game_of(sentiment, passage, Target("positive"), "pad"),
+        game_of(sentiment, passage, Target("positive"), "delete"),
+    )
     alone = sentiment.encode("great")
     np.testing.assert_allclose(delete(last)[0], value(sentiment, alone, delete.target), atol=1e-5)
     row = sentiment.batch([passage]).inputs
@@ -137,7 +155,9 @@ def test_an_empty_text_is_one_start_token(family: str, removal: str) -> None:
     v = game_of(model, families.inputs(model, 1)[0], Target(), removal)
     start = model.tokenizer.bos_token_id
     with torch.no_grad():
-        alone = model.hf(input_ids=torch.tensor([[model.pad_id if start is None else start]])).logits
+        alone = model.hf(
+            input_ids=torch.tensor([[model.pad_id if start is None else start]])
+        ).logits
     logits = alone if model.task == "classification" else alone[:, -1]
     np.testing.assert_allclose(v.empty, float(model.value(logits, [v.target])[0]), atol=2e-5)
 
@@ -149,12 +169,16 @@ def test_a_decoder_is_read_at_its_last_token_that_is_left(family: str) -> None:
     v = game_of(model, passage, Target(), "pad")
     mask = np.ones((1, v.size), dtype=bool)
     mask[0, -3:] = False
-    np.testing.assert_allclose(v(mask), [value(model, kept_only(passage, mask[0]), v.target)], atol=2e-5)
+    np.testing.assert_allclose(
+        v(mask), [value(model, kept_only(passage, mask[0]), v.target)], atol=2e-5
+    )
 
 
 @pytest.mark.parametrize("removal", ["mask", "delete", "pad", "mean", "zero"])
 @pytest.mark.parametrize("reading", ["logit", "probability", "log-probability", "margin"])
-def test_the_whole_text_is_the_plain_prediction_to_the_bit(sentiment: Model, removal: str, reading: str) -> None:
+def test_the_whole_text_is_the_plain_prediction_to_the_bit(
+    sentiment: Model, removal: str, reading: str
+) -> None:
     v = whence.game(sentiment, SENTENCE, target="negative", read=reading, removal=removal)
     v(some_masks(v.size, 40))
     plain = sentiment.logits([sentiment.encode(SENTENCE)])
@@ -189,7 +213,9 @@ def test_every_mask_is_paid_for_once(sentiment: Model) -> None:
 
 def test_the_model_is_called_as_often_as_counted(sentiment: Model) -> None:
     seen = []
-    hook = sentiment.hf.register_forward_pre_hook(lambda _m, _a, k: seen.append(len(k["input_ids"])), with_kwargs=True)
+    hook = sentiment.hf.register_forward_pre_hook(
+        lambda _m, _a, k: seen.append(len(k["input_ids"])), with_kwargs=True
+    )
     v = whence.game(sentiment, SENTENCE, removal="delete")
     v(some_masks(v.size, 200))
     hook.remove()
@@ -197,17 +223,23 @@ def test_the_model_is_called_as_often_as_counted(sentiment: Model) -> None:
     assert len(seen) < 20
 
 
-def test_a_hundred_thousand_masks_stay_small(sentiment: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hundred_thousand_masks_stay_small(
+    sentiment: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No row of tokens is laid out for all at once: what is asked of the remover at a time is bounded."""
     v = whence.game(sentiment, SENTENCE)
     asked = []
     monkeypatch.setattr(
         Game,
         "_run_batch",
-        lambda self, masks, kept: self._remember(self._keys(masks), np.zeros(len(masks)), np.zeros(len(masks), dtype=int)),
+        lambda self, masks, kept: self._remember(
+            self._keys(masks), np.zeros(len(masks)), np.zeros(len(masks), dtype=int)
+        ),
     )
     lay = v._remover.kept_tokens
-    monkeypatch.setattr(type(v._remover), "kept_tokens", lambda self, m: asked.append(len(m)) or lay(m))
+    monkeypatch.setattr(
+        type(v._remover), "kept_tokens", lambda self, m: asked.append(len(m)) or lay(m)
+    )
     bits = np.arange(2**v.size)[:, None] >> np.arange(v.size) & 1
     v(np.tile(bits.astype(bool), (200, 1)))
     assert max(asked) <= games.ROWS_AT_ONCE
@@ -246,7 +278,9 @@ def test_near_the_limit_and_over_it() -> None:
     fits = model.encode(long, overflow="truncate")
     assert len(fits) == model.limit
     for removal in ("mask", "delete"):
-        assert np.isfinite(game_of(model, fits, Target(), removal)(some_masks(len(fits.unit_spans)))).all()
+        assert np.isfinite(
+            game_of(model, fits, Target(), removal)(some_masks(len(fits.unit_spans)))
+        ).all()
     with pytest.raises(InputError, match=r"64.*truncate"):
         whence.game(model, long)
     with pytest.raises(InputError, match="one run"):
@@ -255,7 +289,11 @@ def test_near_the_limit_and_over_it() -> None:
 
 def test_bad_input(sentiment: Model) -> None:
     v = whence.game(sentiment, SENTENCE)
-    for wrong in (np.ones((2, 5), dtype=bool), np.ones(9, dtype=bool), np.ones((1, 1, 9), dtype=bool)):
+    for wrong in (
+        np.ones((2, 5), dtype=bool),
+        np.ones(9, dtype=bool),
+        np.ones((1, 1, 9), dtype=bool),
+    ):
         with pytest.raises(InputError, match=r"\(masks, 9\)"):
             v(wrong)
     with pytest.raises(InputError, match="True"):
@@ -289,7 +327,10 @@ def test_what_has_no_such_removal() -> None:
     gpt2 = families.build("gpt2-classifier")
     with pytest.raises(Unsupported, match="'delete'"):
         game_of(gpt2, families.inputs(gpt2, 1)[0], Target(), "mask")
-    assert (game_of(gpt2, families.inputs(gpt2, 1)[0], Target(), "auto").removal, second_removal(gpt2, "delete")) == ("delete", "pad")
+    assert (
+        game_of(gpt2, families.inputs(gpt2, 1)[0], Target(), "auto").removal,
+        second_removal(gpt2, "delete"),
+    ) == ("delete", "pad")
 
 
 def test_the_model_comes_back_as_it_was(sentiment: Model) -> None:
@@ -299,7 +340,9 @@ def test_the_model_comes_back_as_it_was(sentiment: Model) -> None:
         whence.game(sentiment, SENTENCE, removal=removal)(some_masks(9))
     assert sentiment.hf.training
     assert not sentiment.input_embeddings._forward_hooks
-    assert all(torch.equal(p, before[n]) and p.requires_grad for n, p in sentiment.hf.named_parameters())
+    assert all(
+        torch.equal(p, before[n]) and p.requires_grad for n, p in sentiment.hf.named_parameters()
+    )
     sentiment.hf.eval()
 
 
@@ -307,7 +350,10 @@ HOSTILE = "[CLS] </s> [MASK] \u202eabc \x00 é 👩‍👩‍👧 עברית [SE
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(min_size=1, max_size=60), removal=st.sampled_from(["mask", "delete", "pad", "mean"]))
+@given(
+    text=st.text(min_size=1, max_size=60),
+    removal=st.sampled_from(["mask", "delete", "pad", "mean"]),
+)
 @example(text=HOSTILE, removal="delete")
 @example(text="word " * 10_000, removal="mask")
 def test_any_text(sentiment: Model, text: str, removal: str) -> None:
@@ -321,6 +367,10 @@ def test_any_text(sentiment: Model, text: str, removal: str) -> None:
     assert np.isfinite(found).all()
     assert found[0] == v.full
     if v.size <= 40:
-        row = kept_only(passage, masks[2]) if removal == "delete" else hidden(sentiment, passage, masks[2])
+        row = (
+            kept_only(passage, masks[2])
+            if removal == "delete"
+            else hidden(sentiment, passage, masks[2])
+        )
         if removal in ("mask", "delete"):
             np.testing.assert_allclose(found[2], value(sentiment, row, v.target), atol=1e-4)

@@ -52,7 +52,9 @@ def test_what_is_drawn_is_likely_to_the_filler(sentiment: Model, filler: Model) 
     logits[filler.tokenizer.all_special_ids] = -torch.inf
     best = logits.topk(CANDIDATES)
     chance = dict(zip(best.indices.tolist(), best.values.softmax(-1).tolist(), strict=True))
-    drawn = Filler(filler).fill(passage, np.repeat(kept, 3000, 0), np.arange(3000)[:, None])[:, hole]
+    drawn = Filler(filler).fill(passage, np.repeat(kept, 3000, 0), np.arange(3000)[:, None])[
+        :, hole
+    ]
     assert set(drawn.tolist()) <= set(chance)
     for token, p in list(chance.items())[:5]:
         assert abs((drawn == token).mean() - p) < 5 * np.sqrt(p * (1 - p) / 3000)

@@ -18,13 +18,22 @@ def test_every_mask_once() -> None:
 
 
 @settings(max_examples=30)
-@given(units=st.integers(2, 30), count=st.integers(1, 150), more=st.integers(0, 100), seed=st.integers(0, 2**40))
-def test_pairs_differ_and_a_longer_draw_begins_with_the_shorter(units: int, count: int, more: int, seed: int) -> None:
+@given(
+    units=st.integers(2, 30),
+    count=st.integers(1, 150),
+    more=st.integers(0, 100),
+    seed=st.integers(0, 2**40),
+)
+def test_pairs_differ_and_a_longer_draw_begins_with_the_shorter(
+    units: int, count: int, more: int, seed: int
+) -> None:
     halves = draw_pairs(units, even_law(units), count, seed)
     assert len(halves) == min(count, (2**units - 2) // 2)
     assert len(np.unique(np.concatenate([halves, ~halves]), axis=0)) == 2 * len(halves)
     assert ((halves.sum(1) >= 1) & (2 * halves.sum(1) <= units)).all()
-    np.testing.assert_array_equal(draw_pairs(units, even_law(units), count + more, seed)[: len(halves)], halves)
+    np.testing.assert_array_equal(
+        draw_pairs(units, even_law(units), count + more, seed)[: len(halves)], halves
+    )
 
 
 @given(units=st.integers(2, 12))
@@ -50,7 +59,14 @@ def test_units_are_drawn_alike() -> None:
 
 
 def test_methods_share_one_law_unless_it_would_cost_them_dear() -> None:
-    for functional in (lime(23), lime(23, None), shapley(23), beta_shapley(23), shapley(100), lime(300)):
+    for functional in (
+        lime(23),
+        lime(23, None),
+        shapley(23),
+        beta_shapley(23),
+        shapley(100),
+        lime(300),
+    ):
         np.testing.assert_array_equal(law_for(functional), even_law(functional.units))
     own = law_for(banzhaf(100))  # nearly all its weight is within ten units of the half
     assert own[39:].sum() > 0.75

@@ -79,7 +79,9 @@ def test_lime_shapley_and_beta_shapley_ask_for_the_same_masks() -> None:
 
 def test_the_same_seed_gives_the_same_and_another_does_not() -> None:
     game = bent_attention(18, 0)
-    first, again, other = (score(game, shapley(18), Plan(100, seed=seed)).units for seed in (1, 1, 2))
+    first, again, other = (
+        score(game, shapley(18), Plan(100, seed=seed)).units for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other, rtol=1e-6)
 
@@ -91,7 +93,16 @@ def test_a_constant_game_needs_one_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("samples", 0), ("samples", -5), ("budget", 0), ("budget", -1), ("top", 0), ("tolerance", -0.1), ("exact", 40)]
+    ("field", "value"),
+    [
+        ("samples", 0),
+        ("samples", -5),
+        ("budget", 0),
+        ("budget", -1),
+        ("top", 0),
+        ("tolerance", -0.1),
+        ("exact", 40),
+    ],
 )
 def test_impossible_plans_are_named(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=field):

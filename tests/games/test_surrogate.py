@@ -19,7 +19,9 @@ FIELDS = ("constant", "linear", "n", "nh", "g", "gh", "n0", "d0")
 def masks_of(count: int, units: int, seed: int = 0) -> np.ndarray:
     """Sizes uniform, as LIME draws them."""
     rng = np.random.default_rng(seed)
-    return rng.random((count, units)).argsort(1).argsort(1) < rng.integers(0, units + 1, size=(count, 1))
+    return rng.random((count, units)).argsort(1).argsort(1) < rng.integers(
+        0, units + 1, size=(count, 1)
+    )
 
 
 def attention(units: int, heads: int, seed: int) -> Surrogate:
@@ -27,10 +29,14 @@ def attention(units: int, heads: int, seed: int) -> Surrogate:
     rng = np.random.default_rng(seed)
     g = np.exp(1.5 * rng.normal(size=(heads, units)))
     n = g * rng.normal(size=(heads, units))
-    return Surrogate(0.3, np.zeros(units), n, 0 * n, g, np.full_like(g, 0.3), np.zeros(heads), np.ones(heads))
+    return Surrogate(
+        0.3, np.zeros(units), n, 0 * n, g, np.full_like(g, 0.3), np.zeros(heads), np.ones(heads)
+    )
 
 
-def out_of_fold(fitted: list[Surrogate], masks: np.ndarray, folds: np.ndarray) -> Float[np.ndarray, " mask"]:
+def out_of_fold(
+    fitted: list[Surrogate], masks: np.ndarray, folds: np.ndarray
+) -> Float[np.ndarray, " mask"]:
     return np.stack([h(masks) for h in fitted])[folds, np.arange(len(masks))]
 
 
@@ -43,7 +49,12 @@ def same_bits(one: Surrogate, other: Surrogate) -> bool:
 
 
 def slope_by_differences(function, theta: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    return np.array([(function(theta + e) - function(theta - e)) / (2 * step) for e in step * np.eye(len(theta))])
+    return np.array(
+        [
+            (function(theta + e) - function(theta - e)) / (2 * step)
+            for e in step * np.eye(len(theta))
+        ]
+    )
 
 
 # ---------------------------------------------------------------------- the formula
@@ -53,7 +64,9 @@ def test_a_value_is_the_formula_written_out() -> None:
     rng = np.random.default_rng(1)
     n, nh = rng.normal(size=(2, 3, 4))
     g, gh = np.exp(rng.normal(size=(2, 3, 4)))
-    h = Surrogate(0.7, rng.normal(size=4), n, nh, g, gh, rng.normal(size=3), np.exp(rng.normal(size=3)))
+    h = Surrogate(
+        0.7, rng.normal(size=4), n, nh, g, gh, rng.normal(size=3), np.exp(rng.normal(size=3))
+    )
     masks = masks_of(20, 4)
     for mask, found in zip(masks, h(masks), strict=True):
         total = h.constant + sum(h.linear[i] for i in range(4) if mask[i])
@@ -72,30 +85,40 @@ def test_the_slope_of_the_error_is_that_of_finite_differences() -> None:
     y, share = rng.normal(size=(folds, 11)), rng.random((folds, 11))
     theta = rng.normal(size=(folds, 2 * terms * units + terms + units + 1))
     _, slope = error_gradient(theta, terms, z, y, share)
-    flat = slope_by_differences(lambda x: error_gradient(x.reshape(theta.shape), terms, z, y, share)[0].sum(), theta.ravel())
+    flat = slope_by_differences(
+        lambda x: error_gradient(x.reshape(theta.shape), terms, z, y, share)[0].sum(), theta.ravel()
+    )
     assert slope.ravel() == pytest.approx(flat, rel=1e-6, abs=1e-8)
 
 
-def evidence_case(terms: int = 2, units: int = 3, rows: int = 9) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
+def evidence_case(
+    terms: int = 2, units: int = 3, rows: int = 9
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     z = np.where(masks_of(rows, units), 1.0, -1.0)
     start, theta = rng.normal(size=(2, terms * units + 2 * units + terms + 2))
     return theta, start, terms, z, rng.normal(size=rows)
 
 
-def test_the_slope_of_the_evidence_is_that_of_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slope_of_the_evidence_is_that_of_finite_differences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(surrogate, "JITTER", 0.0)  # whose slope is left out on purpose
     theta, *rest = evidence_case()
     found = slope_by_differences(lambda x: evidence_gradient(x, *rest)[0], theta)
     assert evidence_gradient(theta, *rest)[1] == pytest.approx(found, rel=1e-5, abs=1e-7)
 
 
-def test_the_evidence_is_the_normal_density_of_the_features_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_evidence_is_the_normal_density_of_the_features_written_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(surrogate, "JITTER", 0.0)
     theta, start, terms, z, y = evidence_case()
     rows, units = z.shape
     a = theta[: terms * units].reshape(terms, units)
-    numerator, linear, term, constant, noise = (np.exp(part) for part in np.split(theta[terms * units :], np.cumsum([3, 3, 2, 1])))
+    numerator, linear, term, constant, noise = (
+        np.exp(part) for part in np.split(theta[terms * units :], np.cumsum([3, 3, 2, 1]))
+    )
     covariance = np.ones((rows, rows)) + noise * np.eye(rows)
     kept = z > 0
     for i in range(units):
@@ -106,7 +129,9 @@ def test_the_evidence_is_the_normal_density_of_the_features_written_out(monkeypa
         covariance += term[t] * constant / np.outer(d, d)
         for i in range(units):
             covariance += term[t] * numerator[i] * np.outer(z[:, i] / d, z[:, i] / d)
-    density = -multivariate_normal(np.zeros(rows), covariance).logpdf(y) - rows * np.log(2 * np.pi) / 2
+    density = (
+        -multivariate_normal(np.zeros(rows), covariance).logpdf(y) - rows * np.log(2 * np.pi) / 2
+    )
     away = (theta - start)[terms * units :]
     assert evidence_gradient(theta, start, terms, z, y)[0] == pytest.approx(
         density + (a**2).sum() / 2 + surrogate.HYPER * (away**2).sum() / 2
@@ -121,23 +146,34 @@ def test_a_game_of_the_class_is_recovered(heads: int, units: int) -> None:
     game = attention(units, heads, seed=1)
     masks, folds = masks_of(400, units), np.arange(400) % 4
     values = game(masks)
-    assert r2(values, out_of_fold(fit(masks, values, folds, terms=0), masks, folds)) < 0.92  # a line would not do
+    assert (
+        r2(values, out_of_fold(fit(masks, values, folds, terms=0), masks, folds)) < 0.92
+    )  # a line would not do
     assert r2(values, out_of_fold(fit(masks, values, folds), masks, folds)) > 0.9995
 
 
-@given(st.integers(1, 12), st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]), st.sampled_from([0.0, -3.0, 1e3]))
+@given(
+    st.integers(1, 12),
+    st.integers(0, 10**6),
+    st.sampled_from([1e-6, 1.0, 1e6]),
+    st.sampled_from([0.0, -3.0, 1e3]),
+)
 @settings(max_examples=10, deadline=None)
 def test_an_additive_game_is_recovered(units: int, seed: int, scale: float, shift: float) -> None:
     slope = scale * np.random.default_rng(seed).normal(size=units)
     masks = masks_of(6 * units + 12, units, seed)
     values, folds = masks @ slope + scale * shift, np.arange(len(masks)) % 3
-    assert out_of_fold(fit(masks, values, folds), masks, folds) == pytest.approx(values, rel=0, abs=1e-5 * np.abs(slope).max())
+    assert out_of_fold(fit(masks, values, folds), masks, folds) == pytest.approx(
+        values, rel=0, abs=1e-5 * np.abs(slope).max()
+    )
 
 
 def test_of_noise_next_to_nothing_is_learnt() -> None:
     masks, folds = masks_of(200, 10), np.arange(200) % 4
     values = np.random.default_rng(0).normal(size=200)
-    assert r2(values, out_of_fold(fit(masks, values, folds), masks, folds)) > -0.15  # ratios fitted to it whatever comes: below −0.3
+    assert (
+        r2(values, out_of_fold(fit(masks, values, folds), masks, folds)) > -0.15
+    )  # ratios fitted to it whatever comes: below −0.3
 
 
 # ---------------------------------------------------------------------- what it does not know
@@ -148,7 +184,10 @@ def test_of_noise_next_to_nothing_is_learnt() -> None:
 def test_no_bit_of_a_surrogate_comes_from_its_own_fold(fold: int, other: float) -> None:
     masks, folds = masks_of(40, 5), np.random.default_rng(4).integers(0, 4, 40)
     values = attention(5, 2, 5)(masks)
-    before, after = fit(masks, values, folds), fit(masks, np.where(folds == fold, other, values), folds)
+    before, after = (
+        fit(masks, values, folds),
+        fit(masks, np.where(folds == fold, other, values), folds),
+    )
     assert same_bits(before[fold], after[fold])
     assert not same_bits(before[fold - 1], after[fold - 1])  # the change was seen where it may be
 
@@ -160,14 +199,18 @@ def test_the_same_input_gives_the_same_surrogates_and_leaves_the_global_generato
     first, state = fit(masks, values, folds), np.random.get_state()[1]
     assert np.random.RandomState(1).get_state()[1].tolist() == state.tolist()
     np.random.seed(2)
-    assert all(same_bits(one, other) for one, other in zip(first, fit(masks, values, folds), strict=True))
+    assert all(
+        same_bits(one, other) for one, other in zip(first, fit(masks, values, folds), strict=True)
+    )
 
 
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**20, 2.0**600])
 def test_the_scale_of_the_values_is_nothing_but_a_scale(scale: float) -> None:
     masks, folds = masks_of(60, 6), np.arange(60) % 3
     values = attention(6, 2, 1)(masks)
-    for one, other in zip(fit(masks, values, folds), fit(masks, scale * values, folds), strict=True):
+    for one, other in zip(
+        fit(masks, values, folds), fit(masks, scale * values, folds), strict=True
+    ):
         for name in FIELDS:
             factor = 1.0 if name in ("g", "gh", "d0") else scale
             assert np.array_equal(factor * getattr(one, name), getattr(other, name)), name
@@ -176,7 +219,9 @@ def test_the_scale_of_the_values_is_nothing_but_a_scale(scale: float) -> None:
 def test_a_shift_of_the_values_only_shifts_the_surrogate() -> None:
     masks, folds = masks_of(150, 8), np.arange(150) % 3
     values = attention(8, 2, 1)(masks)
-    plain, shifted = (out_of_fold(fit(masks, v, folds), masks, folds) for v in (values, 1000 * values + 50))
+    plain, shifted = (
+        out_of_fold(fit(masks, v, folds), masks, folds) for v in (values, 1000 * values + 50)
+    )
     assert shifted - 50 == pytest.approx(1000 * plain, rel=0, abs=1e-3 * 1000 * values.std())
 
 
@@ -185,10 +230,25 @@ def test_a_shift_of_the_values_only_shifts_the_surrogate() -> None:
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.integers(0, 8), st.data())
 @settings(max_examples=25, deadline=None)
-def test_few_masks_repeated_masks_and_any_values_give_numbers(count: int, units: int, folds: int, terms: int, data: st.DataObject) -> None:
-    masks = np.array(data.draw(st.lists(st.lists(st.booleans(), min_size=units, max_size=units), min_size=count, max_size=count)))
+def test_few_masks_repeated_masks_and_any_values_give_numbers(
+    count: int, units: int, folds: int, terms: int, data: st.DataObject
+) -> None:
+    masks = np.array(
+        data.draw(
+            st.lists(
+                st.lists(st.booleans(), min_size=units, max_size=units),
+                min_size=count,
+                max_size=count,
+            )
+        )
+    )
     values = np.array(data.draw(st.lists(st.floats(-1e200, 1e200), min_size=count, max_size=count)))
-    fitted = fit(masks, values, np.array(data.draw(st.lists(st.integers(0, folds - 1), min_size=count, max_size=count))), terms)
+    fitted = fit(
+        masks,
+        values,
+        np.array(data.draw(st.lists(st.integers(0, folds - 1), min_size=count, max_size=count))),
+        terms,
+    )
     for h in fitted:
         assert np.isfinite(h(masks)).all()
         assert min(h.g.min(initial=1), h.gh.min(initial=1), h.d0.min(initial=1)) > 0
@@ -230,6 +290,13 @@ def test_long_texts_get_fewer_terms() -> None:
         (3, [1.0, 2.0, 3.0], [0, 1, 0], -1, "-1 terms"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(masks: int, values: list[float], folds: list[int], terms: int, says: str) -> None:
+def test_what_cannot_be_fitted_is_said(
+    masks: int, values: list[float], folds: list[int], terms: int, says: str
+) -> None:
     with pytest.raises(InputError, match=says):
-        fit(np.ones((masks, 2), dtype=bool), np.array(values, dtype=float), np.array(folds, dtype=int), terms)
+        fit(
+            np.ones((masks, 2), dtype=bool),
+            np.array(values, dtype=float),
+            np.array(folds, dtype=int),
+            terms,
+        )

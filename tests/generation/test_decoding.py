@@ -12,11 +12,23 @@ from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWa
 
 from tests.families import build
 from whence.core.errors import SettingsError
-from whence.generation.decoding import beam_search, beam_steps, decode, log_probability, nucleus, repeated, scorer, temperature, top_k
+from whence.generation.decoding import (
+    beam_search,
+    beam_steps,
+    decode,
+    log_probability,
+    nucleus,
+    repeated,
+    scorer,
+    temperature,
+    top_k,
+)
 
 PROMPT = [5, 17, 80]
 FEW = settings(max_examples=40)
-LOGITS = st.lists(st.floats(-8, 8, width=32), min_size=2, max_size=30).map(lambda x: torch.tensor(x, dtype=torch.float32))
+LOGITS = st.lists(st.floats(-8, 8, width=32), min_size=2, max_size=30).map(
+    lambda x: torch.tensor(x, dtype=torch.float32)
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +107,25 @@ def test_rules_agree_with_transformers(seed, p, k):
     logits = 3 * torch.randn(2, 50, generator=seeded(seed))
     ids = torch.zeros(2, 1, dtype=torch.long)
     assert torch.equal(top_k(logits, k), TopKLogitsWarper(k)(ids, logits.clone()))
-    assert torch.equal(nucleus(logits, p).isfinite(), TopPLogitsWarper(p)(ids, logits.clone()).isfinite())
-    torch.testing.assert_close(temperature(logits, p).softmax(-1), TemperatureLogitsWarper(p)(ids, logits.clone()).softmax(-1))
+    assert torch.equal(
+        nucleus(logits, p).isfinite(), TopPLogitsWarper(p)(ids, logits.clone()).isfinite()
+    )
+    torch.testing.assert_close(
+        temperature(logits, p).softmax(-1),
+        TemperatureLogitsWarper(p)(ids, logits.clone()).softmax(-1),
+    )
 
 
 @pytest.mark.parametrize(
     ("rule", "value"),
-    [(temperature, 0.0), (temperature, float("inf")), (temperature, float("nan")), (top_k, 0), (nucleus, 0.0), (nucleus, 1.5)],
+    [
+        (temperature, 0.0),
+        (temperature, float("inf")),
+        (temperature, float("nan")),
+        (top_k, 0),
+        (nucleus, 0.0),
+        (nucleus, 1.5),
+    ],
 )
 def test_values_without_a_meaning_are_refused_by_value(rule, value):
     with pytest.raises(SettingsError, match=str(value).replace(".", r"\.")):
@@ -112,7 +136,13 @@ def test_values_without_a_meaning_are_refused_by_value(rule, value):
 
 
 def test_greedy_is_that_of_transformers(gpt2, score):
-    wanted = gpt2.generate(torch.tensor([PROMPT]), do_sample=False, max_new_tokens=15, eos_token_id=gpt2.config.vocab_size, pad_token_id=0)
+    wanted = gpt2.generate(
+        torch.tensor([PROMPT]),
+        do_sample=False,
+        max_new_tokens=15,
+        eos_token_id=gpt2.config.vocab_size,
+        pad_token_id=0,
+    )
     assert decode(score, PROMPT, 15) == wanted[0, len(PROMPT) :].tolist()
 
 
@@ -123,7 +153,10 @@ def test_limits_of_the_rules_are_greedy_and_pure_sampling(gpt2, score):
     assert decode(score, PROMPT, 25, generator=seeded(1), rules=[lambda x: nucleus(x, 1.0)]) == pure
     greedy = decode(score, PROMPT, 25)
     assert pure != greedy  # otherwise the two lines above and below would say nothing
-    assert decode(score, PROMPT, 25, generator=seeded(1), rules=[lambda x: temperature(x, 1e-6)]) == greedy
+    assert (
+        decode(score, PROMPT, 25, generator=seeded(1), rules=[lambda x: temperature(x, 1e-6)])
+        == greedy
+    )
     assert decode(score, PROMPT, 25, generator=seeded(1), rules=[lambda x: top_k(x, 1)]) == greedy
 
 
@@ -163,7 +196,9 @@ def test_beam_is_that_of_transformers(gpt2, score, width):
         torch.tensor([PROMPT]), do_sample=False, num_beams=width, max_new_tokens=12, eos_token_id=gpt2.config.vocab_size, pad_token_id=0,
         num_return_sequences=width,
     )  # fmt: skip
-    assert [list(p.ids) for p in beam_search(score, PROMPT, 12, width)] == wanted[:, len(PROMPT) :].tolist()
+    assert [list(p.ids) for p in beam_search(score, PROMPT, 12, width)] == wanted[
+        :, len(PROMPT) :
+    ].tolist()
 
 
 def test_beam_of_width_one_is_greedy(score):
@@ -181,7 +216,9 @@ def test_a_beam_that_holds_every_path_finds_the_best_one(seed):
         return sum(float(chain[a, b]) for a, b in zip((0, *text), text, strict=False))
 
     assert len(found) == 81
-    assert value(found[0].ids) == pytest.approx(max(value(text) for text in product(range(3), repeat=4)))
+    assert value(found[0].ids) == pytest.approx(
+        max(value(text) for text in product(range(3), repeat=4))
+    )
     assert all(path.log_probability == pytest.approx(value(path.ids)) for path in found)
 
 
@@ -193,7 +230,11 @@ def test_a_wider_beam_can_end_worse():
 
     def chain(ids):
         rows = [tuple(r[1:].tolist()) for r in ids]
-        table = {0: lambda r: first, 1: lambda r: then[r[0]], 2: lambda r: torch.tensor(last.get(r, [1 / 3] * 3)).log()}
+        table = {
+            0: lambda r: first,
+            1: lambda r: then[r[0]],
+            2: lambda r: torch.tensor(last.get(r, [1 / 3] * 3)).log(),
+        }
         return torch.stack([table[len(r)](r) for r in rows])
 
     greedy, beam = beam_search(chain, [0], 3, 1)[0], beam_search(chain, [0], 3, 2)[0]
@@ -204,7 +245,9 @@ def test_a_wider_beam_can_end_worse():
 def test_log_probabilities_of_paths_are_those_of_one_pass(gpt2, score):
     """Would catch positions shifted by one."""
     for path in beam_search(score, PROMPT, 6, 3):
-        assert log_probability(gpt2, PROMPT, path.ids) == pytest.approx(path.log_probability, abs=1e-4)
+        assert log_probability(gpt2, PROMPT, path.ids) == pytest.approx(
+            path.log_probability, abs=1e-4
+        )
 
 
 def test_parents_lead_to_the_prefix(score):
@@ -221,7 +264,10 @@ def test_ended_paths_stay_and_compete():
     assert found[0].log_probability == pytest.approx(float(odds[2]))
 
 
-@pytest.mark.parametrize(("ids", "n", "share"), [([1, 2, 3], 4, 0.0), ([1, 1, 1, 1], 2, 2 / 3), ([1, 2, 3, 4, 5], 2, 0.0)])
+@pytest.mark.parametrize(
+    ("ids", "n", "share"),
+    [([1, 2, 3], 4, 0.0), ([1, 1, 1, 1], 2, 2 / 3), ([1, 2, 3, 4, 5], 2, 0.0)],
+)
 def test_repeated_counts_occurrences_after_the_first(ids, n, share):
     assert repeated(ids, n) == pytest.approx(share)
 

@@ -10,8 +10,8 @@ import torch
 
 import whence
 from whence.core.errors import SettingsError, WhenceError
-from whence.core.notebook import Notebook
 from whence.labs import attention as lab
+from whence.notebook.book import Notebook
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,19 @@ def test_every_claim_holds(ran):
 def test_figures_tables_and_slides(ran):
     book, _ = ran
     names = {f.name for f in book.figures}
-    steps = ("projections", "scores", "unscaled", "scaled", "masked", "masks", "cross", "permuted", "positions", "distances", "entropy")
+    steps = (
+        "projections",
+        "scores",
+        "unscaled",
+        "scaled",
+        "masked",
+        "masks",
+        "cross",
+        "permuted",
+        "positions",
+        "distances",
+        "entropy",
+    )
     assert names == {f"attention-{n}" for n in (*steps, "heads", "methods", "schemes")}
     assert {t.name for t in book.tables} == {"attention-entropies", "attention-strongest"}
     assert book.to_html().count("<section") == 15  # title, thirteen heads, claims
@@ -43,12 +55,19 @@ def test_the_global_generator_is_left_alone(ran):
 
 def test_attention_is_torchs_own():
     # a missing √d, a softmax over the wrong axis and a mask that is not added would all show
-    q, k, v = torch.randn(3, 2, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    q, k, v = torch.randn(
+        3, 2, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     ours = lab.attention(q, k, v, lab.causal_mask(5))[1]
     theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
     unscaled = lab.attention(q, k, v, scale=False)[1]
-    torch.testing.assert_close(unscaled, torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        unscaled,
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_the_worked_example_by_plain_arithmetic():
@@ -72,11 +91,17 @@ def test_positions_by_their_formula(base):
     pe = lab.positional_encoding(7, 6, base)
     for t in range(7):
         for i in range(3):
-            assert pe[t, 2 * i].item() == pytest.approx(math.sin(t / base ** (2 * i / 6)), abs=1e-14)
-            assert pe[t, 2 * i + 1].item() == pytest.approx(math.cos(t / base ** (2 * i / 6)), abs=1e-14)
+            assert pe[t, 2 * i].item() == pytest.approx(
+                math.sin(t / base ** (2 * i / 6)), abs=1e-14
+            )
+            assert pe[t, 2 * i + 1].item() == pytest.approx(
+                math.cos(t / base ** (2 * i / 6)), abs=1e-14
+            )
 
 
-@pytest.mark.parametrize(("width", "base"), [(5, 10000.0), (4, 0.0), (4, -2.0), (4, math.inf), (4, math.nan)])
+@pytest.mark.parametrize(
+    ("width", "base"), [(5, 10000.0), (4, 0.0), (4, -2.0), (4, math.inf), (4, math.nan)]
+)
 def test_positions_that_make_no_sense(width, base):
     with pytest.raises(SettingsError, match="even width and a positive base"):
         lab.positional_encoding(3, width, base)
@@ -84,7 +109,9 @@ def test_positions_that_make_no_sense(width, base):
 
 def test_one_token_twice_looks_the_same_without_positions_only():
     # a head whose tokens are always placed, or never, would show
-    free, placed = (lab.attention(*lab.projected(lab.TOKENS, 0, placed=p))[0] for p in (False, True))
+    free, placed = (
+        lab.attention(*lab.projected(lab.TOKENS, 0, placed=p))[0] for p in (False, True)
+    )
     torch.testing.assert_close(free[2], free[3], rtol=0, atol=1e-12)
     assert (placed[2] - placed[3]).abs().max() > 1e-3
 
@@ -94,7 +121,9 @@ def test_entropy_of_the_curve_begins_at_uniform_and_falls(ran):
     sigma, scaled, raw = np.array(table.rows).T
     # scores of spread σ²d (without the factor σ²d^1.5) lower the entropy by half their variance, to leading order
     small = sigma <= 0.04
-    np.testing.assert_allclose((1 - scaled[small]) * math.log(64), (sigma[small] ** 2 * 64) ** 2 / 2, rtol=0.25)
+    np.testing.assert_allclose(
+        (1 - scaled[small]) * math.log(64), (sigma[small] ** 2 * 64) ** 2 / 2, rtol=0.25
+    )
     assert ((1 - raw[:2]) / (1 - scaled[:2])).tolist() == pytest.approx([64, 64], rel=0.1)
 
 
@@ -103,10 +132,26 @@ def test_the_strongest_words_are_those_of_the_methods(ran):
     found = dict(table.rows)
     model = whence.load("sentiment")
     for name in ("rollout", "generic-attention"):
-        assert found[name] == whence.explain(model, "the food is great but the service is not bad", name).top(1)[0][0]
-    w = whence.attend(model, "the food is great but the service is not bad", units="token").weights["encoder"].mean(1)
-    literal = (w[0] @ w[1] @ w[2] @ w[3])[0, 1:-1]  # first layer on the left; no word of this text is split
-    assert found["A₁A₂…, no residual"] == ["the", "food", "is", "great", "but", "the", "service", "is", "not", "bad"][literal.argmax()]
+        assert (
+            found[name]
+            == whence.explain(model, "the food is great but the service is not bad", name).top(1)[
+                0
+            ][0]
+        )
+    w = (
+        whence.attend(model, "the food is great but the service is not bad", units="token")
+        .weights["encoder"]
+        .mean(1)
+    )
+    literal = (w[0] @ w[1] @ w[2] @ w[3])[
+        0, 1:-1
+    ]  # first layer on the left; no word of this text is split
+    assert (
+        found["A₁A₂…, no residual"]
+        == ["the", "food", "is", "great", "but", "the", "service", "is", "not", "bad"][
+            literal.argmax()
+        ]
+    )
 
 
 def test_your_own_words_and_their_letters():

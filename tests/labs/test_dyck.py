@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whence.core.notebook import Notebook
 from whence.labs import dyck
 from whence.labs.running import lab
+from whence.notebook.book import Notebook
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,9 @@ def slow_top(tokens: list[int]) -> int:
 def prefixes(draw: st.DrawFn) -> list[int]:
     """Prefixes built without the lab's generator."""
     stack, tokens = [], []
-    for wish in draw(st.lists(st.tuples(st.booleans(), st.integers(0, 1)), min_size=1, max_size=30)):
+    for wish in draw(
+        st.lists(st.tuples(st.booleans(), st.integers(0, 1)), min_size=1, max_size=30)
+    ):
         if not stack or (wish[0] and len(stack) < dyck.DEPTH):
             stack.append(wish[1])
             tokens.append(dyck.OPEN + wish[1])
@@ -67,16 +69,26 @@ def test_every_prefix_is_valid_and_at_most_four_deep() -> None:
     assert deepest == dyck.DEPTH
 
 
-@pytest.mark.parametrize(("text", "may_follow"), [("[()]", "(["), ("[()", "([]"), ("[(", "([)"), ("((((", ")")])
+@pytest.mark.parametrize(
+    ("text", "may_follow"), [("[()]", "(["), ("[()", "([]"), ("[(", "([)"), ("((((", ")")]
+)
 def test_what_may_follow(text: str, may_follow: str) -> None:
     """Of strings drawn anew, those that begin with the text: "[()]" is a word, so that no "[()])" is among them; catches a fifth "("."""
-    sample = ["".join(dyck.SYMBOLS[t] for t in s) for s in dyck.strings(20_000, len(text) + 1, np.random.default_rng(5))]
+    sample = [
+        "".join(dyck.SYMBOLS[t] for t in s)
+        for s in dyck.strings(20_000, len(text) + 1, np.random.default_rng(5))
+    ]
     assert {s[-1] for s in sample if s.startswith(text)} == set(may_follow)
 
 
 def test_the_reference_knows_words() -> None:
     """The reference of the tests here; catches one that counts brackets only ("([)]")."""
-    assert [reduced(text) == "" for text in ("[()]", "[()])", "([)]", ")(")] == [True, False, False, False]
+    assert [reduced(text) == "" for text in ("[()]", "[()])", "([)]", ")(")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_entropy_of_the_automaton() -> None:
@@ -88,7 +100,9 @@ def test_entropy_of_the_automaton() -> None:
     depth = np.cumsum(np.where(opens, 1, -1), 1)
     before = np.pad(depth, ((0, 0), (1, 0)))[:, :-1]
     total = 0.0
-    for level in range(dyck.DEPTH + 1):  # the entropy of opening, counted, and of the kind if it opens
+    for level in range(
+        dyck.DEPTH + 1
+    ):  # the entropy of opening, counted, and of the kind if it opens
         share = opens[before == level].mean()
         flip = -sum(p * log(p) for p in (share, 1 - share) if p > 0)
         total += (before == level).mean() * (flip + share * log(2))
@@ -124,10 +138,20 @@ def test_closing_metric_by_hand() -> None:
     tops = dyck.stack_tops(tokens)
     assert tops.tolist() == [[-1, 1, 2, 1, -1]]
     p = np.array(
-        [[[0.2, 0.2, 0.2, 0.39, 0.01], [0.01, 0.5, 0.3, 0.17, 0.02], [0.1, 0.1, 0.1, 0.2, 0.5], [0.1, 0.1, 0.1, 0.6, 0.1], [0.2] * 5]]
+        [
+            [
+                [0.2, 0.2, 0.2, 0.39, 0.01],
+                [0.01, 0.5, 0.3, 0.17, 0.02],
+                [0.1, 0.1, 0.1, 0.2, 0.5],
+                [0.1, 0.1, 0.1, 0.6, 0.1],
+                [0.2] * 5,
+            ]
+        ]
     )
     # row 1: .17/.19 = .89 right though improbable; row 2: .5/.7 = .71, not enough; row 3: "(" again, .6/.7 = .86 right
-    assert dyck.closes_right(np.log(p) + 3, tokens, tops).tolist() == [[False, True, False, True, False]]
+    assert dyck.closes_right(np.log(p) + 3, tokens, tops).tolist() == [
+        [False, True, False, True, False]
+    ]
 
 
 @pytest.mark.parametrize("variant", ["z", "p"])
@@ -165,7 +189,10 @@ def test_an_interval_counts_strings_that_repeat_themselves_once() -> None:
     rng = np.random.default_rng(3)
     one = rng.random((200, 1)) < 0.3
     every = np.ones((200, 10), bool)
-    alike, apart = dyck.share(np.repeat(one, 10, 1), every), dyck.share(rng.random((200, 10)) < 0.3, every)
+    alike, apart = (
+        dyck.share(np.repeat(one, 10, 1), every),
+        dyck.share(rng.random((200, 10)) < 0.3, every),
+    )
     once = dyck.share(one, every[:, :1])
     assert (alike.low, alike.high) == pytest.approx((once.low, once.high), abs=0.002)
     assert apart.high - apart.low < 0.5 * (alike.high - alike.low)

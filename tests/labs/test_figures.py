@@ -10,9 +10,9 @@ import torch
 
 import whence
 from whence.core.errors import InputError, WhenceError
-from whence.core.notebook import Notebook
 from whence.games.sampling import all_masks
 from whence.labs import figures as lab
+from whence.notebook.book import Notebook
 from whence.theory.heads import heads_of
 from whence.theory.limits import alpha
 
@@ -37,7 +37,9 @@ def test_the_claims_but_for_two_that_this_model_does_not_bear_out(ran):
 
 def test_figures_tables_and_slides(ran):
     book, _ = ran
-    assert {f.name for f in book.figures} == {f"figures-{n}" for n in ("explainers", "heads", "gradient", "samples", "weights", "lime")}
+    assert {f.name for f in book.figures} == {
+        f"figures-{n}" for n in ("explainers", "heads", "gradient", "samples", "weights", "lime")
+    }
     assert {t.name for t in book.tables} == {"figures-where", "figures-scores", "figures-paper"}
     assert book.to_html().count("<section") == 7  # title, five heads, claims
 
@@ -62,12 +64,21 @@ def test_scores_are_those_of_the_methods(ran):
     # another label, a row of [CLS] that slipped in, norms for means, and G×I without positions would show
     (table,) = [t for t in ran[0].tables if t.name == "figures-scores"]
     rows = {name: np.array(values) for name, *values in table.rows}
-    ours = {"α-avg": "attention-mean", "α-max": "attention-max", "G-L2": "gradient-l2", "LIME": "lime-exact"}
+    ours = {
+        "α-avg": "attention-mean",
+        "α-max": "attention-max",
+        "G-L2": "gradient-l2",
+        "LIME": "lime-exact",
+    }
     model = whence.load("single-layer")
     for row, method in ours.items():
         settings = {"removal": "mask"} if row == "LIME" else {}
-        theirs = whence.explain(model, lab.SENTENCE, method, target="positive", read="logit", **settings).scores
-        np.testing.assert_allclose(rows[row] / np.abs(rows[row]).max(), theirs / np.abs(theirs).max(), atol=2e-4)
+        theirs = whence.explain(
+            model, lab.SENTENCE, method, target="positive", read="logit", **settings
+        ).scores
+        np.testing.assert_allclose(
+            rows[row] / np.abs(rows[row]).max(), theirs / np.abs(theirs).max(), atol=2e-4
+        )
 
 
 def test_autograd_by_finite_differences():
@@ -89,7 +100,9 @@ def test_masks_are_limes():
     masks = lab.draw_masks(5, 40_001, np.random.default_rng(0))
     assert masks[0].all()
     removed = 5 - masks[1:].sum(1)
-    np.testing.assert_allclose(np.bincount(removed, minlength=6) / 40_000, [0, 0.2, 0.2, 0.2, 0.2, 0.2], atol=0.01)
+    np.testing.assert_allclose(
+        np.bincount(removed, minlength=6) / 40_000, [0, 0.2, 0.2, 0.2, 0.2, 0.2], atol=0.01
+    )
     np.testing.assert_allclose(masks[1:].mean(0), alpha(1, 5, None), atol=0.01)
     both = masks[1:, :, None] & masks[1:, None, :]
     np.testing.assert_allclose(both.mean(0)[np.triu_indices(5, 1)], alpha(2, 5, None), atol=0.01)
@@ -116,14 +129,18 @@ def test_the_surrogate_is_weighted_least_squares():
     np.testing.assert_allclose(lab.surrogate(masks, values, weights), expected[:4], atol=1e-10)
     bare = masks.astype(float)
     expected = np.linalg.solve(bare.T @ (weights[:, None] * bare), bare.T @ (weights * values))
-    np.testing.assert_allclose(lab.surrogate(masks, values, weights, intercept=False), expected, atol=1e-10)
+    np.testing.assert_allclose(
+        lab.surrogate(masks, values, weights, intercept=False), expected, atol=1e-10
+    )
 
 
 def test_your_own_words_and_their_letters():
     # a word twice, one that the model does not know, a dollar sign that begins no formula, and two lines of words
     book = Notebook("own", quick=True, formats=("svg",))
     lab.run(book, "not bad , not $5 and $6 <b> xyzzyx " + "very " * 10 + "good")
-    assert any("does not know" in p.text and "xyzzyx" in p.text for p in book.parts if hasattr(p, "text"))
+    assert any(
+        "does not know" in p.text and "xyzzyx" in p.text for p in book.parts if hasattr(p, "text")
+    )
     assert not any("paper" in c.claim for c in book.claims)
     assert "figures-paper" not in {t.name for t in book.tables}
 

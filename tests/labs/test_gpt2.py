@@ -14,12 +14,25 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.families import build
 from whence.core.errors import InputError, Unsupported
-from whence.core.notebook import Notebook
 from whence.generation.decoding import readable, token_bytes
-from whence.labs.gpt2 import TITLE, gelu, gelu_tanh, gpt2_logits, joined, layer_norm, parameters, run, train_bpe
+from whence.labs.gpt2 import (
+    TITLE,
+    gelu,
+    gelu_tanh,
+    gpt2_logits,
+    joined,
+    layer_norm,
+    parameters,
+    run,
+    train_bpe,
+)
 from whence.labs.running import lab
+from whence.notebook.book import Notebook
 
-MEASURED_ONLY = ("Beam search of width 4", "Greedy text repeats")  # nothing makes these hold for every model
+MEASURED_ONLY = (
+    "Beam search of width 4",
+    "Greedy text repeats",
+)  # nothing makes these hold for every model
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +59,18 @@ def test_every_claim_holds(book):
 
 
 def test_figures_and_tables_are_there(book):
-    assert [f.name for f in book.figures] == ["gpt2-layer-norm", "gpt2-gelu", "gpt2-rules", "gpt2-beam"]
-    assert [t.name for t in book.tables] == ["gpt2-merges", "gpt2-tokens", "gpt2-parameters", "gpt2-texts"]
+    assert [f.name for f in book.figures] == [
+        "gpt2-layer-norm",
+        "gpt2-gelu",
+        "gpt2-rules",
+        "gpt2-beam",
+    ]
+    assert [t.name for t in book.tables] == [
+        "gpt2-merges",
+        "gpt2-tokens",
+        "gpt2-parameters",
+        "gpt2-texts",
+    ]
     assert all(t.rows for t in book.tables)
 
 
@@ -89,7 +112,12 @@ def test_the_tokenizers_library_cuts_alike_with_our_merges(words):
     """An independent encoder; would catch joins from the right, which cut 'aaa' as a|aa."""
     merges = train_bpe(words, 20)
     tokens = ["a", "b", "c", *dict.fromkeys(b"".join(m.pair).decode() for m in merges)]
-    theirs = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, [(m.pair[0].decode(), m.pair[1].decode()) for m in merges]))
+    theirs = Tokenizer(
+        models.BPE(
+            {t: i for i, t in enumerate(tokens)},
+            [(m.pair[0].decode(), m.pair[1].decode()) for m in merges],
+        )
+    )
     for word in words:
         cut = tuple(bytes([b]) for b in word.encode())
         for m in merges:
@@ -120,7 +148,9 @@ def test_a_part_of_a_letter_is_shown_as_bytes():
 @pytest.mark.parametrize("length", [1, 2, 30])
 def test_logits_are_those_of_transformers(length):
     hf = build("gpt2", seed=5).hf.double()
-    ids = torch.randint(0, hf.config.vocab_size, (length,), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(
+        0, hf.config.vocab_size, (length,), generator=torch.Generator().manual_seed(0)
+    )
     with torch.no_grad():
         wanted = hf(input_ids=ids[None]).logits[0]
         torch.testing.assert_close(gpt2_logits(hf, ids), wanted, atol=1e-9, rtol=1e-9)
@@ -132,15 +162,23 @@ def test_logits_are_those_of_transformers(length):
 def test_parameters_are_counted_as_transformers_does(sizes):
     """Would catch a forgotten bias, and the un-embedding counted twice."""
     vocabulary, positions, width, layers = sizes
-    hf = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=layers, n_head=2))
+    hf = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=layers, n_head=2
+        )
+    )
     assert sum(n for *_, n in parameters(*sizes)) == sum(p.numel() for p in hf.parameters())
 
 
 def test_layer_norm_is_that_of_torch():
     """Would catch the unbiased variance, and eps outside the root."""
     draw = torch.Generator().manual_seed(0)
-    f, gamma, beta = (torch.randn(*s, 6, generator=draw, dtype=torch.float64) for s in ((4,), (), ()))
-    torch.testing.assert_close(layer_norm(f, gamma, beta, 0.3), functional.layer_norm(f, (6,), gamma, beta, 0.3))
+    f, gamma, beta = (
+        torch.randn(*s, 6, generator=draw, dtype=torch.float64) for s in ((4,), (), ())
+    )
+    torch.testing.assert_close(
+        layer_norm(f, gamma, beta, 0.3), functional.layer_norm(f, (6,), gamma, beta, 0.3)
+    )
 
 
 def test_gelu_is_that_of_torch():

@@ -8,7 +8,20 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from whence.core.errors import InputError
-from whence.labs.histogram import ALPHABET, EXAMPLES, LENGTH, WIDTH, Counter, attention, count, encode, few_letters, looks, right, sequences
+from whence.labs.histogram import (
+    ALPHABET,
+    EXAMPLES,
+    LENGTH,
+    WIDTH,
+    Counter,
+    attention,
+    count,
+    encode,
+    few_letters,
+    looks,
+    right,
+    sequences,
+)
 from whence.labs.running import lab
 
 SOLUTIONS = ("semantic", "positional")
@@ -18,7 +31,9 @@ SOLUTIONS = ("semantic", "positional")
 def book():
     state = torch.random.get_rng_state()
     made = lab("histogram", quick=True, formats=("svg",))
-    assert torch.equal(state, torch.random.get_rng_state()), "the lab changed torch's global generator"
+    assert torch.equal(state, torch.random.get_rng_state()), (
+        "the lab changed torch's global generator"
+    )
     return made
 
 
@@ -64,7 +79,10 @@ def test_a_foreign_letter_is_refused():
 def drawn():
     """So many that without care some would be in two parts: catches validation taken from all draws, and balanced ones trained on."""
     made = sequences(50_000, 0)
-    return [{tuple(row) for row in part.tolist()} for part in (made.training, made.validation, made.balanced)], made
+    return [
+        {tuple(row) for row in part.tolist()}
+        for part in (made.training, made.validation, made.balanced)
+    ], made
 
 
 def test_nothing_is_trained_on_and_measured_on(drawn):
@@ -98,7 +116,9 @@ def test_few_letters_are_two_to_six_of_all():
     sample = few_letters(4000, np.random.default_rng(0))
     assert sample.shape == (4000, LENGTH)
     assert max(len(set(row)) for row in sample.tolist()) == 6
-    assert np.bincount(sample.ravel(), minlength=len(ALPHABET)).min() > 0.8 * sample.size / len(ALPHABET)
+    assert np.bincount(sample.ravel(), minlength=len(ALPHABET)).min() > 0.8 * sample.size / len(
+        ALPHABET
+    )
 
 
 def test_validation_has_every_first_letter():
@@ -112,7 +132,9 @@ def test_validation_has_every_first_letter():
 @pytest.mark.parametrize("solution", SOLUTIONS)
 def test_the_fast_form_is_the_definition(solution, data):
     m = model(solution)
-    torch.nn.init.normal_(m.gain, generator=torch.Generator().manual_seed(1))  # ones would hide a missing gain
+    torch.nn.init.normal_(
+        m.gain, generator=torch.Generator().manual_seed(1)
+    )  # ones would hide a missing gain
     torch.nn.init.normal_(m.shift, generator=torch.Generator().manual_seed(2))
     logits, a = plain(m, data[:64])
     torch.testing.assert_close(m(data[:64]), logits, atol=1e-5, rtol=1e-4)
@@ -182,17 +204,27 @@ def test_right_on_known_answers(data):
     with torch.no_grad():
         m.w2.zero_()
         m.b2.copy_(F.one_hot(torch.tensor(1), LENGTH + 1))
-    assert torch.equal(right(m, data[:1200]), (count(data[:1200]) == 1).float())  # more than one part
+    assert torch.equal(
+        right(m, data[:1200]), (count(data[:1200]) == 1).float()
+    )  # more than one part
 
 
 def test_quick_claims_hold(book):
     """Those on single counts and on the example may fail after so few steps, and are put down as they are."""
     assert len(book.claims) == 7
-    assert [c.claim for c in book.claims if not c.holds and "every count" not in c.claim and "DATAIAIAIA" not in c.claim] == []
+    assert [
+        c.claim
+        for c in book.claims
+        if not c.holds and "every count" not in c.claim and "DATAIAIAIA" not in c.claim
+    ] == []
 
 
 def test_quick_parts(book):
-    assert [f.name for f in book.figures] == ["histogram-training", "histogram-attention", "histogram-spread"]
+    assert [f.name for f in book.figures] == [
+        "histogram-training",
+        "histogram-attention",
+        "histogram-spread",
+    ]
     table, by_count = book.tables
     assert [row[0] for row in by_count.rows] == list(range(1, 11))
     assert all(0 <= share <= 1 for row in by_count.rows for share in row[2:])
@@ -201,5 +233,9 @@ def test_quick_parts(book):
     assert at["positional"]["sd of attention"] < 1e-3 < at["semantic"]["sd of attention"]
     assert all(row["accuracy"] > 0.85 and not row["stuck"] for row in at.values())
     # rows of A sum to one on average: catches diagonal and off-diagonal swapped or over the wrong number of entries
-    assert at["positional"]["diagonal"] + 9 * at["positional"]["off diagonal"] == pytest.approx(1, abs=1e-4)
-    assert 2 * at["semantic"]["equal letter"] + 8 * at["semantic"]["other letter"] == pytest.approx(1, abs=1e-4)
+    assert at["positional"]["diagonal"] + 9 * at["positional"]["off diagonal"] == pytest.approx(
+        1, abs=1e-4
+    )
+    assert 2 * at["semantic"]["equal letter"] + 8 * at["semantic"]["other letter"] == pytest.approx(
+        1, abs=1e-4
+    )

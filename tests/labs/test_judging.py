@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from whence.core.notebook import Notebook
 from whence.labs import judging as lab
+from whence.notebook.book import Notebook
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +21,17 @@ def book() -> Notebook:
 def test_the_claims_but_for_one(book):
     # a ranking for each row takes from it what decided it, and beats the one true ranking of all rows
     fails = [c for c in book.claims if not c.holds]
-    assert [c.claim for c in fails] == ["No ranking makes accuracy fall faster than the true weights"]
+    assert [c.claim for c in fails] == [
+        "No ranking makes accuracy fall faster than the true weights"
+    ]
     assert "gradient × input" in fails[0].measured
     assert len(book.claims) == 19
 
 
 def test_figures_tables_and_slides(book):
-    assert {f.name for f in book.figures} == {f"judging-{n}" for n in ("recall", "sensitivity", "difference", "roar", "users")}
+    assert {f.name for f in book.figures} == {
+        f"judging-{n}" for n in ("recall", "sensitivity", "difference", "roar", "users")
+    }
     assert {t.name for t in book.tables} == {"judging-accuracies", "judging-choices"}
     assert book.to_html().count("<section") == 7  # title, five heads, claims
 
@@ -35,7 +39,9 @@ def test_figures_tables_and_slides(book):
 def test_the_figures_lab_knows_these_pictures(book):
     from whence.labs.figures import PICTURES
 
-    assert {f.name for f in book.figures} == {figure for _, _, name, figure in PICTURES if name == "judging"}
+    assert {f.name for f in book.figures} == {
+        figure for _, _, name, figure in PICTURES if name == "judging"
+    }
 
 
 def test_logistic_regression_against_a_general_minimiser():
@@ -65,7 +71,11 @@ def test_logistic_regression_of_separable_rows_converges():
     ("w", "b", "expected"),
     [
         ([3.0, -1.0, 2.0, 0.5], 0.0, [0, 2]),  # 4.5 → 1.5 → −0.5: the label has changed
-        ([3.0, -1.0, 2.0, 0.5], 9.0, [0, 2, 3]),  # it never does; what speaks against it is not named
+        (
+            [3.0, -1.0, 2.0, 0.5],
+            9.0,
+            [0, 2, 3],
+        ),  # it never does; what speaks against it is not named
         ([-3.0, 1.0, -0.5], 0.0, [0]),  # −2.5 → 0.5
         ([0.0, 0.0], 1.0, []),
     ],
@@ -92,7 +102,9 @@ def test_recall_is_no_precision():
 
 def test_integrated_gradients_are_complete():
     # a left sum instead of midpoints would be off by 1/2000 of the slope's change
-    found = lab.integrated_gradients(lambda x: np.array([2 * x[0] * x[1], x[0] ** 2]), np.array([1.5, -2.0]))
+    found = lab.integrated_gradients(
+        lambda x: np.array([2 * x[0] * x[1], x[0] ** 2]), np.array([1.5, -2.0])
+    )
     assert found.sum() == pytest.approx(1.5**2 * -2.0, abs=1e-5)
     assert found[0] == pytest.approx(2 * found[1], abs=1e-5)  # x²y: two thirds and one third
 
@@ -103,7 +115,9 @@ def test_removing_and_retraining_by_hand(monkeypatch):
     monkeypatch.setattr(lab, "SHARES", np.array([0.0, 0.5, 1.0]))
     rng = np.random.default_rng(1)
     y = (rng.random(400) < 0.5).astype(float)
-    x = np.stack([2 * y - 1 + 5, rng.normal(size=400)], 1)  # the first feature is the label, far from 0
+    x = np.stack(
+        [2 * y - 1 + 5, rng.normal(size=400)], 1
+    )  # the first feature is the label, far from 0
     first, last = np.tile([0, 1], (400, 1)), np.tile([1, 0], (400, 1))
     before = x.copy()
     assert lab.roar(x, y, first)[0] == 1

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import whence
-from whence.core.notebook import Notebook
-from whence.core.ratio import RatioOfSums
+from whence.games.ratio import RatioOfSums
 from whence.labs.theorem import PLACES, TEXT, bounded_heads, lime_run, relative, sampled_masks
+from whence.notebook.book import Notebook
 from whence.theory.exact import exact_lime
 
 
@@ -22,7 +22,14 @@ def test_every_claim_holds(book: Notebook) -> None:
 
 def test_figures_and_tables(book: Notebook) -> None:
     assert [f.name for f in book.figures] == [
-        *("theorem-law", "theorem-check-random", "theorem-check-biased", "theorem-check-trained", "theorem-growth", "theorem-sharpness")
+        *(
+            "theorem-law",
+            "theorem-check-random",
+            "theorem-check-biased",
+            "theorem-check-trained",
+            "theorem-growth",
+            "theorem-sharpness",
+        )
     ]
     errors = next(t for t in book.tables if t.name == "theorem-errors")
     talk, first, field = errors.rows[0][1:4]

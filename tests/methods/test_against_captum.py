@@ -12,7 +12,9 @@ import whence
 from tests.families import precise
 from whence.models.model import Model
 
-attr = pytest.importorskip("captum.attr", reason="captum is an optional peer to compare with: pip install 'whence[test]'")
+attr = pytest.importorskip(
+    "captum.attr", reason="captum is an optional peer to compare with: pip install 'whence[test]'"
+)
 TEXT = "the food is great but the service isn't"
 
 
@@ -39,8 +41,12 @@ def content(model: Model) -> tuple[torch.Tensor, np.ndarray]:
 
 def test_gradient_times_input(model: Model) -> None:
     ids, inside = content(model)
-    peer = attr.LayerGradientXActivation(forward(model), model.input_embeddings).attribute(ids, target=2)
-    np.testing.assert_allclose(ours(model, "gradient-x-input"), peer[0].sum(-1).detach().numpy()[inside], rtol=1e-9)
+    peer = attr.LayerGradientXActivation(forward(model), model.input_embeddings).attribute(
+        ids, target=2
+    )
+    np.testing.assert_allclose(
+        ours(model, "gradient-x-input"), peer[0].sum(-1).detach().numpy()[inside], rtol=1e-9
+    )
 
 
 def test_gradient_norms(model: Model) -> None:
@@ -54,20 +60,38 @@ def test_gradient_norms(model: Model) -> None:
         finally:
             handle.remove()
 
-    slope = attr.Saliency(from_embeddings).attribute(embeddings.requires_grad_(), target=2, abs=False)[0].detach().numpy()[inside]
+    slope = (
+        attr.Saliency(from_embeddings)
+        .attribute(embeddings.requires_grad_(), target=2, abs=False)[0]
+        .detach()
+        .numpy()[inside]
+    )
     np.testing.assert_allclose(ours(model, "gradient-l1"), np.abs(slope).sum(-1), rtol=1e-9)
-    np.testing.assert_allclose(ours(model, "gradient-l2"), np.linalg.norm(slope, axis=-1), rtol=1e-9)
-    np.testing.assert_allclose(ours(model, "gradient-l2", form="lecture"), (slope**2).mean(-1), rtol=1e-9)
+    np.testing.assert_allclose(
+        ours(model, "gradient-l2"), np.linalg.norm(slope, axis=-1), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        ours(model, "gradient-l2", form="lecture"), (slope**2).mean(-1), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("baseline", ["mask", "pad"])
 def test_integrated_gradients(model: Model, baseline: str) -> None:
     ids, inside = content(model)
-    other = torch.where(torch.from_numpy(inside), getattr(model.tokenizer, f"{baseline}_token_id"), ids)
+    other = torch.where(
+        torch.from_numpy(inside), getattr(model.tokenizer, f"{baseline}_token_id"), ids
+    )
     peer = attr.LayerIntegratedGradients(forward(model), model.input_embeddings)
     if baseline == "pad" and model.config.model_type == "roberta":
-        pytest.skip("RoBERTa counts positions by the pad id, so captum's baseline ids move every position; ours move embeddings only")
-    expected = peer.attribute(ids, baselines=other, target=2, n_steps=200)[0].sum(-1).detach().numpy()[inside]
+        pytest.skip(
+            "RoBERTa counts positions by the pad id, so captum's baseline ids move every position; ours move embeddings only"
+        )
+    expected = (
+        peer.attribute(ids, baselines=other, target=2, n_steps=200)[0]
+        .sum(-1)
+        .detach()
+        .numpy()[inside]
+    )
     scores = ours(model, "integrated-gradients", baseline=baseline, tolerance=1e-7, max_nodes=1000)
     # DistilBERT's head has a ReLU: the integrand jumps, and captum's evenly laid nodes see the jump to one part in a few hundred
     tolerance = 5e-3 if model.config.model_type == "distilbert" else 1e-4

@@ -44,15 +44,26 @@ def number(units: list[int]) -> int:
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from([0.6, 0.8, 0.95, 1.0]), st.sampled_from([linear, with_pairs]))
-def test_a_text_that_fits_into_the_budget_gets_the_best_anchor_there_is(d: int, seed: int, threshold: float, kind: Any) -> None:
+@given(
+    st.integers(1, 9),
+    st.integers(0, 10**6),
+    st.sampled_from([0.6, 0.8, 0.95, 1.0]),
+    st.sampled_from([linear, with_pairs]),
+)
+def test_a_text_that_fits_into_the_budget_gets_the_best_anchor_there_is(
+    d: int, seed: int, threshold: float, kind: Any
+) -> None:
     game = Table(d, kind(seed, d))
     found = Anchors(precision=threshold, slack=0.0)(game)
     precision, size = truth(game)
     detail, anchor = found.detail, found.detail["anchor"]
     holds = precision >= threshold
     assert len(anchor) == size[holds].min()
-    assert detail["precision"] == precision[number(anchor)] == precision[holds & (size == len(anchor))].max()
+    assert (
+        detail["precision"]
+        == precision[number(anchor)]
+        == precision[holds & (size == len(anchor))].max()
+    )
     assert detail["interval"] == [detail["precision"]] * 2
     assert detail["exact"]
     assert detail["coverage"] == 0.5 ** len(anchor)
@@ -92,13 +103,20 @@ def test_a_single_word_decides() -> None:
     assert found.detail["anchor"] == [7]
     assert found.detail["precision"] == 1
     assert found.units[7] == pytest.approx(0.5, abs=0.1)
-    assert 'IF "w7" is kept, the label stays yes in 100 % of removals (90 % interval: 9' in found.note
+    assert (
+        'IF "w7" is kept, the label stays yes in 100 % of removals (90 % interval: 9' in found.note
+    )
     assert found.note.endswith("to 100 %); coverage 50 %")
 
 
 def test_two_words_that_do_nothing_alone_are_found_together() -> None:
     """A beam over single words does not see them: "not" and "bad" alone speak against the label that both hold together."""
-    game = Table(24, lambda z: 4.0 * (z[:, 3] & z[:, 11]) - z[:, 3] - z[:, 11] + 0.3 * (z[:, 12:].sum(1) - 6) + 0.1)
+    game = Table(
+        24,
+        lambda z: (
+            4.0 * (z[:, 3] & z[:, 11]) - z[:, 3] - z[:, 11] + 0.3 * (z[:, 12:].sum(1) - 6) + 0.1
+        ),
+    )
     assert Anchors()(game).detail["anchor"] == [3, 11]
 
 
@@ -146,7 +164,9 @@ def test_exact_precision_where_few_masks_are_left_open() -> None:
     assert found["interval"] == [1, 1]
 
 
-@pytest.mark.parametrize("limits", [{"budget": 1}, {"budget": 50}, {"budget": 700}, {"max_size": 0}, {"max_size": 2}])
+@pytest.mark.parametrize(
+    "limits", [{"budget": 1}, {"budget": 50}, {"budget": 700}, {"max_size": 0}, {"max_size": 2}]
+)
 def test_if_nothing_holds_the_best_is_returned_and_said(limits: dict[str, int]) -> None:
     game = Table(20, lambda z: z.sum(1) - 19.5)  # all are needed
     game.asked.clear()
@@ -158,7 +178,9 @@ def test_if_nothing_holds_the_best_is_returned_and_said(limits: dict[str, int]) 
     assert (found.units[found.detail["anchor"]] >= LEAST).all()
     assert found.detail["samples"] <= limits.get("budget", 4096)
     assert len(found.detail["anchor"]) <= limits.get("max_size", 20)
-    assert sum(map(len, game.asked)) <= found.detail["samples"] + len(game.asked)  # beside its masks, only the label of the whole text
+    assert sum(map(len, game.asked)) <= found.detail["samples"] + len(
+        game.asked
+    )  # beside its masks, only the label of the whole text
 
 
 def test_an_exact_search_keeps_to_max_size() -> None:
@@ -199,7 +221,14 @@ def test_only_the_predicted_label_can_be_anchored() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        *({"precision": 0.0}, {"precision": 1.2}, {"delta": 0.0}, {"tolerance": 0.0}, {"slack": -0.1}, {"slack": 0.95}),
+        *(
+            {"precision": 0.0},
+            {"precision": 1.2},
+            {"delta": 0.0},
+            {"tolerance": 0.0},
+            {"slack": -0.1},
+            {"slack": 0.95},
+        ),
         *({"beam": 0}, {"batch": 0}, {"budget": 0}, {"max_size": -1}),
     ],
 )
@@ -221,4 +250,7 @@ def test_on_the_bundled_model() -> None:
     game = whence.games.game.game(model, "the service is not bad")
     found = Anchors()(game)
     assert [game.passage.names[u] for u in found.detail["anchor"]] == ["not", "bad"]
-    assert found.note == 'IF "not", "bad" are kept, the label stays positive in 100 % of all removals; coverage 25 %'
+    assert (
+        found.note
+        == 'IF "not", "bad" are kept, the label stays positive in 100 % of all removals; coverage 25 %'
+    )

@@ -15,7 +15,13 @@ TEXT = "the food is great"
 
 
 @pytest.mark.parametrize(
-    ("family", "kind", "row"), [("bert", "encoder", 0), ("gpt2", "decoder", -1), ("llama-classifier", "decoder", -1), ("t5", "cross", 0)]
+    ("family", "kind", "row"),
+    [
+        ("bert", "encoder", 0),
+        ("gpt2", "decoder", -1),
+        ("llama-classifier", "decoder", -1),
+        ("t5", "cross", 0),
+    ],
 )
 def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: int) -> None:
     # would catch: the column instead of the row, the first layer instead of the last, a mean over layers and heads mixed up
@@ -23,26 +29,40 @@ def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: 
     passage = model.encode(TEXT)
     maps = trace(model, [passage], needs=Needs.ATTENTION).attentions[kind]
     last = maps[-1][0, :, row].double().numpy()
-    np.testing.assert_allclose(whence.explain(model, TEXT, "attention-mean").scores, passage.merge(last.mean(0)), atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "attention-mean").scores, passage.merge(last.mean(0)), atol=1e-6
+    )
     # the pieces of a word are summed in each head before the largest head is taken; the other order gives more than one head gives
     words = np.stack([passage.merge(head) for head in last])
-    np.testing.assert_allclose(whence.explain(model, TEXT, "attention-max").scores, words.max(0), atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "attention-max").scores, words.max(0), atol=1e-6
+    )
     every = np.stack([m[0, :, row].double().numpy() for m in maps])
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "attention-mean", layer="all").scores, passage.merge(every.mean((0, 1))), atol=1e-6
+        whence.explain(model, TEXT, "attention-mean", layer="all").scores,
+        passage.merge(every.mean((0, 1))),
+        atol=1e-6,
     )
     first = np.stack([passage.merge(head) for head in every[0]])
-    np.testing.assert_allclose(whence.explain(model, TEXT, "attention-max", layer=0).scores, first.max(0), atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "attention-max", layer=0).scores, first.max(0), atol=1e-6
+    )
 
 
 def test_a_model_that_pools_by_the_mean_is_read_by_the_mean_of_rows() -> None:
     model = build("modernbert-mean")
     passage = model.encode(TEXT)
-    last = trace(model, [passage], needs=Needs.ATTENTION).attentions["encoder"][-1][0].double().numpy()
+    last = (
+        trace(model, [passage], needs=Needs.ATTENTION).attentions["encoder"][-1][0].double().numpy()
+    )
     expected = passage.merge(last.mean((0, 1)))
-    np.testing.assert_allclose(whence.explain(model, TEXT, "attention-mean").scores, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "attention-mean").scores, expected, atol=1e-6
+    )
     bert = build("bert")
-    by_row, by_mean = (whence.explain(bert, TEXT, "attention-mean", row=r).scores for r in ("readout", "mean"))
+    by_row, by_mean = (
+        whence.explain(bert, TEXT, "attention-mean", row=r).scores for r in ("readout", "mean")
+    )
     assert not np.allclose(by_row, by_mean)
 
 
@@ -55,7 +75,9 @@ def test_attention_is_a_share_and_max_is_at_least_mean() -> None:
 
 def test_attention_does_not_know_the_target() -> None:
     model = build("bert")
-    good, bad = (whence.explain(model, TEXT, "attention-mean", target=t).scores for t in ("good", "bad"))
+    good, bad = (
+        whence.explain(model, TEXT, "attention-mean", target=t).scores for t in ("good", "bad")
+    )
     assert np.array_equal(good, bad)
 
 

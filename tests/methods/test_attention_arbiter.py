@@ -9,7 +9,14 @@ import whence
 from tests.families import build
 from whence.core.errors import InputError, SettingsError
 from whence.core.registry import Needs
-from whence.trace.configurations import BASELINE, Configuration, best_of, configurations, ranked_faithful_truthfulness, readings
+from whence.trace.configurations import (
+    BASELINE,
+    Configuration,
+    best_of,
+    configurations,
+    ranked_faithful_truthfulness,
+    readings,
+)
 from whence.trace.removals import drops
 from whence.trace.trace import trace
 
@@ -19,7 +26,9 @@ TEXT = "the food is great but the service is not"
 def test_the_measure_by_hand() -> None:
     d = np.array([0.4, 0.1])
     found = ranked_faithful_truthfulness(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0]]), d)
-    np.testing.assert_allclose(found, [0.45, 0.3, 0.25])  # ties share the largest rank: (.4 + .1) / 2
+    np.testing.assert_allclose(
+        found, [0.45, 0.3, 0.25]
+    )  # ties share the largest rank: (.4 + .1) / 2
 
 
 def test_there_are_as_many_configurations_as_the_paper_counts() -> None:
@@ -27,7 +36,10 @@ def test_there_are_as_many_configurations_as_the_paper_counts() -> None:
     t = trace(model, [model.encode(TEXT)], needs=Needs.ATTENTION)
     assert len(configurations(t)) == (2 + 2) * (4 + 1) * 4  # BERT's 12 × 12: 14 · 13 · 4 = 728
     causal = build("gpt2")
-    assert len(configurations(trace(causal, [causal.encode(TEXT)], needs=Needs.ATTENTION))) == 4 * 5 * 3
+    assert (
+        len(configurations(trace(causal, [causal.encode(TEXT)], needs=Needs.ATTENTION)))
+        == 4 * 5 * 3
+    )
 
 
 def test_readings_are_rows_and_columns_of_the_maps() -> None:
@@ -53,9 +65,15 @@ def test_drops_are_those_of_replaced_embeddings() -> None:
     from dataclasses import replace
 
     found = drops(t, 0, np.eye(len(passage.units), dtype=bool), "mask")
-    masked = replace(passage, ids=np.where(passage.unit_of == 3, model.tokenizer.mask_token_id, passage.ids))
-    assert found[3] == pytest.approx(float(t.values[0]) - model.logits([masked])[0][t.targets[0].index], abs=1e-5)
-    assert drops(t, 0, np.zeros((1, len(passage.units)), dtype=bool), "mask")[0] == pytest.approx(0, abs=1e-5)
+    masked = replace(
+        passage, ids=np.where(passage.unit_of == 3, model.tokenizer.mask_token_id, passage.ids)
+    )
+    assert found[3] == pytest.approx(
+        float(t.values[0]) - model.logits([masked])[0][t.targets[0].index], abs=1e-5
+    )
+    assert drops(t, 0, np.zeros((1, len(passage.units)), dtype=bool), "mask")[0] == pytest.approx(
+        0, abs=1e-5
+    )
 
 
 def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
@@ -80,14 +98,22 @@ def test_the_winner_is_tried_on_removals_that_it_never_saw() -> None:
     assert a.evidence["removals"] == 16
     assert -1 <= a.evidence["value"] <= 1
     assert a.evidence["random_low"] < a.evidence["random_high"]
-    assert a.evidence["verdict"] in ("better than random", "not separable from random", "worse than random")
+    assert a.evidence["verdict"] in (
+        "better than random",
+        "not separable from random",
+        "worse than random",
+    )
     assert whence.explain(model, TEXT, "attention-arbiter", held_out=0).evidence is None
 
 
 def test_a_fixed_configuration_is_not_searched() -> None:
     model = build("bert")
-    a = whence.explain(model, TEXT, "attention-arbiter", layers=1, heads="mean", matrix="from", held_out=0)
-    np.testing.assert_allclose(a.scores, whence.explain(model, TEXT, "attention-mean").scores, atol=1e-6)
+    a = whence.explain(
+        model, TEXT, "attention-arbiter", layers=1, heads="mean", matrix="from", held_out=0
+    )
+    np.testing.assert_allclose(
+        a.scores, whence.explain(model, TEXT, "attention-mean").scores, atol=1e-6
+    )
     assert a.cost.forwards == 1
     with pytest.raises(SettingsError, match="layers are 0, 1, mean, product"):
         whence.explain(model, TEXT, "attention-arbiter", layers=7)
@@ -95,7 +121,13 @@ def test_a_fixed_configuration_is_not_searched() -> None:
 
 def test_one_choice_for_a_data_set_or_for_each_label() -> None:
     model = build("bert")
-    texts = [TEXT, "not bad prices", "I didn't like it, it's dull", "great food and great service", "the prices are not fine"]
+    texts = [
+        TEXT,
+        "not bad prices",
+        "I didn't like it, it's dull",
+        "great food and great service",
+        "the prices are not fine",
+    ]
     (best,) = whence.arbitrate(model, texts, held_out=8)
     assert (best.texts, best.tried) == (5, 80)
     assert best.faithfulness >= best.baseline_faithfulness

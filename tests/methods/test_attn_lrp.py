@@ -80,11 +80,19 @@ def llama_relevance(model: Model, ids: Array, label: int, softmax: str) -> tuple
     rotations = [rotation(t, d) for t in range(n)]
     q = (y @ wq.T).reshape(n, heads, d)
     k, v = y @ wk.T, y @ wv.T  # one key and value head, shared
-    turned_q = np.stack([np.stack([rotations[t] @ q[t, h] for h in range(heads)]) for t in range(n)])
+    turned_q = np.stack(
+        [np.stack([rotations[t] @ q[t, h] for h in range(heads)]) for t in range(n)]
+    )
     turned_k = np.stack([rotations[t] @ k[t] for t in range(n)])
     seen = np.tril(np.ones((n, n), dtype=bool))
-    scores = [np.where(seen, turned_q[:, h] @ turned_k.T / np.sqrt(d), -np.inf) for h in range(heads)]
-    a = [np.exp(s - s.max(-1, keepdims=True)) / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True) for s in scores]
+    scores = [
+        np.where(seen, turned_q[:, h] @ turned_k.T / np.sqrt(d), -np.inf) for h in range(heads)
+    ]
+    a = [
+        np.exp(s - s.max(-1, keepdims=True))
+        / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True)
+        for s in scores
+    ]
     joined = np.concatenate([a[h] @ v for h in range(heads)], -1)
     attended = joined @ wo.T
     middle = x + attended
@@ -133,8 +141,12 @@ def test_a_llama_of_one_layer_in_loops(softmax: Any, seed: int) -> None:
     assert a.target.index is not None
     tokens, logit = llama_relevance(model, passage.ids, a.target.index, softmax)
     assert a.value == pytest.approx(logit, rel=1e-4)
-    np.testing.assert_allclose(a.scores, passage.merge(tokens), atol=1e-3 * np.abs(tokens).max(), rtol=0)
-    other = whence.explain(model, passage, "attn-lrp", softmax="constant" if softmax == "taylor" else "taylor")
+    np.testing.assert_allclose(
+        a.scores, passage.merge(tokens), atol=1e-3 * np.abs(tokens).max(), rtol=0
+    )
+    other = whence.explain(
+        model, passage, "attn-lrp", softmax="constant" if softmax == "taylor" else "taylor"
+    )
     assert np.abs(other.scores - a.scores).max() > 0.01 * np.abs(a.scores).max()
 
 
@@ -147,14 +159,18 @@ def test_the_gap_and_the_note_say_where_the_rest_is() -> None:
     assert whole.scores.sum() + special == pytest.approx(whole.value, rel=0.02)
     bert = whence.explain(precise("bert")[0], "not bad prices", "attn-lrp")
     assert bert.error is not None
-    assert bert.error.completeness_gap == pytest.approx(abs(bert.scores.sum() - bert.value) / abs(bert.value))
+    assert bert.error.completeness_gap == pytest.approx(
+        abs(bert.scores.sum() - bert.value) / abs(bert.value)
+    )
     assert "biases, positions, softmax hold" in bert.error.note
 
 
 def test_a_margin_is_the_difference_of_two_logits() -> None:
     model, _ = precise("bert")
     passage = inputs(model, 1)[0]
-    good, bad = (whence.explain(model, passage, "attn-lrp", target=label).scores for label in ("good", "bad"))
+    good, bad = (
+        whence.explain(model, passage, "attn-lrp", target=label).scores for label in ("good", "bad")
+    )
     margin = whence.explain(model, passage, "attn-lrp", target=("good", "bad")).scores
     np.testing.assert_allclose(margin, good - bad, rtol=1e-9, atol=1e-12)
     swapped = whence.explain(model, passage, "attn-lrp", target=("bad", "good")).scores

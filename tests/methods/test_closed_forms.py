@@ -19,7 +19,9 @@ from whence.models.model import Model
 from whence.trace.trace import trace
 
 
-def eager_attention_forward(module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any, **_: Any) -> Any:
+def eager_attention_forward(
+    module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any, **_: Any
+) -> Any:
     weights = (query @ key.transpose(-1, -2)).softmax(-1)
     return (weights @ value).transpose(1, 2), weights
 
@@ -34,7 +36,9 @@ class TinyAttention(nn.Module):
         self.config = config
 
     def forward(self, e: torch.Tensor) -> torch.Tensor:
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+        attend = ALL_ATTENTION_FUNCTIONS.get_interface(
+            self.config._attn_implementation, eager_attention_forward
+        )
         key = value = e[:, None]
         return attend(self, torch.ones_like(key[:, :, :1]), key, value, None)[0]
 
@@ -59,10 +63,14 @@ class TinyForSequenceClassification(PreTrainedModel):
 def tiny() -> Model:
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "zero": 1, "two": 2}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    hf = TinyForSequenceClassification(TinyConfig(num_labels=1, id2label={0: "f"}, label2id={"f": 0}, pad_token_id=0)).double()
+    hf = TinyForSequenceClassification(
+        TinyConfig(num_labels=1, id2label={0: "f"}, label2id={"f": 0}, pad_token_id=0)
+    ).double()
     with torch.no_grad():
         hf.embed_tokens.weight.copy_(torch.tensor([[0.0], [0.0], [np.log(2)]]))
-    return whence.load(hf, tokenizer=PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]"))
+    return whence.load(
+        hf, tokenizer=PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    )
 
 
 def test_two_tokens_by_hand(tiny: Model) -> None:
@@ -82,7 +90,9 @@ def test_gradient_times_input_by_hand(tiny: Model) -> None:
 
 @pytest.mark.parametrize(("name", "power"), [("gradient-l1", 1), ("gradient-l2", 2)])
 def test_norms_by_hand(tiny: Model, name: str, power: int) -> None:
-    np.testing.assert_allclose(whence.explain(tiny, "zero two", name).scores, [0.179301, 0.820699], atol=5e-7)
+    np.testing.assert_allclose(
+        whence.explain(tiny, "zero two", name).scores, [0.179301, 0.820699], atol=5e-7
+    )
     lecture = whence.explain(tiny, "zero two", name, form="lecture").scores
     np.testing.assert_allclose(lecture, np.array([0.179301, 0.820699]) ** power, atol=1e-6)
 

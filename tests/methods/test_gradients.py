@@ -12,7 +12,17 @@ from whence.core.registry import Needs
 from whence.models.model import Model
 from whence.trace.trace import trace
 
-FAMILIES = ["bert", "bert-mlm", "gpt2", "gpt2-classifier", "bart", "bart-classifier", "marian", "vit", "deberta-v2"]
+FAMILIES = [
+    "bert",
+    "bert-mlm",
+    "gpt2",
+    "gpt2-classifier",
+    "bart",
+    "bart-classifier",
+    "marian",
+    "vit",
+    "deberta-v2",
+]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -48,27 +58,42 @@ def test_integrated_gradients_equal_a_dense_sum(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return precise("marian")[0]  # no norm after its embeddings, so that G-avg is not zero by construction
+    return precise("marian")[
+        0
+    ]  # no norm after its embeddings, so that G-avg is not zero by construction
 
 
 def test_the_lectures_forms_obey_the_lectures_inequality(model: Model) -> None:
     # FACTS 3.1: |G-avg| <= G-L1 <= sqrt(G-L2) in the lecture's forms, and G-L2 = norm² / d_e
     text = "the food is great but not bad"
     mean = whence.explain(model, text, "gradient-mean", units="token").scores
-    l1, l2 = (whence.explain(model, text, f"gradient-l{p}", units="token", form="lecture").scores for p in (1, 2))
+    l1, l2 = (
+        whence.explain(model, text, f"gradient-l{p}", units="token", form="lecture").scores
+        for p in (1, 2)
+    )
     assert (np.abs(mean) <= l1 + 1e-12).all()
     assert (l1 <= np.sqrt(l2) + 1e-12).all()
     assert np.abs(mean).max() > 0
-    norm1, norm2 = (whence.explain(model, text, f"gradient-l{p}", units="token").scores for p in (1, 2))
+    norm1, norm2 = (
+        whence.explain(model, text, f"gradient-l{p}", units="token").scores for p in (1, 2)
+    )
     np.testing.assert_allclose(l1, norm1 / 32)
     np.testing.assert_allclose(l2, norm2**2 / 32)
 
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("gradient-l1", "norm"), ("gradient-l1", "lecture"), ("gradient-l2", "norm"), ("gradient-l2", "lecture"), ("gradient-mean", None)],
+    [
+        ("gradient-l1", "norm"),
+        ("gradient-l1", "lecture"),
+        ("gradient-l2", "norm"),
+        ("gradient-l2", "lecture"),
+        ("gradient-mean", None),
+    ],
 )
-def test_a_word_gets_the_formula_on_its_pieces_laid_end_to_end(model: Model, name: str, form: str | None) -> None:
+def test_a_word_gets_the_formula_on_its_pieces_laid_end_to_end(
+    model: Model, name: str, form: str | None
+) -> None:
     # would catch: summing L2 norms of pieces, which makes split words large
     passage = model.encode("unbelievable selection")
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
@@ -100,9 +125,17 @@ def test_the_mean_gradient_behind_a_layer_norm_is_zero_and_says_so(name: str) ->
 
 
 def test_smooth_grad_without_noise_is_the_gradient(model: Model) -> None:
-    for form, plain in (("l2", "gradient-l2"), ("l1", "gradient-l1"), ("x-input", "gradient-x-input")):
-        smooth = whence.explain(model, "not bad prices", "smooth-grad", noise=0.0, samples=2, form=form)
-        np.testing.assert_allclose(smooth.scores, whence.explain(model, "not bad prices", plain).scores, rtol=1e-9)
+    for form, plain in (
+        ("l2", "gradient-l2"),
+        ("l1", "gradient-l1"),
+        ("x-input", "gradient-x-input"),
+    ):
+        smooth = whence.explain(
+            model, "not bad prices", "smooth-grad", noise=0.0, samples=2, form=form
+        )
+        np.testing.assert_allclose(
+            smooth.scores, whence.explain(model, "not bad prices", plain).scores, rtol=1e-9
+        )
         assert smooth.error is not None
         assert smooth.error.standard_error is not None
         np.testing.assert_allclose(smooth.error.standard_error, 0, atol=1e-9)
@@ -110,18 +143,37 @@ def test_smooth_grad_without_noise_is_the_gradient(model: Model) -> None:
 
 def test_smooth_grads_standard_error_tells_the_truth(model: Model) -> None:
     # for a mean (form x-input) the jackknife is the textbook error; over seeds the scores must scatter by as much as it says
-    runs = [whence.explain(model, "not bad prices", "smooth-grad", form="x-input", samples=8, seed=s) for s in range(40)]
+    runs = [
+        whence.explain(model, "not bad prices", "smooth-grad", form="x-input", samples=8, seed=s)
+        for s in range(40)
+    ]
     scatter = np.std([a.scores for a in runs], axis=0, ddof=1)
-    claimed = np.sqrt(np.mean([a.error.standard_error**2 for a in runs if a.error and a.error.standard_error is not None], axis=0))
+    claimed = np.sqrt(
+        np.mean(
+            [
+                a.error.standard_error**2
+                for a in runs
+                if a.error and a.error.standard_error is not None
+            ],
+            axis=0,
+        )
+    )
     np.testing.assert_allclose(claimed, scatter, rtol=0.45)
 
 
 def test_integrated_gradients_stop_at_the_tolerance_or_say_that_they_did_not(model: Model) -> None:
-    fine = whence.explain(model, "the food is great but the service is not bad", "integrated-gradients", tolerance=1e-4)
+    fine = whence.explain(
+        model,
+        "the food is great but the service is not bad",
+        "integrated-gradients",
+        tolerance=1e-4,
+    )
     assert fine.error is not None
     assert fine.error.completeness_gap is not None
     assert fine.error.completeness_gap <= 1e-4
-    start = whence.explain(model, fine.passage, "integrated-gradients", tolerance=0.0, nodes=4, max_nodes=4)
+    start = whence.explain(
+        model, fine.passage, "integrated-gradients", tolerance=0.0, nodes=4, max_nodes=4
+    )
     assert start.cost.backwards == 4
     assert start.error is not None
     assert "miss completeness" in start.error.note
@@ -133,5 +185,11 @@ def test_a_target_is_resolved_once_and_not_along_the_path() -> None:
     model, _ = precise("bert")
     text = "the food is great but not bad"
     predicted = whence.explain(model, text, "integrated-gradients", read="margin", tolerance=1e-6)
-    named = whence.explain(model, text, "integrated-gradients", target=(predicted.target.label, predicted.target.against), tolerance=1e-6)
+    named = whence.explain(
+        model,
+        text,
+        "integrated-gradients",
+        target=(predicted.target.label, predicted.target.against),
+        tolerance=1e-6,
+    )
     np.testing.assert_allclose(predicted.scores, named.scores)

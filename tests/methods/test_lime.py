@@ -34,15 +34,24 @@ def test_samples_converge_to_the_rational_example_beside_units_that_do_nothing()
     game = Formula(12, lambda z: rational(z[:, :3]))
     truth = lime(12, None).of_values(all_masks(12), game(all_masks(12)))
     errors = [
-        np.linalg.norm([Lime(bandwidth=None, samples=n, estimator="plain", seed=s)(game).units - truth for s in range(10)])
+        np.linalg.norm(
+            [
+                Lime(bandwidth=None, samples=n, estimator="plain", seed=s)(game).units - truth
+                for s in range(10)
+            ]
+        )
         for n in (60, 240, 960)
     ]
     assert errors[0] > 1.7 * errors[1] > 2.9 * errors[2]  # 1/√n or better: a bias would not fall
 
 
 @settings(max_examples=10)
-@given(units=st.integers(1, 30), bandwidth=st.none() | st.floats(1e-3, 1e3), seed=st.integers(0, 2**31))
-def test_an_additive_game_gives_its_coefficients_for_every_bandwidth(units: int, bandwidth: float | None, seed: int) -> None:
+@given(
+    units=st.integers(1, 30), bandwidth=st.none() | st.floats(1e-3, 1e3), seed=st.integers(0, 2**31)
+)
+def test_an_additive_game_gives_its_coefficients_for_every_bandwidth(
+    units: int, bandwidth: float | None, seed: int
+) -> None:
     game = additive(units, seed)
     found = Lime(bandwidth=bandwidth, exact=6, seed=seed)(game)
     np.testing.assert_allclose(found.units, game(np.eye(units, dtype=bool)) - 2.0, atol=1e-6)
@@ -54,12 +63,19 @@ def test_agrees_with_the_lime_package_within_the_sampling_error_of_both() -> Non
     runs, samples = 12, 1000
 
     def probabilities(texts: list[str]) -> np.ndarray:
-        first = 1 / (1 + np.exp(-game(np.array([[word in text.split() for word in WORDS] for text in texts]))))
+        first = 1 / (
+            1
+            + np.exp(-game(np.array([[word in text.split() for word in WORDS] for text in texts])))
+        )
         return np.stack([1 - first, first], 1)
 
     def package(seed: int) -> np.ndarray:
-        explainer = lime_text.LimeTextExplainer(bow=False, mask_string="UNK", feature_selection="none", random_state=seed)
-        found = explainer.explain_instance(" ".join(WORDS), probabilities, num_features=len(WORDS), num_samples=samples).local_exp[1]
+        explainer = lime_text.LimeTextExplainer(
+            bow=False, mask_string="UNK", feature_selection="none", random_state=seed
+        )
+        found = explainer.explain_instance(
+            " ".join(WORDS), probabilities, num_features=len(WORDS), num_samples=samples
+        ).local_exp[1]
         return np.array([weight for _, weight in sorted(found)])
 
     theirs = np.stack([package(seed) for seed in range(runs)])
@@ -71,16 +87,30 @@ def test_agrees_with_the_lime_package_within_the_sampling_error_of_both() -> Non
     assert (np.abs(theirs.mean(0) - ours.units) < 4 * error + 2e-3 * np.abs(ours.units).max()).all()
     sampled = Lime(ridge=1 / samples, samples=200, estimator="plain")(seen)
     assert sampled.standard_error is not None
-    assert (np.abs(theirs.mean(0) - sampled.units) < 4 * np.hypot(error, sampled.standard_error) + 2e-3).all()
+    assert (
+        np.abs(theirs.mean(0) - sampled.units) < 4 * np.hypot(error, sampled.standard_error) + 2e-3
+    ).all()
     without = Lime(bandwidth=None)(seen)  # another kernel would be found out
-    assert not (np.abs(theirs.mean(0) - without.units) < 4 * error + 2e-3 * np.abs(ours.units).max()).all()
+    assert not (
+        np.abs(theirs.mean(0) - without.units) < 4 * error + 2e-3 * np.abs(ours.units).max()
+    ).all()
 
 
 def test_one_unit_is_the_change_of_the_target() -> None:
     assert Lime()(Formula(1, lambda z: 3 + 4 * z[:, 0])).units.tolist() == [4.0]
 
 
-@pytest.mark.parametrize("given_", [{"samples": 0}, {"samples": -3}, {"budget": 0}, {"bandwidth": 0}, {"bandwidth": -1}, {"ridge": -1}])
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"samples": 0},
+        {"samples": -3},
+        {"budget": 0},
+        {"bandwidth": 0},
+        {"bandwidth": -1},
+        {"ridge": -1},
+    ],
+)
 def test_impossible_settings_are_named(given_: dict[str, object]) -> None:
     with pytest.raises(SettingsError, match=next(iter(given_))):
         settings_of(find_method("lime"), given_)
@@ -88,4 +118,7 @@ def test_impossible_settings_are_named(given_: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("samples", ["auto", "250", 250])
 def test_settings_come_from_strings_too(samples: object) -> None:
-    assert settings_of(find_method("lime"), {"samples": samples, "bandwidth": None}).samples in ("auto", 250)
+    assert settings_of(find_method("lime"), {"samples": samples, "bandwidth": None}).samples in (
+        "auto",
+        250,
+    )

@@ -20,9 +20,16 @@ def by_definition(game: Table, window: int, stride: int) -> np.ndarray:
         units = [u for u, p in enumerate(parts) if p == part]
         last = max(len(units) - window, 0)
         starts = [s for s in range(len(units)) if s % stride == 0 and s <= last]
-        holds += [set(units[s : s + window]) for s in (starts if last in starts else [*starts, last])]
+        holds += [
+            set(units[s : s + window]) for s in (starts if last in starts else [*starts, last])
+        ]
     falls = [game.full - float(game([[u not in w for u in range(game.size)]])[0]) for w in holds]
-    return np.array([np.mean([f for f, w in zip(falls, holds, strict=True) if u in w]) for u in range(game.size)])
+    return np.array(
+        [
+            np.mean([f for f, w in zip(falls, holds, strict=True) if u in w])
+            for u in range(game.size)
+        ]
+    )
 
 
 @given(st.integers(1, 12), st.integers(0, 10**6), st.data())
@@ -31,8 +38,14 @@ def test_scores_are_the_definition(d: int, seed: int, data: st.DataObject) -> No
     stride = data.draw(st.integers(1, window))
     rng = np.random.default_rng(seed)
     linear, pairs = rng.normal(size=d), rng.normal(size=(d, d))
-    game = Table(d, lambda z: z @ linear + ((z @ pairs) * z).sum(1), [0] * first + [1] * (d - first))
-    np.testing.assert_allclose(Occlusion(window=window, stride=stride)(game).units, by_definition(game, window, stride), atol=1e-9)
+    game = Table(
+        d, lambda z: z @ linear + ((z @ pairs) * z).sum(1), [0] * first + [1] * (d - first)
+    )
+    np.testing.assert_allclose(
+        Occlusion(window=window, stride=stride)(game).units,
+        by_definition(game, window, stride),
+        atol=1e-9,
+    )
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=10), st.floats(-5, 5))
@@ -49,13 +62,17 @@ def test_neighbours_share_what_a_window_takes() -> None:
 
 
 def test_what_two_units_do_together_needs_a_window() -> None:
-    either = Table(4, lambda z: (z[:, 1] | z[:, 2]).astype(float))  # each stands in for the other, so neither is missed alone
+    either = Table(
+        4, lambda z: (z[:, 1] | z[:, 2]).astype(float)
+    )  # each stands in for the other, so neither is missed alone
     assert not Occlusion()(either).units.any()
     assert Occlusion(window=2)(either).units[1:3].min() > 0
 
 
 @given(st.integers(1, 20), st.integers(0, 20), st.integers(1, 25), st.data())
-def test_every_unit_is_in_a_window_of_its_own_text(first: int, second: int, window: int, data: st.DataObject) -> None:
+def test_every_unit_is_in_a_window_of_its_own_text(
+    first: int, second: int, window: int, data: st.DataObject
+) -> None:
     parts = np.array([0] * first + [1] * second)
     removed = windows(parts, window, data.draw(st.integers(1, window)))
     assert removed.any(0).all()
@@ -71,7 +88,10 @@ def test_one_unit_alone() -> None:
     assert Occlusion(window=3)(Table(1, lambda z: 2.0 * z[:, 0] + 1)).units.tolist() == [2.0]
 
 
-@pytest.mark.parametrize(("given", "says"), [({"window": 0}, "window must be"), ({"stride": 2}, "stride"), ({"stride": 0}, "stride")])
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"window": 0}, "window must be"), ({"stride": 2}, "stride"), ({"stride": 0}, "stride")],
+)
 def test_settings_that_leave_units_out_are_refused(given: dict[str, int], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Occlusion(**given)
@@ -79,7 +99,9 @@ def test_settings_that_leave_units_out_are_refused(given: dict[str, int], says: 
 
 def test_on_a_model_the_score_is_the_fall_of_the_target() -> None:
     model = whence.load("sentiment")
-    game = whence.games.game.game(model, "the service is not bad", target="positive", removal="delete")
+    game = whence.games.game.game(
+        model, "the service is not bad", target="positive", removal="delete"
+    )
     found = Occlusion(removal="delete")(game)
     without = whence.games.game.game(model, "the service is bad", target="positive")
     assert found.units[3] == pytest.approx(game.full - without.full, abs=1e-4)

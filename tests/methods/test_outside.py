@@ -17,7 +17,9 @@ from whence.core.registry import Needs, methods
 from whence.models.model import Model
 
 CLOSED_FORMS = {"lime-exact", "shapley-exact"}  # of another model; see tests/theory
-NAMES = [name for name, info in methods().items() if info.needs & Needs.GAME and name not in CLOSED_FORMS]
+NAMES = [
+    name for name, info in methods().items() if info.needs & Needs.GAME and name not in CLOSED_FORMS
+]
 SMALL: dict[str, dict[str, Any]] = {
     "lime": {"samples": 40},
     "shapley": {"samples": 40},
@@ -61,9 +63,9 @@ def test_one_unit(sentiment: Model, name: str) -> None:
 def test_text_that_spells_special_tokens_is_text(sentiment: Model, name: str) -> None:
     a = whence.explain(sentiment, "[CLS] [SEP]", name, **SMALL[name])
     assert a.units == ("[", "CLS", "]", " [", "SEP", "]")
-    assert not set(sentiment.tokenizer.all_special_ids) & set(a.passage.ids[a.passage.unit_of >= 0].tolist()) - {
-        sentiment.tokenizer.unk_token_id
-    }
+    assert not set(sentiment.tokenizer.all_special_ids) & set(
+        a.passage.ids[a.passage.unit_of >= 0].tolist()
+    ) - {sentiment.tokenizer.unk_token_id}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,7 +117,9 @@ def test_fifty_thousand_characters(sentiment: Model) -> None:
     text = "not bad " * 6250
     with pytest.raises(InputError, match=r"positions end at 512.*truncate"):
         whence.explain(sentiment, text, "lime")
-    a = whence.explain(sentiment, text, "lime", overflow="truncate", samples=20, estimator="surrogate")
+    a = whence.explain(
+        sentiment, text, "lime", overflow="truncate", samples=20, estimator="surrogate"
+    )
     assert np.isfinite(a.scores).all()
     assert a.passage.dropped > 40_000
 
@@ -126,6 +130,8 @@ def test_windows_are_games_of_their_own() -> None:
     a = whence.explain(model, long, "occlusion", overflow="window", target="good")
     assert len(a.scores) == 80
     parts = model.windows(model.encode(long, overflow="window"))
-    expected = np.concatenate([whence.explain(model, p, "occlusion", target="good").scores for p in parts]) / len(parts)
+    expected = np.concatenate(
+        [whence.explain(model, p, "occlusion", target="good").scores for p in parts]
+    ) / len(parts)
     np.testing.assert_allclose(a.scores, expected, atol=1e-9)
     assert a.cost.forwards == 80 + len(parts)

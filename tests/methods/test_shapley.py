@@ -15,11 +15,15 @@ from whence.methods.beta_shapley import BetaShapley
 from whence.methods.shapley import Shapley
 
 
-@pytest.mark.parametrize(("make", "of"), [(Shapley, shapley), (Banzhaf, banzhaf), (BetaShapley, beta_shapley)])
+@pytest.mark.parametrize(
+    ("make", "of"), [(Shapley, shapley), (Banzhaf, banzhaf), (BetaShapley, beta_shapley)]
+)
 def test_up_to_twelve_units_are_exact(make: type, of: object) -> None:
     game = bent_attention(12, 0)
     found = make()(game)
-    np.testing.assert_allclose(found.units, of(12).of_values(all_masks(12), game(all_masks(12))), atol=1e-12)  # type: ignore[operator]
+    np.testing.assert_allclose(
+        found.units, of(12).of_values(all_masks(12), game(all_masks(12))), atol=1e-12
+    )  # type: ignore[operator]
     assert not found.standard_error.any()
     assert len(set(game.asked)) == 2**12
 
@@ -37,8 +41,13 @@ def test_the_sum_is_the_change_of_the_target(estimator: str) -> None:
 
 @pytest.mark.parametrize("estimator", ["auto", "kernel", "permutation"])
 def test_one_and_two_units(estimator: str) -> None:
-    assert Shapley(estimator=estimator)(Formula(1, lambda z: 3 + 4 * z[:, 0])).units.tolist() == [4.0]  # type: ignore[arg-type]
-    assert Shapley(estimator=estimator)(Formula(2, lambda z: z.prod(1))).units.tolist() == [0.5, 0.5]  # type: ignore[arg-type]
+    assert Shapley(estimator=estimator)(Formula(1, lambda z: 3 + 4 * z[:, 0])).units.tolist() == [
+        4.0
+    ]  # type: ignore[arg-type]
+    assert Shapley(estimator=estimator)(Formula(2, lambda z: z.prod(1))).units.tolist() == [
+        0.5,
+        0.5,
+    ]  # type: ignore[arg-type]
 
 
 def test_the_estimators_agree_within_their_errors() -> None:
@@ -48,7 +57,9 @@ def test_the_estimators_agree_within_their_errors() -> None:
         found = Shapley(estimator=estimator, samples=700, seed=1)(game)  # type: ignore[arg-type]
         assert found.standard_error is not None
         assert (np.abs(found.units - truth) < 4.5 * found.standard_error).all(), estimator
-        assert np.linalg.norm(found.units - truth) < (0.2 if estimator == "permutation" else 0.07) * np.linalg.norm(truth), estimator
+        assert np.linalg.norm(found.units - truth) < (
+            0.2 if estimator == "permutation" else 0.07
+        ) * np.linalg.norm(truth), estimator
 
 
 def test_beta_of_one_and_one_is_shapley_and_a_wrong_order_of_the_two_would_show() -> None:

@@ -48,7 +48,9 @@ def product(a: Array, b: Array, r: Array) -> tuple[Array, Array]:
 def added(x: Array, y: Array, r: Array) -> tuple[Array, Array]:
     a, b = x * r / (x + y), y * r / (x + y)
     whole = abs(a.sum()) + abs(b.sum())
-    return a * abs(a.sum()) / whole * r.sum() / a.sum(), b * abs(b.sum()) / whole * r.sum() / b.sum()
+    return a * abs(a.sum()) / whole * r.sum() / a.sum(), b * abs(
+        b.sum()
+    ) / whole * r.sum() / b.sum()
 
 
 def norm(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
@@ -65,12 +67,18 @@ class Layer:
         return x @ self.p[f"{self.name}{where}.weight"].T + self.p[f"{self.name}{where}.bias"]
 
     def normed(self, x: Array, where: str) -> Array:
-        return norm(x, self.p[f"{self.name}{where}.LayerNorm.weight"], self.p[f"{self.name}{where}.LayerNorm.bias"], self.eps)
+        return norm(
+            x,
+            self.p[f"{self.name}{where}.LayerNorm.weight"],
+            self.p[f"{self.name}{where}.LayerNorm.bias"],
+            self.eps,
+        )
 
     def forward(self, x: Array) -> Array:
         self.x, d = x, x.shape[1] // self.heads
         self.q, self.k, self.v = (
-            self.dense(x, f"attention.self.{w}").reshape(len(x), self.heads, d).swapaxes(0, 1) for w in ("query", "key", "value")
+            self.dense(x, f"attention.self.{w}").reshape(len(x), self.heads, d).swapaxes(0, 1)
+            for w in ("query", "key", "value")
         )
         scores = np.exp(self.q @ self.k.swapaxes(1, 2) / np.sqrt(d))
         self.a = scores / scores.sum(-1, keepdims=True)
@@ -84,11 +92,22 @@ class Layer:
 
     def down(self, r: Array) -> tuple[Array, Array]:
         """Relevance of the layer's input, and of its attention."""
-        weight = {w: self.p[f"{self.name}{w}.weight"] for w in ("intermediate.dense", "output.dense", "attention.output.dense")}
+        weight = {
+            w: self.p[f"{self.name}{w}.weight"]
+            for w in ("intermediate.dense", "output.dense", "attention.output.dense")
+        }
         to_middle, to_fed = added(self.middle, self.fed, r)
-        to_middle = to_middle + linear(self.middle, weight["intermediate.dense"], linear(self.inner, weight["output.dense"], to_fed))
+        to_middle = to_middle + linear(
+            self.middle,
+            weight["intermediate.dense"],
+            linear(self.inner, weight["output.dense"], to_fed),
+        )
         to_x, to_attended = added(self.x, self.attended, to_middle)
-        to_joined = linear(self.joined, weight["attention.output.dense"], to_attended).reshape(len(r), self.heads, -1).swapaxes(0, 1)
+        to_joined = (
+            linear(self.joined, weight["attention.output.dense"], to_attended)
+            .reshape(len(r), self.heads, -1)
+            .swapaxes(0, 1)
+        )
         to_a = np.zeros_like(self.a)
         parts = {w: np.zeros_like(self.q) for w in ("query", "key", "value")}
         for h in range(self.heads):
@@ -96,7 +115,11 @@ class Layer:
             parts["query"][h], to_key = product(self.q[h], self.k[h].T, to_a[h])
             parts["key"][h] = to_key.T
         for w, part in parts.items():
-            to_x = to_x + linear(self.x, self.p[f"{self.name}attention.self.{w}.weight"], part.swapaxes(0, 1).reshape(len(r), -1))
+            to_x = to_x + linear(
+                self.x,
+                self.p[f"{self.name}attention.self.{w}.weight"],
+                part.swapaxes(0, 1).reshape(len(r), -1),
+            )
         return to_x, to_a
 
 
@@ -105,7 +128,10 @@ def bert_relevance(t: Trace) -> list[Array]:
     model, passage = t.model, t.passages[0]
     p = {n: x.detach().double().numpy() for n, x in model.hf.named_parameters()}
     table = "bert.embeddings."
-    x = p[f"{table}word_embeddings.weight"][passage.ids] + p[f"{table}position_embeddings.weight"][: len(passage)]
+    x = (
+        p[f"{table}word_embeddings.weight"][passage.ids]
+        + p[f"{table}position_embeddings.weight"][: len(passage)]
+    )
     x = x + p[f"{table}token_type_embeddings.weight"][0]
     eps = model.config.layer_norm_eps
     x = norm(x, p[f"{table}LayerNorm.weight"], p[f"{table}LayerNorm.bias"], eps)
@@ -118,7 +144,9 @@ def bert_relevance(t: Trace) -> list[Array]:
     start = np.zeros_like(logits)
     start[0, t.targets[0].index] = 1
     r = np.zeros_like(x)
-    r[:1] = linear(x[:1], p["bert.pooler.dense.weight"], linear(pooled, p["classifier.weight"], start))
+    r[:1] = linear(
+        x[:1], p["bert.pooler.dense.weight"], linear(pooled, p["classifier.weight"], start)
+    )
     found = []
     for layer in reversed(layers):
         r, attention = layer.down(r)
@@ -154,17 +182,23 @@ def test_layers_are_weighted_and_multiplied_as_in_the_paper() -> None:
     t = trace(model, [passage], needs=Needs.ATTENTION_GRADIENTS)
     eye = np.eye(len(passage))
     steps = []
-    for slope, r in zip(t.attention_gradients["encoder"], map_relevance(t, 0)["encoder"], strict=True):
+    for slope, r in zip(
+        t.attention_gradients["encoder"], map_relevance(t, 0)["encoder"], strict=True
+    ):
         steps.append(np.mean([np.maximum((slope[0] * r)[h].numpy(), 0) for h in range(4)], 0))
     first, second = (eye + s for s in steps)
     plain = whence.explain(model, passage, "transformer-attribution")
     np.testing.assert_allclose(plain.scores, passage.merge((second @ first - eye)[0]), rtol=1e-9)
-    assert np.abs(plain.scores - passage.merge((first @ second - eye)[0])).max() > 0.0  # the wrong order
+    assert (
+        np.abs(plain.scores - passage.merge((first @ second - eye)[0])).max() > 0.0
+    )  # the wrong order
     last = whence.explain(model, passage, "transformer-attribution", start_layer=1)
     np.testing.assert_allclose(last.scores, passage.merge(steps[1][0]), rtol=1e-9)
     rows = [m / m.sum(-1, keepdims=True) for m in (second, first)]
     normalised = whence.explain(model, passage, "transformer-attribution", normalise=True)
-    np.testing.assert_allclose(normalised.scores, passage.merge((rows[0] @ rows[1])[0]), rtol=1e-9)  # the read-out token is special
+    np.testing.assert_allclose(
+        normalised.scores, passage.merge((rows[0] @ rows[1])[0]), rtol=1e-9
+    )  # the read-out token is special
 
 
 def test_normalised_rows_by_hand() -> None:
@@ -172,7 +206,9 @@ def test_normalised_rows_by_hand() -> None:
     # (I + B)/2 · (I + A)/2 = [[.75, .25], [.1875, .8125]], of which a quarter never left its place
     torch.testing.assert_close(rolled_out([a, b], 0), torch.tensor([0.75 - 0.25, 0.25]))
     torch.testing.assert_close(rolled_out([a, b], 1), torch.tensor([0.1875, 0.8125 - 0.25]))
-    torch.testing.assert_close(rolled_out([a, b], None), torch.tensor([0.9375 - 0.25, 1.0625 - 0.25]) / 2)
+    torch.testing.assert_close(
+        rolled_out([a, b], None), torch.tensor([0.9375 - 0.25, 1.0625 - 0.25]) / 2
+    )
     zero = torch.zeros(2, 2)
     assert rolled_out([zero, zero], 0).tolist() == [0.0, 0.0]
 
@@ -182,7 +218,12 @@ def test_normalised_rows_by_hand() -> None:
 def test_without_gradients_nothing_is_carried(name: str, normalise: bool) -> None:
     model, _ = precise(name)
     t = trace(model, inputs(model, 2), needs=Needs.ATTENTION_GRADIENTS)
-    flat = replace(t, attention_gradients={k: tuple(torch.zeros_like(m) for m in ms) for k, ms in t.attention_gradients.items()})
+    flat = replace(
+        t,
+        attention_gradients={
+            k: tuple(torch.zeros_like(m) for m in ms) for k, ms in t.attention_gradients.items()
+        },
+    )
     assert float(TransformerAttribution(normalise)(flat).tokens.abs().max()) == 0
     assert float(TransformerAttribution(normalise)(t).tokens.abs().max()) > 0
 
@@ -190,9 +231,13 @@ def test_without_gradients_nothing_is_carried(name: str, normalise: bool) -> Non
 def test_the_other_sign_of_the_target_keeps_the_other_entries() -> None:
     model, _ = precise("bert")
     t = trace(model, inputs(model, 1), needs=Needs.ATTENTION_GRADIENTS)
-    for slope, r in zip(t.attention_gradients["encoder"], map_relevance(t, 0)["encoder"], strict=True):
+    for slope, r in zip(
+        t.attention_gradients["encoder"], map_relevance(t, 0)["encoder"], strict=True
+    ):
         for h in range(4):
-            one, other = (positive_mean(sign * slope[0, h : h + 1], r[h : h + 1]) for sign in (1, -1))
+            one, other = (
+                positive_mean(sign * slope[0, h : h + 1], r[h : h + 1]) for sign in (1, -1)
+            )
             assert not bool(((one > 0) & (other > 0)).any())
             torch.testing.assert_close(one - other, slope[0, h] * r[h])
 
@@ -216,7 +261,9 @@ def test_relevance_starts_at_the_label_and_the_gradient_knows_the_contrast() -> 
     model, _ = precise("bert")
     a = whence.explain(model, "not bad prices", "transformer-attribution", target=("good", "bad"))
     b = whence.explain(model, "not bad prices", "transformer-attribution", target="good")
-    p = whence.explain(model, "not bad prices", "transformer-attribution", target="good", read="probability")
+    p = whence.explain(
+        model, "not bad prices", "transformer-attribution", target="good", read="probability"
+    )
     assert min(np.abs(x.scores).max() for x in (a, b, p)) > 0
     assert np.abs(a.scores - b.scores).max() > 0
 

@@ -24,7 +24,9 @@ from whence.trace.trace import trace
 KINDS = ["language", "vision", "language-to-vision", "vision-to-language"]
 
 
-def lxmert_by_hand(model: Model, passage: Passage, label: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray]]:
+def lxmert_by_hand(
+    model: Model, passage: Passage, label: int, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights and gradients of every softmax of a plain run, in the order of the model's source: no dropout hook, no trace."""
     kept: list[Tensor] = []
     softmax = torch.nn.functional.softmax
@@ -39,7 +41,10 @@ def lxmert_by_hand(model: Model, passage: Passage, label: int, monkeypatch: pyte
         out = model.hf(**model.batch([passage]).inputs)
     out.question_answering_score[0, label].backward()
     model.hf.zero_grad()
-    return [(m[0].detach().numpy(), np.zeros(m.shape[1:]) if m.grad is None else m.grad[0].numpy()) for m in kept]
+    return [
+        (m[0].detach().numpy(), np.zeros(m.shape[1:]) if m.grad is None else m.grad[0].numpy())
+        for m in kept
+    ]
 
 
 def averaged(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -49,9 +54,13 @@ def averaged(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return total / len(weights)
 
 
-@pytest.mark.parametrize("layers", [{}, {"x_layers": 1}, {"l_layers": 1, "r_layers": 3, "x_layers": 2}])
+@pytest.mark.parametrize(
+    "layers", [{}, {"x_layers": 1}, {"l_layers": 1, "r_layers": 3, "x_layers": 2}]
+)
 @pytest.mark.parametrize("count", [4, 7])
-def test_lxmert_follows_the_authors_rules(layers: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lxmert_follows_the_authors_rules(
+    layers: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # would catch: the two directions exchanged, one side's update seen by the other within a layer, R̄ without its transpose,
     # the first layers of a kind taken for those of the cross layers, the regions' scores before the words'
     model = lxmert(**layers)
@@ -84,21 +93,34 @@ def test_lxmert_follows_the_authors_rules(layers: dict[str, int], count: int, mo
     assert a.provenance.attention == "captured (hooks)"
 
 
-def test_the_maps_of_lxmert_are_those_that_it_exports_and_those_that_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maps_of_lxmert_are_those_that_it_exports_and_those_that_it_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = lxmert()
     passage = model.encode(QUESTION, image=regions())
     t = trace(model, [passage], needs=Needs.ATTENTION)
     assert list(t.attentions) == KINDS
     assert [len(t.attentions[k]) for k in KINDS] == [5, 4, 3, 3]
-    assert t.layers["vision-to-language"][1].module == "lxmert.encoder.x_layers.1.visual_attention.att"
+    assert (
+        t.layers["vision-to-language"][1].module == "lxmert.encoder.x_layers.1.visual_attention.att"
+    )
     assert [layer.index for layer in t.layers["language"]] == [0, 1, 2, 3, 4]
     out = model.hf(**model.batch([passage]).inputs, output_attentions=True)
     exported = [*out.language_attentions, *out.vision_attentions, *out.cross_encoder_attentions]
-    found = [*t.attentions["language"][:2], *t.attentions["vision"][:1], *t.attentions["language-to-vision"]]
+    found = [
+        *t.attentions["language"][:2],
+        *t.attentions["vision"][:1],
+        *t.attentions["language-to-vision"],
+    ]
     for mine, theirs in zip(found, exported, strict=True):
         assert torch.equal(mine, theirs.detach())
     plain = [w for w, _ in lxmert_by_hand(model, passage, 0, monkeypatch)]
-    in_order = [x for d in range(3) for k in (*KINDS[2:], *KINDS[:2]) for x in (t.attentions[k][d - 3][0].numpy(),)]
+    in_order = [
+        x
+        for d in range(3)
+        for k in (*KINDS[2:], *KINDS[:2])
+        for x in (t.attentions[k][d - 3][0].numpy(),)
+    ]
     for mine, theirs in zip(in_order, plain[3:], strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
 
@@ -107,8 +129,13 @@ def test_the_axes_of_each_kind() -> None:
     model = lxmert()
     passage = model.encode(QUESTION, image=regions(3))
     maps = trace(model, [passage], needs=Needs.ATTENTION).attentions
-    words, boxes = ("[CLS]", "is", "the", "food", "great", "[SEP]"), ("region 0", "region 1", "region 2")
-    for kind, looks, seen in zip(KINDS, (words, boxes, words, boxes), (words, boxes, boxes, words), strict=True):
+    words, boxes = (
+        ("[CLS]", "is", "the", "food", "great", "[SEP]"),
+        ("region 0", "region 1", "region 2"),
+    )
+    for kind, looks, seen in zip(
+        KINDS, (words, boxes, words, boxes), (words, boxes, boxes, words), strict=True
+    ):
         assert tuple(axis.labels for axis in axes(passage, kind, "word")) == (looks, seen)
         rows, columns = memberships(passage, kind, "word")
         merged = (rows / rows.sum(1, keepdims=True)) @ maps[kind][0][0, 0].numpy() @ columns.T
@@ -150,17 +177,27 @@ def test_a_region_that_cannot_be_seen_gets_nothing() -> None:
     assert not np.allclose(scores, open_eyed)
 
 
-def test_vilt_follows_the_rule_of_one_stream_with_the_patches_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vilt_follows_the_rule_of_one_stream_with_the_patches_in_their_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # would catch: patches in the random order that the model draws
     model = vilt()
     passage = model.encode(QUESTION, image=picture())
     assert passage.pixels is not None
     a = whence.explain(model, passage, "generic-attention", target="good")
     mean = whence.explain(model, passage, "attention-mean", target="good")
-    monkeypatch.setattr(torch, "multinomial", lambda weights, n, **_: torch.arange(int(n)))  # reading order, in the model's own run
-    inputs = {k: v for k, v in model.batch([passage]).inputs.items() if k not in ("image_embeds", "pixel_mask")}
+    monkeypatch.setattr(
+        torch, "multinomial", lambda weights, n, **_: torch.arange(int(n))
+    )  # reading order, in the model's own run
+    inputs = {
+        k: v
+        for k, v in model.batch([passage]).inputs.items()
+        if k not in ("image_embeds", "pixel_mask")
+    }
     pixels = torch.tensor(passage.pixels)[None]
-    out = model.hf(**inputs, pixel_values=pixels, pixel_mask=torch.ones(1, 16, 24), output_attentions=True)
+    out = model.hf(
+        **inputs, pixel_values=pixels, pixel_mask=torch.ones(1, 16, 24), output_attentions=True
+    )
     for m in out.attentions:
         m.retain_grad()
     out.logits[0, 2].backward()
@@ -170,7 +207,9 @@ def test_vilt_follows_the_rule_of_one_stream_with_the_patches_in_their_places(mo
     expected = passage.merge((r - np.eye(len(passage)))[0])
     np.testing.assert_allclose(a.scores, expected, atol=1e-9 * expected.max(), rtol=0)
     assert (a.scores[passage.pictured] > 0).any()
-    np.testing.assert_allclose(mean.scores, passage.merge(out.attentions[-1][0, :, 0].detach().mean(0).numpy()), atol=1e-9)
+    np.testing.assert_allclose(
+        mean.scores, passage.merge(out.attentions[-1][0, :, 0].detach().mean(0).numpy()), atol=1e-9
+    )
     again = whence.explain(model, passage, "generic-attention", target="good")
     assert np.array_equal(again.scores, a.scores)
 
@@ -184,7 +223,9 @@ def test_vilt_s_attention_over_words_and_patches() -> None:
 
 
 @pytest.mark.parametrize(("build", "given"), [(lxmert, regions), (vilt, picture)])
-def test_methods_that_see_the_text_alone_are_refused(build: Callable[[], Model], given: Callable[[], Any]) -> None:
+def test_methods_that_see_the_text_alone_are_refused(
+    build: Callable[[], Model], given: Callable[[], Any]
+) -> None:
     model = build()
     passage = model.encode(QUESTION, image=given())
     for name in ("gradient-l2", "gradient-x-input", "integrated-gradients", "smooth-grad"):
@@ -192,7 +233,11 @@ def test_methods_that_see_the_text_alone_are_refused(build: Callable[[], Model],
             whence.explain(model, passage, name)
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
     assert t.embeddings.shape[:2] == (1, len(passage))
-    for look in (lambda: t.embedding_gradients, lambda: t.embeddings_of(0), lambda: t.gradients_at(0, t.embeddings)):
+    for look in (
+        lambda: t.embedding_gradients,
+        lambda: t.embeddings_of(0),
+        lambda: t.gradients_at(0, t.embeddings),
+    ):
         with pytest.raises(Unsupported, match="only the text's embeddings are seen"):
             look()
 
@@ -211,21 +256,28 @@ def test_compare_leaves_out_what_does_not_fit() -> None:
 @pytest.mark.parametrize(("build", "given"), [(lxmert, regions), (vilt, picture)])
 def test_batch_mates_do_not_matter(build: Callable[[], Model], given: Callable[..., Any]) -> None:
     model = build()
-    passages = [model.encode(QUESTION, image=given(seed=0)), model.encode("bad prices", image=given(seed=1))]
+    passages = [
+        model.encode(QUESTION, image=given(seed=0)),
+        model.encode("bad prices", image=given(seed=1)),
+    ]
     passages.append(model.encode(QUESTION, image=given(seed=2)))
     for name in ("generic-attention", "random"):
         for passage, many in zip(passages, whence.explain(model, passages, name), strict=True):
             assert np.array_equal(whence.explain(model, passage, name).scores, many.scores)
     # of one size, two may be traced together
     needs = Needs.ATTENTION_GRADIENTS
-    alone, both = (trace(model, ps, "good", needs).attention_gradients for ps in (passages[2:], passages[::2]))
+    alone, both = (
+        trace(model, ps, "good", needs).attention_gradients for ps in (passages[2:], passages[::2])
+    )
     for kind, maps in both.items():
         for one, two in zip(alone[kind], maps, strict=True):
             np.testing.assert_allclose(two[1], one[0], atol=1e-12)
 
 
 @pytest.mark.parametrize(("build", "given"), [(lxmert, regions), (vilt, picture)])
-def test_the_model_is_left_as_found_also_after_an_exception(build: Callable[[], Model], given: Callable[[], Any]) -> None:
+def test_the_model_is_left_as_found_also_after_an_exception(
+    build: Callable[[], Model], given: Callable[[], Any]
+) -> None:
     model = build()
     model.hf.train()
     before = snapshot(model.hf)
@@ -233,7 +285,9 @@ def test_the_model_is_left_as_found_also_after_an_exception(build: Callable[[], 
     whence.explain(model, passage, "generic-attention")
     assert_same(before, snapshot(model.hf))
     head = model.hf.answer_head if build is lxmert else model.hf.classifier
-    handle = head.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("broken")))
+    handle = head.register_forward_pre_hook(
+        lambda *_: (_ for _ in ()).throw(RuntimeError("broken"))
+    )
     with pytest.raises(RuntimeError, match="broken"):
         whence.explain(model, passage, "generic-attention")
     handle.remove()

@@ -16,7 +16,16 @@ from tests import families
 from whence.core.errors import InputError
 from whence.core.target import Target
 from whence.games.game import Game, game_of
-from whence.metrics.evidence import BETTER, SAME, WORSE, Control, control, evidence, orders_of, wilson
+from whence.metrics.evidence import (
+    BETTER,
+    SAME,
+    WORSE,
+    Control,
+    control,
+    evidence,
+    orders_of,
+    wilson,
+)
 from whence.models.model import Model
 
 WORDS = "the food is great but the service is not bad I did"
@@ -30,8 +39,16 @@ def planted() -> Model:
     how many there are. So the head reads the direction of the sum of what is left of two orthogonal embeddings.
     """
     tokenizer = whence.load("sentiment").tokenizer
-    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 8, "num_labels": 2}
-    hf = BertForSequenceClassification(BertConfig(vocab_size=len(tokenizer), **shape, id2label={0: "bad", 1: "good"}))
+    shape = {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "intermediate_size": 8,
+        "num_labels": 2,
+    }
+    hf = BertForSequenceClassification(
+        BertConfig(vocab_size=len(tokenizer), **shape, id2label={0: "bad", 1: "good"})
+    )
     one, other = torch.tensor([1.0, -1.0] * 16), torch.tensor([1.0, 1.0, -1.0, -1.0] * 8)
     with torch.no_grad():
         for parameter in hf.parameters():
@@ -42,7 +59,11 @@ def planted() -> Model:
         for norm in [m for m in hf.modules() if isinstance(m, torch.nn.LayerNorm)]:
             norm.weight.fill_(1.0)
         layer = hf.bert.encoder.layer[0]
-        for square in (layer.attention.self.value, layer.attention.output.dense, hf.bert.pooler.dense):
+        for square in (
+            layer.attention.self.value,
+            layer.attention.output.dense,
+            hf.bert.pooler.dense,
+        ):
             square.weight.copy_(torch.eye(32))
         hf.classifier.weight[1] = one + other
     return whence.load(hf.eval(), tokenizer=tokenizer)
@@ -56,7 +77,9 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def controls(model: Model) -> list[Control]:
     passage = model.encode(WORDS)
-    return [control(game_of(model, passage, Target("good"), removal)) for removal in ("mask", "delete")]
+    return [
+        control(game_of(model, passage, Target("good"), removal)) for removal in ("mask", "delete")
+    ]
 
 
 def scores(*first: int) -> np.ndarray:
@@ -108,7 +131,9 @@ def test_false_alarms_over_texts_that_are_not_planted() -> None:
     rng = np.random.default_rng(0)
     better = 0
     for seed in range(60):
-        better += evidence(rng.random(10), True, [control(v, seed=seed)])["removals"]["mask"]["p"] <= 0.05
+        better += (
+            evidence(rng.random(10), True, [control(v, seed=seed)])["removals"]["mask"]["p"] <= 0.05
+        )
     assert better <= 8  # 3 expected; P(more than 8) = 0.3 %
 
 
@@ -176,13 +201,23 @@ def test_the_control_is_shared_and_seeded(model: Model) -> None:
 
 def test_judging_scores_from_anywhere() -> None:
     model = whence.load("sentiment")
-    a = whence.explain(model, "a truly wonderful and moving little film", "occlusion", target="positive", evidence=True)
+    a = whence.explain(
+        model,
+        "a truly wonderful and moving little film",
+        "occlusion",
+        target="positive",
+        evidence=True,
+    )
     assert a.evidence is not None
     assert a.evidence["verdict"] == BETTER
-    again = whence.judge(model, [replace(a, evidence=None), replace(a, scores=-a.scores, evidence=None)])
+    again = whence.judge(
+        model, [replace(a, evidence=None), replace(a, scores=-a.scores, evidence=None)]
+    )
     for removal, part in a.evidence["removals"].items():
         for key in ("p", "area", "deletion", "random_insertion"):
-            np.testing.assert_allclose(again[0].evidence["removals"][removal][key], part[key], atol=1e-5)
+            np.testing.assert_allclose(
+                again[0].evidence["removals"][removal][key], part[key], atol=1e-5
+            )
     assert again[0].evidence["verdict"] == a.evidence["verdict"]
     assert again[1].evidence["verdict"] == WORSE
     with pytest.raises(InputError, match="100"):

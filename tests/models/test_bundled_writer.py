@@ -44,7 +44,9 @@ def test_english_surprises_it_less_than_its_words_in_disorder(writer: Model) -> 
     assert np.mean([surprise(writer, s) for s in SENTENCES]) < np.log(200)  # a unigram has some 775
 
 
-@pytest.mark.parametrize("text", ["plain words", "naïve café", "🙂 👨‍👩‍👧", "tab\tand\nline", "<|endoftext|>"])
+@pytest.mark.parametrize(
+    "text", ["plain words", "naïve café", "🙂 👨‍👩‍👧", "tab\tand\nline", "<|endoftext|>"]
+)
 def test_any_text_can_be_written_and_read_back(writer: Model, text: str) -> None:
     passage = writer.encode(text)
     assert writer.tokenizer.decode(passage.ids) == text

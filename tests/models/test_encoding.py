@@ -46,7 +46,10 @@ def sentencepiece_model() -> sentencepiece.SentencePieceProcessor:
 def t5() -> Any:
     """T5's own tokenizer class over the pieces and scores of that model (reading the file itself would need protobuf)."""
     model = sentencepiece_model()
-    return tf.T5Tokenizer(vocab=[(model.id_to_piece(i), model.get_score(i)) for i in range(model.get_piece_size())], extra_ids=0)
+    return tf.T5Tokenizer(
+        vocab=[(model.id_to_piece(i), model.get_score(i)) for i in range(model.get_piece_size())],
+        extra_ids=0,
+    )
 
 
 @cache
@@ -55,8 +58,12 @@ def whole_words() -> Any:
     words = ["[PAD]", "[UNK]", "[SEP]", "the", "food", "is"]
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A [SEP]", pair="$A [SEP] $B [SEP]", special_tokens=[("[SEP]", 2)])
-    return tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP]", pair="$A [SEP] $B [SEP]", special_tokens=[("[SEP]", 2)]
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]"
+    )
 
 
 KINDS = {**tok.KINDS, "t5": t5, "whole-words": whole_words}
@@ -67,7 +74,9 @@ def reader(kind: str) -> Model:
     """A Model that can encode: the smallest thing around a tokenizer."""
     tokenizer = KINDS[kind]()
     embeddings = torch.nn.Embedding(max(len(tokenizer), 512), 1)
-    config = SimpleNamespace(is_encoder_decoder=False, get_text_config=lambda: SimpleNamespace(model_type="t5"))
+    config = SimpleNamespace(
+        is_encoder_decoder=False, get_text_config=lambda: SimpleNamespace(model_type="t5")
+    )
     hf: Any = SimpleNamespace(config=config, get_input_embeddings=lambda: embeddings, modules=list)
     return Model(hf, tokenizer, "classification", kind)
 
@@ -87,7 +96,9 @@ def assert_partition(p: Passage) -> None:
     for t in np.flatnonzero(p.unit_of >= 0):
         part, start, end = p.unit_spans[p.unit_of[t]]
         assert part == p.parts[t]
-        assert p.kind == "token" or start <= p.spans[t][0] <= p.spans[t][1] <= end  # no unit cuts a token
+        assert (
+            p.kind == "token" or start <= p.spans[t][0] <= p.spans[t][1] <= end
+        )  # no unit cuts a token
 
 
 def template_ids(tokenizer: Any, pair: bool) -> list[int]:
@@ -100,21 +111,70 @@ def template_ids(tokenizer: Any, pair: bool) -> list[int]:
     return ids
 
 
-SPECIALS = ["[SEP]", "[CLS]", "[MASK]", "[PAD]", "</s>", "<s>", "<pad>", "<mask>", "<|endoftext|>", "<unk>", "[UNK]"]
-ODD = [" ", "  ", "\t", "\r\n", "\x00", "it's", "well-made", "3.14", "中国", "ดีมาก", "👍🏽", "👨‍👩‍👧", "🇫🇷", "e\u0301", "سلام", "."]
-PRIVATE = ["ﷺ", "ﬁ", "İ", "▁", "Ġ", "##s", "\u200d", "\ufeff"]  # what normalisers expand, and the tokenizers' own signs
+SPECIALS = [
+    "[SEP]",
+    "[CLS]",
+    "[MASK]",
+    "[PAD]",
+    "</s>",
+    "<s>",
+    "<pad>",
+    "<mask>",
+    "<|endoftext|>",
+    "<unk>",
+    "[UNK]",
+]
+ODD = [
+    " ",
+    "  ",
+    "\t",
+    "\r\n",
+    "\x00",
+    "it's",
+    "well-made",
+    "3.14",
+    "中国",
+    "ดีมาก",
+    "👍🏽",
+    "👨‍👩‍👧",
+    "🇫🇷",
+    "e\u0301",
+    "سلام",
+    ".",
+]
+PRIVATE = [
+    "ﷺ",
+    "ﬁ",
+    "İ",
+    "▁",
+    "Ġ",
+    "##s",
+    "\u200d",
+    "\ufeff",
+]  # what normalisers expand, and the tokenizers' own signs
 PIECES = st.sampled_from([*SPECIALS, *ODD, *PRIVATE])
 TEXTS = st.text(max_size=16) | st.lists(PIECES | st.text(max_size=3), max_size=6).map("".join)
 
 
 @pytest.mark.usefixtures("unchecked")  # of each character; the checks would take most of the time
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=TEXTS, pair=st.none() | TEXTS, units=st.sampled_from(["word", "token", "sentence"]) | st.lists(st.integers(0, 6), max_size=3))
+@settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    text=TEXTS,
+    pair=st.none() | TEXTS,
+    units=st.sampled_from(["word", "token", "sentence"]) | st.lists(st.integers(0, 6), max_size=3),
+)
 @example(text="\x00", pair="good", units="word")  # the enemy left the first text without a unit
 @example(text="\u0301\x00", pair=None, units="word")
 @example(text="a ﷺ b", pair=None, units="token")  # one character, many pieces
-def test_units_partition_any_unicode_under_every_tokenizer(kind: str, text: str, pair: str | None, units: Any) -> None:
+def test_units_partition_any_unicode_under_every_tokenizer(
+    kind: str, text: str, pair: str | None, units: Any
+) -> None:
     longest = max(len(text), len(pair or ""))
     units = units if isinstance(units, str) else [u for u in units if u < longest]
     tokenizer = KINDS[kind]()
@@ -123,7 +183,8 @@ def test_units_partition_any_unicode_under_every_tokenizer(kind: str, text: str,
     except InputError:
         blank = not text.strip() or (pair is not None and not pair.strip())
         assert blank or not (
-            tokenizer(text, add_special_tokens=False)["input_ids"] and tokenizer(pair or "a", add_special_tokens=False)["input_ids"]
+            tokenizer(text, add_special_tokens=False)["input_ids"]
+            and tokenizer(pair or "a", add_special_tokens=False)["input_ids"]
         )
         return
     assert_partition(p)
@@ -135,7 +196,9 @@ def test_units_partition_any_unicode_under_every_tokenizer(kind: str, text: str,
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spelled", SPECIALS)
-def test_text_that_spells_a_special_token_is_data_and_the_callers_tokenizer_stays_as_it_was(kind: str, spelled: str) -> None:
+def test_text_that_spells_a_special_token_is_data_and_the_callers_tokenizer_stays_as_it_was(
+    kind: str, spelled: str
+) -> None:
     tokenizer = KINDS[kind]()
     before = tokenizer.backend_tokenizer.to_str()
     flag = tokenizer.backend_tokenizer.encode_special_tokens
@@ -143,21 +206,27 @@ def test_text_that_spells_a_special_token_is_data_and_the_callers_tokenizer_stay
     assert_partition(p)
     assert spelled in "".join(p.units)
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    assert not special & set(p.ids[~p.special].tolist())  # the enemy: Unigram finds "</s>" among its own pieces
+    assert not special & set(
+        p.ids[~p.special].tolist()
+    )  # the enemy: Unigram finds "</s>" among its own pieces
     assert tokenizer.backend_tokenizer.to_str() == before
     assert tokenizer.backend_tokenizer.encode_special_tokens == flag
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", tok.CORPUS)
-def test_plain_text_gets_the_ids_and_segments_that_the_tokenizer_itself_gives(kind: str, text: str) -> None:
+def test_plain_text_gets_the_ids_and_segments_that_the_tokenizer_itself_gives(
+    kind: str, text: str
+) -> None:
     # the enemy renames a piece that is no special token, or moves an id
     tokenizer = KINDS[kind]()
     alone, pair = reader(kind).encode(text), reader(kind).encode(text, "the food")
     assert alone.ids.tolist() == tokenizer(text)["input_ids"]
     expected = tokenizer(text, "the food")
     assert pair.ids.tolist() == expected["input_ids"]
-    assert (pair.types is None and "token_type_ids" not in expected) or pair.types.tolist() == expected["token_type_ids"]
+    assert (
+        pair.types is None and "token_type_ids" not in expected
+    ) or pair.types.tolist() == expected["token_type_ids"]
 
 
 @pytest.mark.parametrize("text", [t for t in tok.CORPUS if "\n" not in t])
@@ -166,7 +235,10 @@ def test_sentencepiece_pieces_are_those_of_the_sentencepiece_package(text: str) 
 
 
 def test_added_tokens_that_are_not_special_keep_their_ids() -> None:
-    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(tok.unigram().backend_tokenizer.to_str()), eos_token="</s>")
+    tokenizer = tf.PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(tok.unigram().backend_tokenizer.to_str()),
+        eos_token="</s>",
+    )
     tokenizer.add_tokens(["<emoji>"])
     tokenizer.add_special_tokens({"additional_special_tokens": ["<x>"]})
     tokenizer.add_tokens(["<later>"])
@@ -233,7 +305,9 @@ def test_sections_of_the_caller_become_units() -> None:
     ],
 )
 @pytest.mark.usefixtures("unchecked")
-def test_text_that_cannot_be_explained_is_refused_with_the_reason(text: Any, pair: Any, message: str) -> None:
+def test_text_that_cannot_be_explained_is_refused_with_the_reason(
+    text: Any, pair: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message.replace("+", r"\+")):
         reader("wordpiece").encode(text, pair)
 
@@ -252,7 +326,9 @@ def test_nul_is_a_byte_like_any_other_for_a_byte_level_tokenizer() -> None:
 
 def test_a_tokenizer_with_more_ids_than_the_model_embeds_is_refused() -> None:
     model = reader("wordpiece")
-    small: Any = SimpleNamespace(**{**vars(model.hf), "get_input_embeddings": lambda: torch.nn.Embedding(6, 1)})
+    small: Any = SimpleNamespace(
+        **{**vars(model.hf), "get_input_embeddings": lambda: torch.nn.Embedding(6, 1)}
+    )
     with pytest.raises(ModelError, match="do not belong together"):
         Model(small, model.tokenizer, "classification", "small").encode("the food is great")
 

@@ -46,7 +46,14 @@ def lxmert(seed: int = 0, **more: Any) -> Model:
 def vilt(seed: int = 0, **more: Any) -> Model:
     torch.manual_seed(seed)
     config = tf.ViltConfig(
-        **SMALL, **LABELS, vocab_size=len(tok.wordpiece()), max_position_embeddings=16, image_size=32, patch_size=8, pad_token_id=0, **more
+        **SMALL,
+        **LABELS,
+        vocab_size=len(tok.wordpiece()),
+        max_position_embeddings=16,
+        image_size=32,
+        patch_size=8,
+        pad_token_id=0,
+        **more,
     )
     hf = tf.ViltForQuestionAnswering(config)
     with torch.no_grad():
@@ -58,19 +65,32 @@ def vilt(seed: int = 0, **more: Any) -> Model:
 
 def regions(count: int = 4, seed: int = 0) -> Regions:
     rng = np.random.default_rng(seed)
-    return Regions(rng.normal(size=(count, 6)).astype(np.float32), rng.random((count, 4)).astype(np.float32))
+    return Regions(
+        rng.normal(size=(count, 6)).astype(np.float32), rng.random((count, 4)).astype(np.float32)
+    )
 
 
 def picture(high: int = 40, wide: int = 60, seed: int = 0) -> Any:
     image = pytest.importorskip("PIL.Image")
-    return image.fromarray(np.random.default_rng(seed).integers(0, 255, (high, wide, 3), dtype=np.uint8))
+    return image.fromarray(
+        np.random.default_rng(seed).integers(0, 255, (high, wide, 3), dtype=np.uint8)
+    )
 
 
 def test_the_units_are_words_and_then_regions() -> None:
     model = lxmert()
     assert (model.task, list(model.labels.values())) == ("image-text", ["bad", "fair", "good"])
     passage = model.encode(QUESTION, image=regions())
-    assert passage.units == ("is", " the", " food", " great", " region 0", " region 1", " region 2", " region 3")
+    assert passage.units == (
+        "is",
+        " the",
+        " food",
+        " great",
+        " region 0",
+        " region 1",
+        " region 2",
+        " region 3",
+    )
     assert passage.names[-1] == "region 3"
     assert passage.tokens[-4:] == ("region 0", "region 1", "region 2", "region 3")
     assert passage.unit_spans[-1] == (IMAGE, 3, 4)
@@ -88,7 +108,14 @@ def test_the_units_are_words_and_then_patches() -> None:
     passage = model.encode(QUESTION, image=picture())
     assert passage.pixels is not None
     assert passage.pixels.shape == (3, 16, 24)
-    assert passage.units[4:] == (" patch 0,0", " patch 0,1", " patch 0,2", " patch 1,0", " patch 1,1", " patch 1,2")
+    assert passage.units[4:] == (
+        " patch 0,0",
+        " patch 0,1",
+        " patch 0,2",
+        " patch 1,0",
+        " patch 1,1",
+        " patch 1,2",
+    )
     assert passage.tokens[-7:] == ("[IMAGE]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2")
     assert passage.special.sum() == 3  # [CLS] [SEP] [IMAGE]
     assert passage.pictured.sum() == 6
@@ -125,7 +152,10 @@ def test_regions_are_frozen_copies() -> None:
     [
         (None, "reads a text with an image: model.encode"),
         ({"features": np.zeros((2, 6))}, "regions have 'features' and 'boxes'; got 'features'"),
-        ({"features": np.zeros((2, 5)), "boxes": np.zeros((2, 4))}, r"features are \[region, 6\] and boxes \[region, 4\]"),
+        (
+            {"features": np.zeros((2, 5)), "boxes": np.zeros((2, 4))},
+            r"features are \[region, 6\] and boxes \[region, 4\]",
+        ),
         ({"features": np.zeros((2, 6)), "boxes": np.zeros((3, 4))}, r"got \(2, 6\) and \(3, 4\)"),
         ({"features": np.zeros((0, 6)), "boxes": np.zeros((0, 4))}, r"got \(0, 6\)"),
         ({"features": np.zeros((2, 6)), "boxes": np.full((2, 4), 80.0)}, "from 0 to 1"),
@@ -166,7 +196,9 @@ def test_only_such_a_model_takes_an_image_beside_the_text() -> None:
 
 def test_the_text_s_positions_are_the_limit_and_not_the_picture_s() -> None:
     model = lxmert()
-    assert model.limit == 16  # LXMERT's position table has a padding row and counts it as a position all the same
+    assert (
+        model.limit == 16
+    )  # LXMERT's position table has a padding row and counts it as a position all the same
     full = "the " * 14
     passage = model.encode(full, image=regions(9))
     assert len(passage) == 16 + 9
@@ -187,9 +219,14 @@ def test_lxmert_says_what_it_says_alone() -> None:
     passage = model.encode(QUESTION, image=regions())
     inputs = tok.wordpiece()(QUESTION, return_tensors="pt")
     with torch.no_grad():
-        features, boxes = (torch.tensor(x, dtype=torch.float64)[None] for x in (regions().features, regions().boxes))
+        features, boxes = (
+            torch.tensor(x, dtype=torch.float64)[None]
+            for x in (regions().features, regions().boxes)
+        )
         out = model.hf(**inputs, visual_feats=features, visual_pos=boxes)
-    np.testing.assert_allclose(model.logits([passage])[0], out.question_answering_score[0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        model.logits([passage])[0], out.question_answering_score[0].numpy(), atol=1e-12
+    )
     assert model.predict([passage])[0].label in ("bad", "fair", "good")
 
 
@@ -200,7 +237,11 @@ def test_vilt_says_what_it_says_alone_and_keeps_the_caller_s_random_numbers() ->
     inputs = tok.wordpiece()(QUESTION, return_tensors="pt")
     with torch.no_grad():
         pixels = torch.from_numpy(passage.pixels.copy())[None]
-        alone = model.hf(**inputs, pixel_values=pixels, pixel_mask=torch.ones(1, 16, 24)).logits[0].numpy()
+        alone = (
+            model.hf(**inputs, pixel_values=pixels, pixel_mask=torch.ones(1, 16, 24))
+            .logits[0]
+            .numpy()
+        )
     before = torch.get_rng_state()
     found = model.logits([passage])[0]
     assert torch.equal(torch.get_rng_state(), before)
@@ -223,8 +264,14 @@ def test_patches_that_vilt_draws_at_random_are_refused() -> None:
 
 
 def test_passages_of_several_sizes_do_not_share_a_batch_but_may_share_a_call() -> None:
-    for model, given in ((lxmert(), [regions(4), regions(2, 1)]), (vilt(), [picture(), picture(30, 30, 1)])):
-        passages = [model.encode(QUESTION, image=given[0]), model.encode("bad prices", image=given[1])]
+    for model, given in (
+        (lxmert(), [regions(4), regions(2, 1)]),
+        (vilt(), [picture(), picture(30, 30, 1)]),
+    ):
+        passages = [
+            model.encode(QUESTION, image=given[0]),
+            model.encode("bad prices", image=given[1]),
+        ]
         together = model.logits(passages)
         for row, passage in zip(together, passages, strict=True):
             np.testing.assert_allclose(row, model.logits([passage])[0], atol=1e-12)

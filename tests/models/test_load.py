@@ -55,7 +55,10 @@ TEXT = "the food is great"
 # ---------------------------------------------------------------------- the ways in
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "gpt2-classifier", "llama", "t5", "bart-classifier", "marian"])
+@pytest.mark.parametrize(
+    "name",
+    ["bert", "roberta", "gpt2", "gpt2-classifier", "llama", "t5", "bart-classifier", "marian"],
+)
 def test_a_saved_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     family = FAMILIES[name]
@@ -66,7 +69,10 @@ def test_a_saved_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
         model = load(given)
         assert model.task == live.task
         assert model.fingerprint == live.fingerprint  # the enemy leaves a head random
-        assert np.abs(model.logits([model.encode(TEXT)]) - live.logits([live.encode(TEXT)])).max() < 1e-5
+        assert (
+            np.abs(model.logits([model.encode(TEXT)]) - live.logits([live.encode(TEXT)])).max()
+            < 1e-5
+        )
         assert not model.hf.training
 
 
@@ -114,7 +120,10 @@ def test_a_bare_model_has_no_target_and_says_so(tmp_path: Path) -> None:
     assert load(tmp_path).task == "bare"
 
 
-@pytest.mark.skipif(not (BUNDLED / "sentiment" / "config.json").exists(), reason="the sentiment model is not trained yet")
+@pytest.mark.skipif(
+    not (BUNDLED / "sentiment" / "config.json").exists(),
+    reason="the sentiment model is not trained yet",
+)
 def test_the_bundled_name_comes_before_a_folder_of_that_name_and_a_path_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: Path
 ) -> None:
@@ -123,8 +132,14 @@ def test_the_bundled_name_comes_before_a_folder_of_that_name_and_a_path_does_not
     model = whence.load("sentiment")
     assert (model.task, model.name) == ("classification", "sentiment")
     assert model.predict(["a wonderful film"])[0].label == "positive"
-    assert load("./sentiment").fingerprint == load(saved).fingerprint == load(Path("sentiment")).fingerprint
-    with pytest.raises(LoadError, match=r"no bundled model named 'sentimnt'\. Did you mean 'sentiment'"):
+    assert (
+        load("./sentiment").fingerprint
+        == load(saved).fingerprint
+        == load(Path("sentiment")).fingerprint
+    )
+    with pytest.raises(
+        LoadError, match=r"no bundled model named 'sentimnt'\. Did you mean 'sentiment'"
+    ):
         load("sentimnt")
 
 
@@ -134,17 +149,31 @@ def test_the_home_folder_is_understood(saved: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("dtype", "expected"), [("float32", torch.float32), ("float64", torch.float64), ("bfloat16", torch.bfloat16), ("auto", torch.float16)]
+    ("dtype", "expected"),
+    [
+        ("float32", torch.float32),
+        ("float64", torch.float64),
+        ("bfloat16", torch.bfloat16),
+        ("auto", torch.float16),
+    ],
 )
-def test_a_checkpoint_in_half_precision_is_loaded_in_the_dtype_that_was_asked(folder: Path, dtype: str, expected: torch.dtype) -> None:
-    tf.BertForSequenceClassification.from_pretrained(folder, dtype=torch.float16).save_pretrained(folder)
+def test_a_checkpoint_in_half_precision_is_loaded_in_the_dtype_that_was_asked(
+    folder: Path, dtype: str, expected: torch.dtype
+) -> None:
+    tf.BertForSequenceClassification.from_pretrained(folder, dtype=torch.float16).save_pretrained(
+        folder
+    )
     assert json.loads((folder / "config.json").read_text())["dtype"] == "float16"
     assert load(folder, dtype=dtype).dtype == expected
 
 
-def test_float32_is_the_default_and_torchs_own_dtypes_are_understood(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_is_the_default_and_torchs_own_dtypes_are_understood(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    tf.BertForSequenceClassification.from_pretrained(folder, dtype=torch.float16).save_pretrained(folder)
+    tf.BertForSequenceClassification.from_pretrained(folder, dtype=torch.float16).save_pretrained(
+        folder
+    )
     assert load(folder).dtype == torch.float32
     assert load(folder, dtype=torch.float64).dtype == torch.float64  # type: ignore[arg-type]
 
@@ -217,7 +246,9 @@ def test_a_folder_without_its_parts_says_which(folder: Path) -> None:
         ("tokenizer.json", "x"),
     ],
 )
-def test_a_damaged_file_is_a_load_error_and_no_traceback(folder: Path, file: str, content: str) -> None:
+def test_a_damaged_file_is_a_load_error_and_no_traceback(
+    folder: Path, file: str, content: str
+) -> None:
     (folder / file).write_text(content)
     refused(folder, "cannot")
 
@@ -227,19 +258,36 @@ def test_weights_of_the_wrong_shape_are_refused(folder: Path) -> None:
     refused(folder, "cannot load")
 
 
-def test_a_checkpoint_without_its_head_is_refused_and_the_missing_weights_are_named(folder: Path) -> None:
+def test_a_checkpoint_without_its_head_is_refused_and_the_missing_weights_are_named(
+    folder: Path,
+) -> None:
     weights = load_file(folder / "model.safetensors")
-    save_file({k: v for k, v in weights.items() if "classifier" not in k}, folder / "model.safetensors", metadata={"format": "pt"})
-    refused(folder, "lacks weights that the model needs (classifier.bias, classifier.weight …): they would be random")
+    save_file(
+        {k: v for k, v in weights.items() if "classifier" not in k},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    refused(
+        folder,
+        "lacks weights that the model needs (classifier.bias, classifier.weight …): they would be random",
+    )
 
 
 def test_a_bare_checkpoint_may_lack_its_pooler_and_nothing_else(tmp_path: Path) -> None:
     build("bert").hf.bert.save_pretrained(tmp_path)
     tok.wordpiece().save_pretrained(tmp_path)
     weights = load_file(tmp_path / "model.safetensors")
-    save_file({k: v for k, v in weights.items() if "pooler" not in k}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        {k: v for k, v in weights.items() if "pooler" not in k},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     assert load(tmp_path).task == "bare"
-    save_file({k: v for k, v in weights.items() if "layer.1" not in k}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        {k: v for k, v in weights.items() if "layer.1" not in k},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     refused(tmp_path, "lacks weights")  # the enemy shows the attention of a random layer
 
 
@@ -252,7 +300,9 @@ def test_a_pickle_is_read_only_when_asked_for(folder: Path) -> None:
 
 
 def test_allowing_a_pickle_does_not_ask_for_one(saved: Path) -> None:
-    assert load(saved, allow_pickle=True).fingerprint == build("bert").fingerprint  # the enemy then refuses safetensors
+    assert (
+        load(saved, allow_pickle=True).fingerprint == build("bert").fingerprint
+    )  # the enemy then refuses safetensors
 
 
 def test_safetensors_are_taken_where_both_are_there(folder: Path) -> None:
@@ -264,13 +314,26 @@ def test_safetensors_are_taken_where_both_are_there(folder: Path) -> None:
 def test_a_live_model_without_a_tokenizer_or_with_a_slow_one_is_refused() -> None:
     hf = build("bert").hf
     refused(hf, "reads text: pass its tokenizer, load(model, tokenizer=tokenizer)")
-    refused(hf, "is a slow tokenizer without character offsets", Unsupported, tokenizer=SimpleNamespace(is_fast=False))
+    refused(
+        hf,
+        "is a slow tokenizer without character offsets",
+        Unsupported,
+        tokenizer=SimpleNamespace(is_fast=False),
+    )
 
 
 @pytest.mark.parametrize(
-    "kind", ["BertForTokenClassification", "BertForQuestionAnswering", "BertForMultipleChoice", "BertForNextSentencePrediction"]
+    "kind",
+    [
+        "BertForTokenClassification",
+        "BertForQuestionAnswering",
+        "BertForMultipleChoice",
+        "BertForNextSentencePrediction",
+    ],
 )
-def test_a_head_without_a_target_is_refused_with_the_list_of_those_that_have_one(kind: str, tmp_path: Path) -> None:
+def test_a_head_without_a_target_is_refused_with_the_list_of_those_that_have_one(
+    kind: str, tmp_path: Path
+) -> None:
     hf = getattr(tf, kind)(tf.BertConfig(**SMALL, vocab_size=len(tok.wordpiece())))
     message = f"has the head {kind}, which has no target to explain here. Supported: sequence classification"
     refused(hf, message, Unsupported, tokenizer=tok.wordpiece())
@@ -281,7 +344,9 @@ def test_a_head_without_a_target_is_refused_with_the_list_of_those_that_have_one
 def llava() -> Any:
     text = tf.LlamaConfig(**SMALL, vocab_size=len(tok.byte_level()))
     vision = tf.CLIPVisionConfig(**SMALL, image_size=16, patch_size=4)
-    return tf.LlavaForConditionalGeneration(tf.LlavaConfig(text_config=text, vision_config=vision, image_token_index=1))
+    return tf.LlavaForConditionalGeneration(
+        tf.LlavaConfig(text_config=text, vision_config=vision, image_token_index=1)
+    )
 
 
 def test_a_model_of_images_and_text_is_no_sequence_to_sequence_model(tmp_path: Path) -> None:
@@ -313,7 +378,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["nobody/nothing", "bert-base-uncased-that-is-not-here"])
-def test_a_hub_id_offline_is_refused_at_once_and_without_asking(name: str, no_network: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_id_offline_is_refused_at_once_and_without_asking(
+    name: str, no_network: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -355,13 +422,20 @@ def with_code(folder: Path, mark: Path, model_type: str) -> None:
         folder,
         model_type=model_type,
         architectures=["OwnForSequenceClassification"],
-        auto_map={"AutoConfig": "own.OwnConfig", "AutoModelForSequenceClassification": "own.OwnForSequenceClassification"},
+        auto_map={
+            "AutoConfig": "own.OwnConfig",
+            "AutoModelForSequenceClassification": "own.OwnForSequenceClassification",
+        },
     )
 
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("transformers.dynamic_module_utils", "transformers.utils", "transformers.utils.hub"):
+    for place in (
+        "transformers.dynamic_module_utils",
+        "transformers.utils",
+        "transformers.utils.hub",
+    ):
         monkeypatch.setattr(f"{place}.HF_MODULES_CACHE", str(tmp_path / "modules"), raising=False)
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
 
@@ -370,17 +444,27 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_code_in_a_checkpoint_is_never_run_unless_asked_for(folder: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     with_code(folder, mark, "own")
-    refused(folder, "brings its own code, which is not run unasked. If you trust its source, load with allow_remote_code=True.")
+    refused(
+        folder,
+        "brings its own code, which is not run unasked. If you trust its source, load with allow_remote_code=True.",
+    )
     assert not mark.exists()
     assert load(folder, allow_remote_code=True).task == "classification"
     assert mark.exists()  # or the test above would prove nothing
 
 
 @pytest.mark.usefixtures("modules")
-def test_code_behind_a_known_family_and_behind_the_tokenizer_is_not_run_either(folder: Path, tmp_path: Path) -> None:
+def test_code_behind_a_known_family_and_behind_the_tokenizer_is_not_run_either(
+    folder: Path, tmp_path: Path
+) -> None:
     mark = tmp_path / "mark"
     with_code(folder, mark, "bert")
-    edit(folder, "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.OwnTokenizer"]}, tokenizer_class="OwnTokenizer")
+    edit(
+        folder,
+        "tokenizer_config.json",
+        auto_map={"AutoTokenizer": [None, "own.OwnTokenizer"]},
+        tokenizer_class="OwnTokenizer",
+    )
     try:
         assert isinstance(load(folder), Model)
     except LoadError as problem:
@@ -388,7 +472,9 @@ def test_code_behind_a_known_family_and_behind_the_tokenizer_is_not_run_either(f
     assert not mark.exists()
 
 
-def test_the_bundled_names_are_the_folders_with_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundled_names_are_the_folders_with_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("whence.models.load.BUNDLED", tmp_path / "none")
     assert bundled() == []  # the enemy fails in the middle of another error's message
     refused("./none", "no folder './none'")

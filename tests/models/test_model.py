@@ -19,13 +19,22 @@ from whence.core.target import Target
 from whence.models.load import load
 from whence.models.model import Model
 
-TEXTS = ["the food is great but the service is not", "not bad", "I didn't like it, it's dull", "prices"]
+TEXTS = [
+    "the food is great but the service is not",
+    "not bad",
+    "I didn't like it, it's dull",
+    "prices",
+]
 
 
 def rows_that_the_head_reads(model: Model, passages: list[Any]) -> list[set[int]]:
     """The oracle: which rows of the last hidden states have any influence on the logits, by their gradient."""
     caught: list[torch.Tensor] = []
-    last = model.hf.get_decoder() if model.is_encoder_decoder or model.config.model_type == "opt" else model.hf.base_model
+    last = (
+        model.hf.get_decoder()
+        if model.is_encoder_decoder or model.config.model_type == "opt"
+        else model.hf.base_model
+    )
     handle = last.register_forward_hook(lambda _m, _i, out: caught.append(out.last_hidden_state))
     batch = model.batch(passages)
     try:
@@ -37,7 +46,9 @@ def rows_that_the_head_reads(model: Model, passages: list[Any]) -> list[set[int]
     return [set(torch.nonzero(row.abs().sum(-1)).flatten().tolist()) for row in gradient]
 
 
-@pytest.mark.parametrize("name", [n for n in FAMILIES if n != "single-layer"])  # no hidden states; see test_single_layer.py
+@pytest.mark.parametrize(
+    "name", [n for n in FAMILIES if n != "single-layer"]
+)  # no hidden states; see test_single_layer.py
 def test_the_readout_is_the_row_that_the_head_reads(name: str) -> None:
     # the enemy takes row 0 of a decoder, the last row of the padded batch, or one row where the head takes the mean
     model = build(name)
@@ -49,22 +60,41 @@ def test_the_readout_is_the_row_that_the_head_reads(name: str) -> None:
 @pytest.mark.parametrize("name", ["t5", "bart", "marian"])
 def test_the_readout_of_a_reply_is_its_last_token(name: str) -> None:
     model = build(name)
-    passages = [model.encode("the food is great", reply="not bad"), model.encode("the service", reply="prices are fine")]
+    passages = [
+        model.encode("the food is great", reply="not bad"),
+        model.encode("the service", reply="prices are fine"),
+    ]
     assert rows_that_the_head_reads(model, passages) == [{model.readout(p)} for p in passages]
     reply = passages[0].reply
-    opening = int(reply.special[0])  # BART's replies open with <s>; the start token stands before it
+    opening = int(
+        reply.special[0]
+    )  # BART's replies open with <s>; the start token stands before it
     assert model.readout(passages[0]) == opening + (~reply.special).sum()
 
 
 def gpt2_classifier(tokenizer: Any, pad: int | None) -> Model:
     torch.manual_seed(0)
-    config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=4, n_positions=64, pad_token_id=pad, **LABELS)
+    config = tf.GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=32,
+        n_layer=1,
+        n_head=4,
+        n_positions=64,
+        pad_token_id=pad,
+        **LABELS,
+    )
     return load(tf.GPT2ForSequenceClassification(config).eval(), tokenizer=tokenizer)
 
 
 def test_a_decoder_that_classifies_reads_before_a_closing_token_that_is_its_padding() -> None:
-    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=_copy(tok.byte_level()), eos_token="<|endoftext|>", pad_token="<|endoftext|>")
-    template = processors.TemplateProcessing(single="$A <|endoftext|>", pair="$A $B <|endoftext|>", special_tokens=[("<|endoftext|>", 0)])
+    tokenizer = tf.PreTrainedTokenizerFast(
+        tokenizer_object=_copy(tok.byte_level()),
+        eos_token="<|endoftext|>",
+        pad_token="<|endoftext|>",
+    )
+    template = processors.TemplateProcessing(
+        single="$A <|endoftext|>", pair="$A $B <|endoftext|>", special_tokens=[("<|endoftext|>", 0)]
+    )
     tokenizer.backend_tokenizer.post_processor = template
     model = gpt2_classifier(tokenizer, pad=0)
     passages = [model.encode(t) for t in TEXTS[:2]]
@@ -72,8 +102,12 @@ def test_a_decoder_that_classifies_reads_before_a_closing_token_that_is_its_padd
     assert rows_that_the_head_reads(model, passages) == [{model.readout(p)} for p in passages]
 
 
-@pytest.mark.parametrize("pad", [None, 5], ids=["no padding token", "another one than the tokenizer's"])
-def test_a_decoder_that_classifies_gives_each_text_its_own_answer_whatever_its_padding_token(pad: int | None) -> None:
+@pytest.mark.parametrize(
+    "pad", [None, 5], ids=["no padding token", "another one than the tokenizer's"]
+)
+def test_a_decoder_that_classifies_gives_each_text_its_own_answer_whatever_its_padding_token(
+    pad: int | None,
+) -> None:
     # the enemies: a batch that transformers refuses, and padding that the model takes for text
     model = gpt2_classifier(tok.byte_level(), pad)
     together = model.logits([model.encode(t) for t in TEXTS])
@@ -88,7 +122,19 @@ def _copy(tokenizer: Any) -> Any:
     return Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "modernbert-mean", "deberta-v2", "gpt2-classifier", "llama", "t5", "bart-classifier"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert",
+        "roberta",
+        "modernbert-mean",
+        "deberta-v2",
+        "gpt2-classifier",
+        "llama",
+        "t5",
+        "bart-classifier",
+    ],
+)
 def test_predicting_a_list_equals_predicting_one_by_one(name: str) -> None:
     model = build(name)
     together = model.predict(TEXTS)
@@ -96,7 +142,9 @@ def test_predicting_a_list_equals_predicting_one_by_one(name: str) -> None:
         (alone,) = model.predict([text])
         assert alone.label == prediction.label
         assert list(alone.probabilities) == list(prediction.probabilities)
-        assert list(alone.probabilities.values()) == pytest.approx(list(prediction.probabilities.values()), abs=1e-5)
+        assert list(alone.probabilities.values()) == pytest.approx(
+            list(prediction.probabilities.values()), abs=1e-5
+        )
 
 
 def test_a_prediction_is_the_softmax_of_the_models_own_logits_most_likely_first() -> None:
@@ -109,7 +157,9 @@ def test_a_prediction_is_the_softmax_of_the_models_own_logits_most_likely_first(
     assert list(prediction.probabilities) == [["bad", "fair", "good"][i] for i in order]
     assert list(prediction.probabilities.values()) == pytest.approx(p[order].tolist(), abs=1e-6)
     assert prediction.label == next(iter(prediction.probabilities))
-    assert prediction.logits == pytest.approx({name: logits[i] for i, name in enumerate(["bad", "fair", "good"])}, abs=1e-5)
+    assert prediction.logits == pytest.approx(
+        {name: logits[i] for i, name in enumerate(["bad", "fair", "good"])}, abs=1e-5
+    )
 
 
 def test_predict_refuses_one_string_and_takes_an_empty_list() -> None:
@@ -135,7 +185,17 @@ def test_no_two_tokens_of_a_vocabulary_share_a_name_and_each_name_leads_back(nam
 
 
 @pytest.mark.parametrize(
-    ("name", "limit"), [("bert", 64), ("roberta", 64), ("gpt2", 64), ("opt", 64), ("bart", 64), ("marian", 64), ("t5", None), ("vit", None)]
+    ("name", "limit"),
+    [
+        ("bert", 64),
+        ("roberta", 64),
+        ("gpt2", 64),
+        ("opt", 64),
+        ("bart", 64),
+        ("marian", 64),
+        ("t5", None),
+        ("vit", None),
+    ],
 )
 def test_the_limit_is_the_longest_text_that_runs(name: str, limit: int | None) -> None:
     # the enemy gives RoBERTa's 66 rows as 66 positions; the two before the first are for padding
@@ -159,7 +219,9 @@ def test_old_configurations_of_t5_with_n_positions_have_no_limit() -> None:
 def test_a_text_at_the_limit_passes_and_one_token_more_names_the_limit_and_the_options() -> None:
     model = build("bert")
     assert len(model.encode("a " * 62)) == 64
-    with pytest.raises(InputError, match=r"65 tokens .* end at 64.*overflow='truncate'.*overflow='window'"):
+    with pytest.raises(
+        InputError, match=r"65 tokens .* end at 64.*overflow='truncate'.*overflow='window'"
+    ):
         model.encode("a " * 63)
     short = model.encode("a " * 63, overflow="truncate")
     assert len(short) == 64
@@ -175,8 +237,17 @@ LOGITS = torch.tensor([[0.3, -1.2, 2.0], [1.0, 0.0, -3.0]], dtype=torch.float64)
 
 def by_hand(logits: list[float], i: int, j: int | None, read: str, several: bool) -> float:
     def score(k: int) -> float:
-        p = 1 / (1 + math.exp(-logits[k])) if several else math.exp(logits[k]) / sum(map(math.exp, logits))
-        return {"logit": logits[k], "margin": logits[k], "probability": p, "log-probability": math.log(p)}[read]
+        p = (
+            1 / (1 + math.exp(-logits[k]))
+            if several
+            else math.exp(logits[k]) / sum(map(math.exp, logits))
+        )
+        return {
+            "logit": logits[k],
+            "margin": logits[k],
+            "probability": p,
+            "log-probability": math.log(p),
+        }[read]
 
     return score(i) - (0 if j is None else score(j))
 
@@ -184,14 +255,20 @@ def by_hand(logits: list[float], i: int, j: int | None, read: str, several: bool
 @pytest.mark.parametrize("read", ["logit", "log-probability", "probability", "margin"])
 @pytest.mark.parametrize("against", [None, "bad"])
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
-def test_the_value_of_each_reading_is_its_formula(read: Any, against: str | None, several: bool) -> None:
+def test_the_value_of_each_reading_is_its_formula(
+    read: Any, against: str | None, several: bool
+) -> None:
     # the enemies: softmax for several labels, the margin's rival of row 0 in row 1, a contrast of log-probabilities of the wrong sign
     model = build("bert")
     model.hf.config.problem_type = "multi_label_classification" if several else None
-    targets = [model.resolve(Target("good", against=against, read=read), row.numpy()) for row in LOGITS]
+    targets = [
+        model.resolve(Target("good", against=against, read=read), row.numpy()) for row in LOGITS
+    ]
     values = model.value(LOGITS, targets).tolist()
     rivals = [0, 0] if against or read == "margin" else [None, None]
-    expected = [by_hand(row.tolist(), 2, j, read, several) for row, j in zip(LOGITS, rivals, strict=True)]
+    expected = [
+        by_hand(row.tolist(), 2, j, read, several) for row, j in zip(LOGITS, rivals, strict=True)
+    ]
     assert values == pytest.approx(expected, abs=1e-12)
 
 
@@ -212,14 +289,18 @@ def test_targets_of_one_batch_are_read_in_one_way() -> None:
 
 def regression() -> Model:
     torch.manual_seed(0)
-    config = tf.BertConfig(**SMALL, vocab_size=len(tok.wordpiece()), max_position_embeddings=64, num_labels=1)
+    config = tf.BertConfig(
+        **SMALL, vocab_size=len(tok.wordpiece()), max_position_embeddings=64, num_labels=1
+    )
     return load(tf.BertForSequenceClassification(config).eval(), tokenizer=tok.wordpiece())
 
 
 @pytest.mark.parametrize("read", ["probability", "log-probability", "margin"])
 def test_a_regression_has_no_probability(read: Any) -> None:
     model = regression()
-    with pytest.raises(TargetError, match=f"regression, whose output has no {read}; read it as 'logit'"):
+    with pytest.raises(
+        TargetError, match=f"regression, whose output has no {read}; read it as 'logit'"
+    ):
         model.resolve(Target(read=read), np.array([0.4]))
 
 
@@ -240,9 +321,14 @@ def test_a_target_of_a_language_model_is_one_token_of_its_vocabulary() -> None:
     assert model.resolve(" the", logits).index == the
     assert model.resolve("Ġthe", logits).index == the
     assert model.resolve(the, logits).label == " the"
-    with pytest.raises(TargetError, match=r"label ' unheardof' is \d+ tokens, not one: ' .*Name one of them"):
+    with pytest.raises(
+        TargetError, match=r"label ' unheardof' is \d+ tokens, not one: ' .*Name one of them"
+    ):
         model.resolve(" unheardof", logits)
-    with pytest.raises(TargetError, match=r"label 400 is outside the 400 tokens of this model's vocabulary\.|outside the \d+ tokens"):
+    with pytest.raises(
+        TargetError,
+        match=r"label 400 is outside the 400 tokens of this model's vocabulary\.|outside the \d+ tokens",
+    ):
         model.resolve(len(model.labels), logits)
     with pytest.raises(TargetError, match="label '' is not among"):
         model.resolve("", logits)
@@ -250,15 +336,23 @@ def test_a_target_of_a_language_model_is_one_token_of_its_vocabulary() -> None:
 
 def test_a_text_that_no_token_stands_for_is_no_target() -> None:
     model = build("bert-mlm")
-    with pytest.raises(TargetError, match="label '☃' is not among the"):  # the enemy explained [UNK] instead
+    with pytest.raises(
+        TargetError, match="label '☃' is not among the"
+    ):  # the enemy explained [UNK] instead
         model.resolve("☃", np.zeros(len(model.labels)))
-    assert model.resolve("[MASK]", np.zeros(len(model.labels))).index == model.tokenizer.mask_token_id
+    assert (
+        model.resolve("[MASK]", np.zeros(len(model.labels))).index == model.tokenizer.mask_token_id
+    )
 
 
 def test_labels_without_a_name_are_numbered() -> None:
     model = build("bert")
     model.hf.config.id2label = {0: "bad", 2: "good", 1: "fair"}
-    assert list(load(model.hf, tokenizer=model.tokenizer).labels.values()) == ["bad", "fair", "good"]
+    assert list(load(model.hf, tokenizer=model.tokenizer).labels.values()) == [
+        "bad",
+        "fair",
+        "good",
+    ]
 
 
 # ---------------------------------------------------------------------- the rest
@@ -352,7 +446,12 @@ def test_the_units_of_an_image_are_its_patches_in_reading_order() -> None:
     assert len(passage.units) == 16
     assert passage.units[:5] == ("patch 0,0", "patch 0,1", "patch 0,2", "patch 0,3", "patch 1,0")
     assert passage.special.tolist() == [True] + [False] * 16
-    dimmed = replace(passage, pixels=np.where(np.arange(16)[:, None] < 4, 0, passage.pixels).astype(np.float32))
-    embeddings = [model.input_embeddings(model.batch([p]).inputs["pixel_values"])[0] for p in (passage, dimmed)]
+    dimmed = replace(
+        passage, pixels=np.where(np.arange(16)[:, None] < 4, 0, passage.pixels).astype(np.float32)
+    )
+    embeddings = [
+        model.input_embeddings(model.batch([p]).inputs["pixel_values"])[0]
+        for p in (passage, dimmed)
+    ]
     changed = torch.nonzero((embeddings[0] != embeddings[1]).any(-1)).flatten().tolist()
     assert changed == [0, 1, 2, 3]  # rows first: the enemy counts down the columns

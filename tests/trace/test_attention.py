@@ -35,14 +35,21 @@ def test_a_family_outside_the_registry_refuses_edits_by_name() -> None:
     from whence.trace.edits import uniform
 
     model = build("deberta-v2")
-    with pytest.raises(Unsupported, match="DebertaV2ForSequenceClassification computes attention without AttentionInterface"):
+    with pytest.raises(
+        Unsupported,
+        match="DebertaV2ForSequenceClassification computes attention without AttentionInterface",
+    ):
         trace(model, inputs(model), edits=[uniform()])
 
 
 def test_a_trace_without_attention_keeps_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
     real = torch.nn.functional.scaled_dot_product_attention
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", lambda *a, **k: called.append("sdpa") or real(*a, **k))
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        lambda *a, **k: called.append("sdpa") or real(*a, **k),
+    )
     model = build("bert")
     t = trace(model, inputs(model), needs=Needs.EMBEDDING_GRADIENTS)
     assert called == ["sdpa", "sdpa"]
@@ -55,7 +62,10 @@ def test_a_trace_without_attention_keeps_the_fast_path(monkeypatch: pytest.Monke
 
 def test_the_output_path_equals_the_interface_path() -> None:
     model = build("t5")
-    a, b = (trace(model, inputs(model), needs=Needs.ATTENTION, attention_via=via) for via in ("interface", "output"))
+    a, b = (
+        trace(model, inputs(model), needs=Needs.ATTENTION, attention_via=via)
+        for via in ("interface", "output")
+    )
     for kind, maps in a.attentions.items():
         for ours, theirs in zip(maps, b.attentions[kind], strict=True):
             torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)

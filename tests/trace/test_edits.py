@@ -20,14 +20,18 @@ def test_uniform_attention_in_one_head_equals_the_hand_computation() -> None:
     passage = inputs(model, 1)[0]
     layer = model.hf.bert.encoder.layer[0]
     seen: dict[str, torch.Tensor] = {}
-    handle = layer.attention.self.register_forward_hook(lambda _m, args, out: seen.update(x=args[0], out=out[0]))
+    handle = layer.attention.self.register_forward_hook(
+        lambda _m, args, out: seen.update(x=args[0], out=out[0])
+    )
     before = trace(model, [passage], needs=KEEP)
     plain = seen["out"].clone()
     after = trace(model, [passage], needs=KEEP, edits=[edits.uniform(layer=0, head=2)])
     handle.remove()
     dim = 8
     value = layer.attention.self.value(seen["x"])[..., 2 * dim : 3 * dim]
-    torch.testing.assert_close(seen["out"][..., 2 * dim : 3 * dim], value.mean(1, keepdim=True).expand_as(value))
+    torch.testing.assert_close(
+        seen["out"][..., 2 * dim : 3 * dim], value.mean(1, keepdim=True).expand_as(value)
+    )
     torch.testing.assert_close(seen["out"][..., : 2 * dim], plain[..., : 2 * dim])
     assert torch.all(after.attentions["encoder"][0][:, 2] == 1 / len(passage))
     assert torch.equal(after.attentions["encoder"][0][:, 1], before.attentions["encoder"][0][:, 1])
@@ -39,8 +43,12 @@ def test_uniform_attention_spares_padding_and_the_future() -> None:
     padded = trace(bert, passages, needs=KEEP, edits=[edits.uniform()]).attentions["encoder"][0]
     short = len(passages[1])
     assert torch.all(padded[1, :, :, short:] == 0)
-    torch.testing.assert_close(padded[1, :, :, :short], torch.full_like(padded[1, :, :, :short], 1 / short))
-    causal = trace(gpt, inputs(gpt, 1), needs=KEEP, edits=[edits.uniform()]).attentions["decoder"][0][0, 0]
+    torch.testing.assert_close(
+        padded[1, :, :, :short], torch.full_like(padded[1, :, :, :short], 1 / short)
+    )
+    causal = trace(gpt, inputs(gpt, 1), needs=KEEP, edits=[edits.uniform()]).attentions["decoder"][
+        0
+    ][0, 0]
     expected = torch.ones_like(causal).tril() / torch.arange(1, len(causal) + 1)[:, None]
     torch.testing.assert_close(causal, expected)
 
@@ -51,12 +59,24 @@ def test_permuted_rows_hold_the_same_weights_in_another_order(name: str) -> None
     passages = inputs(model, 2)
     plain = trace(model, passages, needs=KEEP)
     kind = next(iter(plain.attentions))
-    moved = trace(model, passages, list(plain.targets), needs=KEEP, edits=[edits.permute(layer=0, kind=kind, seed=3)])
+    moved = trace(
+        model,
+        passages,
+        list(plain.targets),
+        needs=KEEP,
+        edits=[edits.permute(layer=0, kind=kind, seed=3)],
+    )
     a, b = plain.attentions[kind][0], moved.attentions[kind][0]
     torch.testing.assert_close(a.sort(-1).values, b.sort(-1).values)
     assert not torch.equal(a, b)
     assert torch.all(b[a == 0] == 0) or kind == "encoder"  # masked keys stay masked
-    again = trace(model, passages, list(plain.targets), needs=KEEP, edits=[edits.permute(layer=0, kind=kind, seed=3)])
+    again = trace(
+        model,
+        passages,
+        list(plain.targets),
+        needs=KEEP,
+        edits=[edits.permute(layer=0, kind=kind, seed=3)],
+    )
     assert torch.equal(again.attentions[kind][0], b)
     assert not torch.equal(moved.logits, plain.logits)
 
@@ -68,7 +88,12 @@ def test_an_edit_that_puts_back_what_was_there_changes_nothing() -> None:
         passages = inputs(model, 2)
         plain = trace(model, passages, needs=KEEP)
         for kind, maps in plain.attentions.items():
-            same = trace(model, passages, list(plain.targets), edits=[edits.replace(maps[1], layer=1, kind=kind), edits.scale(1.0)])
+            same = trace(
+                model,
+                passages,
+                list(plain.targets),
+                edits=[edits.replace(maps[1], layer=1, kind=kind), edits.scale(1.0)],
+            )
             torch.testing.assert_close(same.logits, plain.logits, atol=1e-4, rtol=1e-5)
 
 
@@ -78,7 +103,9 @@ def test_zeroing_a_heads_attention_equals_ablating_its_output() -> None:
     by_attention = trace(model, passages, "the", needs=KEEP, edits=[edits.zero(layer=1, head=3)])
     by_output = trace(model, passages, "the", needs=KEEP, edits=[edits.ablate(layer=1, head=3)])
     torch.testing.assert_close(by_attention.logits, by_output.logits)
-    assert float(by_output.attentions["decoder"][1][:, 3].sum()) > 0  # ablation leaves the weights to be seen
+    assert (
+        float(by_output.attentions["decoder"][1][:, 3].sum()) > 0
+    )  # ablation leaves the weights to be seen
     assert float(by_attention.attentions["decoder"][1][:, 3].abs().max()) == 0
 
 
@@ -101,7 +128,9 @@ def test_swapped_embeddings_are_those_of_the_other_text() -> None:
     short = min(len(a), len(b))
     assert len(a) == len(b) == short
     there = trace(model, [b], needs=Needs.EMBEDDINGS)
-    swapped = trace(model, [a], needs=Needs.EMBEDDINGS, edits=[edits.swap_embeddings(there.embeddings)])
+    swapped = trace(
+        model, [a], needs=Needs.EMBEDDINGS, edits=[edits.swap_embeddings(there.embeddings)]
+    )
     torch.testing.assert_close(swapped.logits, there.logits)
     with pytest.raises(InputError, match="swap_embeddings"):
         trace(model, [a], edits=[edits.swap_embeddings(torch.zeros(1, 2, 3))])

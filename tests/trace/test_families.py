@@ -26,9 +26,16 @@ def eager(model: Any, passages: Any) -> tuple[torch.Tensor, dict[str, list[torch
     with torch.no_grad():
         outputs = hf(**batch.inputs, output_attentions=True)
     two_sided = model.is_encoder_decoder
-    names = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
+    names = {
+        "encoder": "encoder_attentions",
+        "decoder": "decoder_attentions",
+        "cross": "cross_attentions",
+    }
     kinds = tuple(names) if two_sided else ("decoder",) if model.is_causal else ("encoder",)
-    maps = {k: [m for m in getattr(outputs, names[k] if two_sided else "attentions") if m is not None] for k in kinds}
+    maps = {
+        k: [m for m in getattr(outputs, names[k] if two_sided else "attentions") if m is not None]
+        for k in kinds
+    }
     return model.read(outputs, batch), maps
 
 
@@ -82,9 +89,13 @@ def test_an_attention_gradient_is_the_slope_of_the_target_along_that_weight(name
     kind = FAMILIES[name].kinds[0]
     step, tolerance = (1e-5, 1e-5) if name in DOUBLE else (1e-3, 5e-2)
     bump = torch.zeros_like(t.attentions[kind][0])
-    row, key = divmod(int(t.attention_gradients[kind][0][0].abs().argmax()), t.attentions[kind][0].shape[-1])
+    row, key = divmod(
+        int(t.attention_gradients[kind][0][0].abs().argmax()), t.attentions[kind][0].shape[-1]
+    )
     head, query = divmod(row, t.attentions[kind][0].shape[-2])
-    bump[0, head, query, key] = 1.0  # where the slope is steepest, so that rounding in float32 norms is small beside it
+    bump[0, head, query, key] = (
+        1.0  # where the slope is steepest, so that rounding in float32 norms is small beside it
+    )
 
     def at(s: float) -> torch.Tensor:
         edit = Edit("bump", "attention", lambda w, _: w + s * bump, layer=0, kind=kind)
@@ -93,8 +104,12 @@ def test_an_attention_gradient_is_the_slope_of_the_target_along_that_weight(name
     def between(s: float) -> torch.Tensor:
         return (at(s) - at(-s)) / (2 * s)
 
-    slope = (4 * between(step) - between(2 * step)) / 3  # Richardson's: a step that float32 can resolve is long for a model that bends
-    torch.testing.assert_close(slope[0], t.attention_gradients[kind][0][0, head, query, key], rtol=tolerance, atol=1e-8)
+    slope = (
+        4 * between(step) - between(2 * step)
+    ) / 3  # Richardson's: a step that float32 can resolve is long for a model that bends
+    torch.testing.assert_close(
+        slope[0], t.attention_gradients[kind][0][0, head, query, key], rtol=tolerance, atol=1e-8
+    )
 
 
 @families
@@ -126,7 +141,10 @@ def test_layers_are_keyed_by_module_and_kind(name: str) -> None:
         assert all(layer.kind == kind for layer in layers)
         if t.attention_via == "interface":
             assert all(layer.module in modules for layer in layers)
-            if name not in ("albert", "single-layer"):  # whose layers share one module; which has one
+            if name not in (
+                "albert",
+                "single-layer",
+            ):  # whose layers share one module; which has one
                 assert layers[0].module != layers[1].module
 
 

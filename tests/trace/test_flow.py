@@ -24,7 +24,9 @@ def attention(kind: str, tokens: int, rng: np.random.Generator) -> np.ndarray:
     """One map, its rows summing to one, of the sorts that trained and contrived models show."""
     if kind == "ties":  # multiples of 1/4: paths and cuts of equal size
         return np.eye(tokens)[rng.integers(0, tokens, (4, tokens))].mean(0)
-    logits = rng.standard_normal((tokens, tokens)) * {"soft": 1, "peaked": 6, "nearly one": 40}.get(kind, 3)
+    logits = rng.standard_normal((tokens, tokens)) * {"soft": 1, "peaked": 6, "nearly one": 40}.get(
+        kind, 3
+    )
     if kind == "causal":
         logits[np.triu_indices(tokens, 1)] = -np.inf
     if kind == "holes":
@@ -44,8 +46,14 @@ def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     previous, separators = np.eye(tokens, k=-1), np.zeros((tokens, tokens))
     previous[0, 0], separators[:, 0], separators[:, -1] = 1, 0.6, 0.4
-    heads = [[previous, separators, np.eye(tokens), attention("peaked", tokens, rng)] for _ in range(depth)]
-    return [with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h))) for h in heads]
+    heads = [
+        [previous, separators, np.eye(tokens), attention("peaked", tokens, rng)]
+        for _ in range(depth)
+    ]
+    return [
+        with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h)))
+        for h in heads
+    ]
 
 
 def slowly(layers: Sequence[np.ndarray], position: int | None) -> np.ndarray:
@@ -54,13 +62,22 @@ def slowly(layers: Sequence[np.ndarray], position: int | None) -> np.ndarray:
     top = len(layers)
     for n, layer in enumerate(layers):
         graph.add_nodes_from((n, k) for k in range(layer.shape[1]))
-        graph.add_edges_from(((n + 1, q), (n, k), {"capacity": float(c)}) for (q, k), c in np.ndenumerate(layer) if c)
+        graph.add_edges_from(
+            ((n + 1, q), (n, k), {"capacity": float(c)}) for (q, k), c in np.ndenumerate(layer) if c
+        )
     if position is None:
-        graph.add_edges_from(("all", (top, q), {"capacity": 1 / len(layers[-1])}) for q in range(len(layers[-1])))
+        graph.add_edges_from(
+            ("all", (top, q), {"capacity": 1 / len(layers[-1])}) for q in range(len(layers[-1]))
+        )
     source = "all" if position is None else (top, position)
     graph.add_node(source)
     inputs = range(layers[0].shape[1])
-    return np.array([nx.maximum_flow_value(graph, source, (0, k), flow_func=nx.algorithms.flow.edmonds_karp) for k in inputs])
+    return np.array(
+        [
+            nx.maximum_flow_value(graph, source, (0, k), flow_func=nx.algorithms.flow.edmonds_karp)
+            for k in inputs
+        ]
+    )
 
 
 def test_the_worked_example() -> None:
@@ -68,7 +85,9 @@ def test_the_worked_example() -> None:
     found = [attention_flow(layers, i) for i in (0, 1)]
     # the enemies: layers from the top down ([[.85, .3], …]), no residual ([[.9, .6], …]), the product that rollout takes ([[.75, .25], …])
     np.testing.assert_allclose([f.values for f in found], [[0.95, 0.3], [0.2, 0.9]], rtol=1e-12)
-    np.testing.assert_allclose([f.normalised() for f in found], [[0.76, 0.24], [2 / 11, 9 / 11]], rtol=1e-12)
+    np.testing.assert_allclose(
+        [f.normalised() for f in found], [[0.76, 0.24], [2 / 11, 9 / 11]], rtol=1e-12
+    )
     assert all(f.gap == 0 for f in found)
 
 
@@ -92,7 +111,9 @@ def test_every_pair_equals_networkx(kind: str, residual: bool) -> None:
         for position in (0, tokens - 1, None):
             found = attention_flow(layers, position)
             # the enemies: widths rounded to integers once (off by 1e-8 to 1e-6)
-            np.testing.assert_allclose(found.values, slowly(layers, position), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                found.values, slowly(layers, position), rtol=1e-9, atol=1e-12
+            )
             assert found.gap < 1e-9
 
 
@@ -105,7 +126,9 @@ def test_rectangular_layers_equal_networkx() -> None:
     rng = np.random.default_rng(0)
     layers = [rng.dirichlet(np.full(k, 0.2), q) for q, k in ((4, 6), (7, 4), (3, 7), (5, 3))]
     for position in (2, None):
-        np.testing.assert_allclose(attention_flow(layers, position).values, slowly(layers, position), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            attention_flow(layers, position).values, slowly(layers, position), rtol=1e-9, atol=1e-12
+        )
 
 
 stacks = st.builds(
@@ -129,21 +152,33 @@ def test_a_flow_lies_between_rollout_and_every_cut(layers: list[np.ndarray], see
         sides = [rng.random(tokens) < rng.random() for _ in range(len(layers) + 1)]
         sides[-1] = np.arange(tokens) == i
         sides[0] = np.ones(tokens, bool)
-        crossing = sum(layer[above][:, ~below].sum() for layer, above, below in zip(layers[1:], sides[2:], sides[1:-1], strict=True))
+        crossing = sum(
+            layer[above][:, ~below].sum()
+            for layer, above, below in zip(layers[1:], sides[2:], sides[1:-1], strict=True)
+        )
         cuts = crossing + layers[0][sides[1]].sum(0)  # all input tokens but one beside the source
         assert (found.values <= cuts * (1 + 1e-12)).all()
 
 
 @settings(max_examples=25, deadline=None)
 @given(stacks, st.integers(0, 10_000), st.floats(1e-9, 1e9))
-def test_names_units_and_idle_layers_do_not_matter(layers: list[np.ndarray], seed: int, unit: float) -> None:
+def test_names_units_and_idle_layers_do_not_matter(
+    layers: list[np.ndarray], seed: int, unit: float
+) -> None:
     rng = np.random.default_rng(seed)
     tokens = len(layers[0])
     expected = attention_flow(layers, 0).values
-    np.testing.assert_allclose(attention_flow([a * unit for a in layers], 0).values, expected * unit, rtol=1e-9)
-    np.testing.assert_allclose(attention_flow([*layers[:1], np.eye(tokens), *layers[1:]], 0).values, expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        attention_flow([a * unit for a in layers], 0).values, expected * unit, rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        attention_flow([*layers[:1], np.eye(tokens), *layers[1:]], 0).values, expected, rtol=1e-9
+    )
     orders = [np.arange(tokens), *(rng.permutation(tokens) for _ in layers[1:]), np.arange(tokens)]
-    renamed = [a[np.ix_(above, below)] for a, above, below in zip(layers, orders[1:], orders[:-1], strict=True)]
+    renamed = [
+        a[np.ix_(above, below)]
+        for a, above, below in zip(layers, orders[1:], orders[:-1], strict=True)
+    ]
     np.testing.assert_allclose(attention_flow(renamed, 0).values, expected, rtol=1e-9)
     wider = [a + rng.random(a.shape) * 0.1 for a in layers]
     assert (attention_flow(wider, 0).values >= expected * (1 - 1e-9)).all()
@@ -162,7 +197,9 @@ def test_the_gap_tells_an_exact_answer_from_a_rounded_one(monkeypatch: pytest.Mo
 def test_extremes() -> None:
     tokens = 5
     idle = attention_flow([np.eye(tokens)] * 4, 2)
-    assert np.array_equal(idle.values, np.eye(tokens)[2])  # unreached tokens get nothing, and no division by it
+    assert np.array_equal(
+        idle.values, np.eye(tokens)[2]
+    )  # unreached tokens get nothing, and no division by it
     assert idle.gap == 0
     nothing = attention_flow([np.zeros((tokens, tokens))] * 4, 2)
     assert not nothing.values.any()
@@ -189,7 +226,9 @@ def test_an_encoder_decoder_is_one_network(residual: bool) -> None:
     encoder = [attention("soft", tokens, rng) for _ in range(2)]
     decoder = [attention("causal", answers, rng) for _ in range(3)]
     cross = [rng.dirichlet(np.ones(tokens), answers) for _ in range(3)]
-    graph = nx.DiGraph()  # drawn as the model is built: one node for each state, so the encoder's top is there once
+    graph = (
+        nx.DiGraph()
+    )  # drawn as the model is built: one node for each state, so the encoder's top is there once
     for n, a in enumerate(encoder):
         for (q, k), c in np.ndenumerate(with_residual(a, residual)):
             graph.add_edge(("enc", n + 1, q), ("enc", n, k), capacity=c)
@@ -203,7 +242,10 @@ def test_an_encoder_decoder_is_one_network(residual: bool) -> None:
     tower = joined_layers(encoder, decoder, cross, residual)
     for q in range(answers):
         slow = [
-            nx.maximum_flow_value(graph, ("dec", 3, q), ("enc", 0, k), flow_func=nx.algorithms.flow.edmonds_karp) for k in range(tokens)
+            nx.maximum_flow_value(
+                graph, ("dec", 3, q), ("enc", 0, k), flow_func=nx.algorithms.flow.edmonds_karp
+            )
+            for k in range(tokens)
         ]
         np.testing.assert_allclose(attention_flow(tower, q).values, slow, rtol=1e-9)
 
@@ -231,6 +273,9 @@ def test_twelve_layers_of_128_tokens_take_seconds(kind: str, inputs: int) -> Non
 def test_what_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = stack("soft", 3, 40, 0)
     monkeypatch.setattr(module, "SECONDS_PER_PIPE", 0.1)
-    with pytest.raises(Unsupported, match=r"40 tokens and 3 layers would take about 6400 seconds, over the patience of 60.*rollout"):
+    with pytest.raises(
+        Unsupported,
+        match=r"40 tokens and 3 layers would take about 6400 seconds, over the patience of 60.*rollout",
+    ):
         attention_flow(layers, 0)
     assert isinstance(attention_flow(layers[:2], 0), Flow)

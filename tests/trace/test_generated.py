@@ -26,11 +26,19 @@ def test_stitched_steps_equal_one_pass(family: str, units: str) -> None:
     steps = whence.attend(model, PROMPT, generate=6, units="token")
     for kind in forced.kinds:
         w = steps.weights[kind]
-        rows, columns = min(w.shape[2], forced.weights[kind].shape[2]), min(w.shape[3], forced.weights[kind].shape[3])
-        np.testing.assert_allclose(w[:, :, :rows, :columns], forced.weights[kind][:, :, :rows, :columns], atol=2e-5)
+        rows, columns = (
+            min(w.shape[2], forced.weights[kind].shape[2]),
+            min(w.shape[3], forced.weights[kind].shape[3]),
+        )
+        np.testing.assert_allclose(
+            w[:, :, :rows, :columns], forced.weights[kind][:, :, :rows, :columns], atol=2e-5
+        )
         if family != "gpt-oss":  # whose sinks take a part of every row
             np.testing.assert_allclose(stitched.weights[kind].sum(-1), 1, atol=1e-5)
-        assert stitched.weights[kind].shape[2:] == (len(stitched.from_axis[kind]), len(stitched.to_axis[kind]))
+        assert stitched.weights[kind].shape[2:] == (
+            len(stitched.from_axis[kind]),
+            len(stitched.to_axis[kind]),
+        )
 
 
 def test_more_than_the_prompt_was_seen_and_is_marked() -> None:
@@ -49,7 +57,9 @@ def test_what_is_written_is_what_the_model_itself_writes() -> None:
 
     model = build("gpt2")
     p = model.encode(PROMPT)
-    plain = model.hf.generate(torch.tensor(p.ids)[None], max_new_tokens=4, do_sample=False, pad_token_id=0)[0, len(p) :]
+    plain = model.hf.generate(
+        torch.tensor(p.ids)[None], max_new_tokens=4, do_sample=False, pad_token_id=0
+    )[0, len(p) :]
     assert generate(model, p, 4).ids.tolist() == plain.tolist()
 
 
@@ -77,5 +87,7 @@ def test_no_unit_is_half_the_prompt_s_and_half_the_model_s() -> None:
     maps = whence.attend(model, PROMPT, generate=6)
     assert maps.passage.units[: len(PROMPT.split())] == model.encode(PROMPT).units
     assert "".join(maps.passage.units) == maps.passage.text
-    assert maps.from_axis["decoder"].part.tolist()[: len(PROMPT.split())] == [0] * len(PROMPT.split())
+    assert maps.from_axis["decoder"].part.tolist()[: len(PROMPT.split())] == [0] * len(
+        PROMPT.split()
+    )
     assert GENERATED in maps.from_axis["decoder"].part

@@ -84,7 +84,9 @@ def test_a_product_of_two_matrices_is_shared_half_and_half() -> None:
     ):
         found = relevance(AttnLRP(), func, r, a, v)
         torch.testing.assert_close(found, [to_a, to_v])
-        assert float(sum(f.sum() for f in found)) == pytest.approx(float(r.sum()))  # the plain gradient would give twice as much
+        assert float(sum(f.sum() for f in found)) == pytest.approx(
+            float(r.sum())
+        )  # the plain gradient would give twice as much
 
 
 def test_an_elementwise_product_is_shared_half_and_half() -> None:
@@ -113,7 +115,9 @@ def test_a_constant_softmax_leaves_all_relevance_with_the_values() -> None:
         out = leaves[0].softmax(-1) @ leaves[1]
     to_scores, to_values = torch.autograd.grad(out, leaves, r / out.detach(), allow_unused=True)
     assert to_scores is None
-    assert float((values * to_values).sum()) == pytest.approx(float(r.sum()))  # would catch: halving a product with a constant
+    assert float((values * to_values).sum()) == pytest.approx(
+        float(r.sum())
+    )  # would catch: halving a product with a constant
 
 
 def test_layer_norm_holds_its_normaliser_constant() -> None:
@@ -126,9 +130,13 @@ def test_layer_norm_holds_its_normaliser_constant() -> None:
                 expected[t, i] += g[t, j] * gamma[j] / sigma[t] * ((i == j) - 1 / 6)
     (found,) = down(AttnLRP(), lambda y: functional.layer_norm(y, (6,), gamma, beta, 1e-5), g, x)
     torch.testing.assert_close(found, expected)
-    (plain,) = torch.autograd.grad(functional.layer_norm(y := x.clone().requires_grad_(), (6,), gamma, beta, 1e-5), [y], g)
+    (plain,) = torch.autograd.grad(
+        functional.layer_norm(y := x.clone().requires_grad_(), (6,), gamma, beta, 1e-5), [y], g
+    )
     assert float((plain - found).abs().max()) > 0.1
-    assert float((x * plain).sum()) == pytest.approx(0, abs=1e-4)  # the true gradient hands nothing down: a norm forgets its input's scale
+    assert float((x * plain).sum()) == pytest.approx(
+        0, abs=1e-4
+    )  # the true gradient hands nothing down: a norm forgets its input's scale
 
 
 def test_an_rms_norm_written_in_primitives_is_the_fused_one() -> None:
@@ -174,7 +182,18 @@ def test_relu_hands_on_what_it_let_through() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gelu", "gelu_new", "gelu_fast", "quick_gelu", "gelu_python", "gelu_pytorch_tanh", "relu2", "silu", "mish"]
+    "name",
+    [
+        "gelu",
+        "gelu_new",
+        "gelu_fast",
+        "quick_gelu",
+        "gelu_python",
+        "gelu_pytorch_tanh",
+        "relu2",
+        "silu",
+        "mish",
+    ],
 )
 def test_activation_modules_are_taken_whole(name: str) -> None:
     # would catch: x·(1 + tanh …) seen as a product of two variables, half of whose relevance goes through tanh
@@ -212,13 +231,17 @@ def test_alpha_one_beta_zero(form: str) -> None:
     expected = torch.zeros_like(X)
     for t in range(3):
         for j in range(5):
-            agree = [X[t, i] * W[j, i] if X[t, i] * W[j, i] > 0 else X.new_zeros(()) for i in range(4)]  # x⁺w⁺ + x⁻w⁻
+            agree = [
+                X[t, i] * W[j, i] if X[t, i] * W[j, i] > 0 else X.new_zeros(()) for i in range(4)
+            ]  # x⁺w⁺ + x⁻w⁻
             for i in range(4):
                 if sum(agree) > 0:
                     expected[t, i] += agree[i] / sum(agree) * R[t, j]
     (found,) = down(DeepTaylor(), LINEAR_FORMS[form], R, X)
     torch.testing.assert_close(found, expected, atol=1e-7, rtol=1e-7)
-    assert float(found.sum()) == pytest.approx(float(R.sum()))  # would catch: a bias in the denominator, which takes its share
+    assert float(found.sum()) == pytest.approx(
+        float(R.sum())
+    )  # would catch: a bias in the denominator, which takes its share
 
 
 def test_experts_in_one_product_are_experts_apart() -> None:
@@ -254,7 +277,10 @@ def by_shares(x: Tensor, y: Tensor, r: Tensor) -> list[Tensor]:
     a, b = x * r / (x + y), y * r / (x + y)
     total_a, total_b = float(a.sum()), float(b.sum())
     whole = abs(total_a) + abs(total_b)
-    return [a * (abs(total_a) / whole * float(r.sum()) / total_a), b * (abs(total_b) / whole * float(r.sum()) / total_b)]
+    return [
+        a * (abs(total_a) / whole * float(r.sum()) / total_a),
+        b * (abs(total_b) / whole * float(r.sum()) / total_b),
+    ]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -275,7 +301,9 @@ def test_a_sum_in_place_is_the_sum() -> None:
         z += q
         return z
 
-    torch.testing.assert_close(down(DeepTaylor(), in_place, r, x, y), by_shares(x, y, r), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(
+        down(DeepTaylor(), in_place, r, x, y), by_shares(x, y, r), atol=1e-6, rtol=1e-6
+    )
 
 
 PASSES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -301,7 +329,9 @@ def test_a_mean_shares_in_proportion_and_a_copy_adds_up() -> None:
     r = draw(4, seed=5)
     (found,) = down(DeepTaylor(), lambda x: x.mean(0), r, X)
     torch.testing.assert_close(found, X / X.sum(0) * r, atol=1e-6, rtol=1e-6)
-    (copied,) = down(DeepTaylor(), lambda x: x[:, None].expand(3, 2, 4).reshape(6, 4), draw(6, 4, seed=6), X)
+    (copied,) = down(
+        DeepTaylor(), lambda x: x[:, None].expand(3, 2, 4).reshape(6, 4), draw(6, 4, seed=6), X
+    )
     torch.testing.assert_close(copied, draw(6, 4, seed=6).reshape(3, 2, 4).sum(1))
 
 
@@ -311,9 +341,18 @@ def test_a_mean_shares_in_proportion_and_a_copy_adds_up() -> None:
 @pytest.mark.parametrize("rules", [AttnLRP(), DeepTaylor()], ids=["attn-lrp", "deep-taylor"])
 def test_an_operation_without_a_rule_is_refused_by_name(rules: Any) -> None:
     leaf = draw(3).requires_grad_()
-    for func, name in ((torch.exp, "exp"), (torch.cumprod, "cumprod"), (functional.log_softmax, "log_softmax"), (torch.Tensor.exp_, "exp")):
+    for func, name in (
+        (torch.exp, "exp"),
+        (torch.cumprod, "cumprod"),
+        (functional.log_softmax, "log_softmax"),
+        (torch.Tensor.exp_, "exp"),
+    ):
         with Ruling(rules), pytest.raises(Unsupported, match=f"'{name}'"):
-            func(leaf * 1.0, *([0] if name == "cumprod" else []), **({"dim": 0} if name == "log_softmax" else {}))
+            func(
+                leaf * 1.0,
+                *([0] if name == "cumprod" else []),
+                **({"dim": 0} if name == "log_softmax" else {}),
+            )
     with Ruling(rules):  # nothing flows through these
         assert leaf.argmax() >= 0
         assert bool((leaf > -9).all())
@@ -338,15 +377,24 @@ def test_relevance_of_a_gated_layer_is_conserved() -> None:
 
     def layer(x: Tensor) -> Tensor:
         y = x * torch.rsqrt(x.square().mean(-1, keepdim=True))
-        return x + functional.linear(functional.silu(functional.linear(y, gate)) * functional.linear(y, up), out)
+        return x + functional.linear(
+            functional.silu(functional.linear(y, gate)) * functional.linear(y, up), out
+        )
 
     r = draw(3, 16, seed=6)
     assert float(relevance(AttnLRP(), layer, r, x)[0].sum()) == pytest.approx(float(r.sum()))
-    assert float(down(DeepTaylor(), layer, r, x)[0].sum()) == pytest.approx(float(r.sum()), rel=1e-5)
+    assert float(down(DeepTaylor(), layer, r, x)[0].sum()) == pytest.approx(
+        float(r.sum()), rel=1e-5
+    )
     (plain,) = torch.autograd.grad(layer(y := x.clone().requires_grad_()), [y], r / layer(x))
     assert abs(float((x * plain).sum()) - float(r.sum())) > 0.1
 
 
 def test_alpha_one_beta_zero_has_nobody_to_give_to_where_no_input_agrees() -> None:
-    (found,) = down(DeepTaylor(), lambda x: functional.linear(x, -torch.ones(1, 3)), torch.ones(1), torch.ones(3))
+    (found,) = down(
+        DeepTaylor(),
+        lambda x: functional.linear(x, -torch.ones(1, 3)),
+        torch.ones(1),
+        torch.ones(3),
+    )
     assert found.tolist() == [0.0, 0.0, 0.0]

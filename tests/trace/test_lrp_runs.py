@@ -17,10 +17,23 @@ from whence.trace.lrp.rules import AttnLRP, DeepTaylor
 from whence.trace.lrp.run import embedding_relevance, map_relevance, running
 from whence.trace.trace import Trace, trace
 
-WITHOUT_BIAS = ["modernbert", "modernbert-mean", "gpt-neox", "llama", "llama-classifier", "qwen3", "gemma2", "gemma3"]
+WITHOUT_BIAS = [
+    "modernbert",
+    "modernbert-mean",
+    "gpt-neox",
+    "llama",
+    "llama-classifier",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+]
 # without ViT, whose classification token, and gpt-oss, whose attention sinks are constants behind which relevance ends
 ONE_STREAM = [n for n, f in FAMILIES.items() if len(f.kinds) == 1 and n not in ("vit", "gpt-oss")]
-RULES: dict[str, Any] = {"taylor": AttnLRP(), "constant": AttnLRP("constant"), "deep-taylor": DeepTaylor()}
+RULES: dict[str, Any] = {
+    "taylor": AttnLRP(),
+    "constant": AttnLRP("constant"),
+    "deep-taylor": DeepTaylor(),
+}
 
 
 @cache
@@ -68,7 +81,10 @@ def test_taylors_softmax_loses_some(name: str) -> None:
 
 def test_epsilon_absorbs() -> None:
     t = traced("llama")
-    sums = [abs(float(embedding_relevance(t, 0, AttnLRP("constant", e)).tokens.sum())) for e in (0.0, 1e-7, 1.0)]
+    sums = [
+        abs(float(embedding_relevance(t, 0, AttnLRP("constant", e)).tokens.sum()))
+        for e in (0.0, 1e-7, 1.0)
+    ]
     assert sums[1] == pytest.approx(sums[0], rel=1e-3)
     assert sums[2] < 0.5 * sums[0]
 
@@ -91,7 +107,10 @@ def test_a_passage_alone_or_in_a_batch_is_the_same() -> None:
     for i, passage in enumerate(passages):
         alone = trace(model, [passage], [together.targets[i]], needs=Needs.EMBEDDINGS)
         torch.testing.assert_close(
-            embedding_relevance(together, i, AttnLRP()).tokens, embedding_relevance(alone, 0, AttnLRP()).tokens, atol=1e-12, rtol=1e-9
+            embedding_relevance(together, i, AttnLRP()).tokens,
+            embedding_relevance(alone, 0, AttnLRP()).tokens,
+            atol=1e-12,
+            rtol=1e-9,
         )
 
 
@@ -111,7 +130,9 @@ def test_the_model_is_left_as_found_after_a_crash_and_works_again(name: str) -> 
     t = trace(model, inputs(model, 1), needs=Needs.EMBEDDINGS)
     right = embedding_relevance(t, 0, AttnLRP()).tokens
     before = snapshot(model.hf)
-    activations = [m for m in model.hf.modules() if type(m).__module__ == "transformers.activations"]
+    activations = [
+        m for m in model.hf.modules() if type(m).__module__ == "transformers.activations"
+    ]
     linears = [m for m in model.hf.modules() if isinstance(m, torch.nn.Linear)]
     for victim in (activations[-1], linears[-1]):
 

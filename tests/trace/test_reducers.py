@@ -19,13 +19,18 @@ NAMES = ["bert", "modernbert", "gpt2", "llama", "gemma2", "gpt-oss", "t5", "mari
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("block_bytes", [1, 2**25])
-def test_reducing_in_passing_equals_reducing_afterwards(name: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reducing_in_passing_equals_reducing_afterwards(
+    name: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # block_bytes=1 makes every block one query row: masks, biases, windows and sinks must all be cut along with the rows
     monkeypatch.setattr(attention, "BLOCK_BYTES", block_bytes)
     model = build(name)
     passages = inputs(model, 2)
     whole = trace(model, passages, needs=Needs.ATTENTION)
-    for reducer, afterwards in ((HeadMean(), lambda m: m.mean(1)), (HeadMax(), lambda m: m.amax(1))):
+    for reducer, afterwards in (
+        (HeadMean(), lambda m: m.mean(1)),
+        (HeadMax(), lambda m: m.amax(1)),
+    ):
         reduced = trace(model, passages, reducer=reducer)
         torch.testing.assert_close(reduced.logits, whole.logits, atol=1e-4, rtol=1e-4)
         for kind, maps in whole.attentions.items():
@@ -48,7 +53,14 @@ def test_words_from_tokens_is_clarks_rule() -> None:
     # FACTS 5.1: sum the columns of a split word, average its rows; would catch "first" instead of "mean", and averaging columns
     from whence.trace.reducers import Block
 
-    a = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25], [0.4, 0.1, 0.3, 0.2], [0.05, 0.15, 0.35, 0.45]])
+    a = torch.tensor(
+        [
+            [0.1, 0.2, 0.3, 0.4],
+            [0.25, 0.25, 0.25, 0.25],
+            [0.4, 0.1, 0.3, 0.2],
+            [0.05, 0.15, 0.35, 0.45],
+        ]
+    )
     member = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]])
     words = ToUnits(member)(Block(a[None, None], None, 0, "encoder"))[0, 0]
     expected = torch.tensor([[0.1, 0.5, 0.4], [0.325, 0.45, 0.225], [0.05, 0.5, 0.45]])
@@ -100,7 +112,9 @@ print((highest() - start) * 1024)
 
 
 def peak(how: str) -> int:
-    done = subprocess.run([sys.executable, "-c", MEMORY, how], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, how], capture_output=True, text=True, check=True, timeout=300
+    )
     return int(done.stdout.strip().splitlines()[-1])
 
 

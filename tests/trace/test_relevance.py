@@ -7,7 +7,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from whence.trace.relevance import CrossLayer, encoder_decoder, normalised, positive_mean, self_matrix, self_row, two_modalities
+from whence.trace.relevance import (
+    CrossLayer,
+    encoder_decoder,
+    normalised,
+    positive_mean,
+    self_matrix,
+    self_row,
+    two_modalities,
+)
 
 A1 = torch.tensor([[0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
 A2 = torch.tensor([[0.6, 0.4], [0.1, 0.9]], dtype=torch.float64)
@@ -34,7 +42,9 @@ def test_one_layer_and_no_gradient() -> None:
     same(self_matrix([A1]), torch.eye(2, dtype=torch.float64) + A1)
     nothing = positive_mean(torch.zeros(4, 2, 2, dtype=torch.float64), some(0, 4, 2, 2))
     same(self_matrix([nothing, nothing]), np.eye(2))
-    same(normalised(torch.eye(2, dtype=torch.float64)), np.eye(2))  # the authors' code divides nought by nought here
+    same(
+        normalised(torch.eye(2, dtype=torch.float64)), np.eye(2)
+    )  # the authors' code divides nought by nought here
 
 
 def test_heads_are_cut_at_zero_before_they_are_averaged() -> None:
@@ -43,7 +53,10 @@ def test_heads_are_cut_at_zero_before_they_are_averaged() -> None:
     assert positive_mean(gradient, weights).item() == 0.25  # after the mean it would be 0
     rng = torch.Generator().manual_seed(1)
     gradient, weights = torch.randn(3, 5, 5, generator=rng, dtype=torch.float64), some(2, 3, 5, 5)
-    kept, flipped = positive_mean(gradient[:1], weights[:1]) > 0, positive_mean(-gradient[:1], weights[:1]) > 0
+    kept, flipped = (
+        positive_mean(gradient[:1], weights[:1]) > 0,
+        positive_mean(-gradient[:1], weights[:1]) > 0,
+    )
     assert torch.equal(kept, ~flipped)  # the other target keeps what this one drops
     assert positive_mean(gradient.half(), weights.half()).dtype == torch.float32
 
@@ -61,7 +74,9 @@ def test_small_additions_do_not_drown_in_the_identity() -> None:
     # float32 has no number between 1 and 1 + 1e-7: a row computed as e·R − e would be rounded to nothing
     layers = [(some(s, 5, 5) * 1e-9).float() for s in range(3)]
     start = torch.eye(5)[1]
-    np.testing.assert_allclose(self_row(start, layers), sum(layer[1].double() for layer in layers), rtol=1e-5)
+    np.testing.assert_allclose(
+        self_row(start, layers), sum(layer[1].double() for layer in layers), rtol=1e-5
+    )
 
 
 def test_normalised_rows_sum_to_two_or_stay_the_identity() -> None:
@@ -70,7 +85,10 @@ def test_normalised_rows_sum_to_two_or_stay_the_identity() -> None:
     bar = normalised(r)
     same(bar.sum(-1), np.array([2.0, 2.0, 1.0, 2.0]))
     same(bar[2], np.eye(4)[2])
-    same(bar[0] - torch.eye(4, dtype=torch.float64)[0], ((r - torch.eye(4, dtype=torch.float64))[0] / (r[0].sum() - 1)))
+    same(
+        bar[0] - torch.eye(4, dtype=torch.float64)[0],
+        ((r - torch.eye(4, dtype=torch.float64))[0] / (r[0].sum() - 1)),
+    )
 
 
 def test_the_first_cross_layer_gives_its_own_weights() -> None:
@@ -108,7 +126,10 @@ def test_two_modalities_step_by_step(depth: int) -> None:
     # would catch: one side's update seen by the other within a layer, the self rule without R_sq, R̄ without its transpose
     t, i = 4, 3
     text, image = [some(s, t, t) for s in range(2)], [some(30 + s, i, i) for s in range(3)]
-    cross = [CrossLayer(some(40 + s, t, i), some(50 + s, i, t), some(60 + s, t, t), some(70 + s, i, i)) for s in range(depth)]
+    cross = [
+        CrossLayer(some(40 + s, t, i), some(50 + s, i, t), some(60 + s, t, t), some(70 + s, i, i))
+        for s in range(depth)
+    ]
     r = {"tt": np.eye(t), "ii": np.eye(i), "ti": np.zeros((t, i)), "it": np.zeros((i, t))}
 
     def self_rule(s: str, q: str, a: Tensor) -> None:
@@ -116,14 +137,19 @@ def test_two_modalities_step_by_step(depth: int) -> None:
             r[pair] = r[pair] + a.numpy() @ r[pair]
 
     def cross_rule(s: str, q: str, a: Tensor) -> dict[str, np.ndarray]:
-        return {s + q: bar_by_loops(r[s + s]).T @ (a.numpy() @ bar_by_loops(r[q + q])), s + s: a.numpy() @ r[q + s]}
+        return {
+            s + q: bar_by_loops(r[s + s]).T @ (a.numpy() @ bar_by_loops(r[q + q])),
+            s + s: a.numpy() @ r[q + s],
+        }
 
     for a in text:
         self_rule("t", "i", a)
     for a in image:
         self_rule("i", "t", a)
     for layer in cross[:-1]:
-        additions = cross_rule("t", "i", layer.text_to_image) | cross_rule("i", "t", layer.image_to_text)
+        additions = cross_rule("t", "i", layer.text_to_image) | cross_rule(
+            "i", "t", layer.image_to_text
+        )
         for pair, addition in additions.items():
             r[pair] = r[pair] + addition
         self_rule("t", "i", layer.text)

@@ -10,27 +10,37 @@ import pytest
 import torch
 
 from tests.families import FAMILIES, build, inputs
-from whence.attending import attend
 from whence.core.errors import InputError, Unsupported
 from whence.core.registry import Needs
+from whence.explaining.attend import attend
+from whence.explaining.workflow import compare
 from whence.models.untouched import configs_of
 from whence.trace import edits
 from whence.trace.reducers import HeadMean
 from whence.trace.trace import trace
-from whence.workflow import compare
 
-EVERYTHING = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS | Needs.HIDDEN_STATES
+EVERYTHING = (
+    Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS | Needs.HIDDEN_STATES
+)
 
 
 def snapshot(hf: torch.nn.Module) -> dict[str, Any]:
-    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks_with_kwargs")
+    hooks = (
+        "_forward_hooks",
+        "_forward_pre_hooks",
+        "_backward_hooks",
+        "_backward_pre_hooks",
+        "_forward_hooks_with_kwargs",
+    )
     return {
         "state": {n: t.detach().clone() for n, t in [*hf.named_parameters(), *hf.named_buffers()]},
         "requires_grad": {n: p.requires_grad for n, p in hf.named_parameters()},
         "grads": {n: None if p.grad is None else p.grad.clone() for n, p in hf.named_parameters()},
         "training": {n: m.training for n, m in hf.named_modules()},
         "hooks": {n: [list(getattr(m, h, {})) for h in hooks] for n, m in hf.named_modules()},
-        "config": [json.dumps(c.to_dict(), default=str, sort_keys=True) for c in configs_of(hf.modules())],
+        "config": [
+            json.dumps(c.to_dict(), default=str, sort_keys=True) for c in configs_of(hf.modules())
+        ],
         "attention": [c._attn_implementation for c in configs_of(hf.modules())],
         "attributes": {n: sorted(vars(m)) for n, m in hf.named_modules()},
     }
@@ -131,7 +141,9 @@ def test_two_threads_cannot_corrupt_each_other() -> None:
             t = trace(model, [passages[k]], needs=needs)
             if not torch.allclose(t.logits, alone[k].logits, atol=1e-5):
                 wrong.append("logits")
-            if needs == EVERYTHING and not torch.equal(t.attentions["encoder"][0], alone[k].attentions["encoder"][0]):
+            if needs == EVERYTHING and not torch.equal(
+                t.attentions["encoder"][0], alone[k].attentions["encoder"][0]
+            ):
                 wrong.append("attention")
 
     threads = [threading.Thread(target=work, args=(k % 3,)) for k in range(4)]
@@ -163,5 +175,7 @@ def test_a_caller_who_runs_the_model_during_a_trace_gets_the_right_answer() -> N
 
     trace(model, [passage], edits=[edits.Edit("peek", "attention", peek, layer=0)])
     with torch.no_grad():
-        assert torch.allclose(seen[0], model.hf.transformer.h[0].attn(torch.ones(1, 3, 32))[0], atol=1e-5)
+        assert torch.allclose(
+            seen[0], model.hf.transformer.h[0].attn(torch.ones(1, 3, 32))[0], atol=1e-5
+        )
         assert torch.equal(model.hf(**batch.inputs).logits, expected)

@@ -17,12 +17,23 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.target import Target
 
-PROVENANCE = Provenance("toy", "ToyForSequenceClassification", "00ff", None, "float32", "cpu", "sdpa", {"whence": "0.1.0"})
+PROVENANCE = Provenance(
+    "toy",
+    "ToyForSequenceClassification",
+    "00ff",
+    None,
+    "float32",
+    "cpu",
+    "sdpa",
+    {"whence": "0.1.0"},
+)
 
 
 def passage_of(text: str) -> Passage:
     spans = [m.span() for m in re.finditer(r"\S+", text)]
-    return Passage.from_tokens(text, list(range(len(spans))), [text[a:b] for a, b in spans], spans, [0] * len(spans))
+    return Passage.from_tokens(
+        text, list(range(len(spans))), [text[a:b] for a, b in spans], spans, [0] * len(spans)
+    )
 
 
 def image() -> Passage:
@@ -40,7 +51,9 @@ def image() -> Passage:
     )
 
 
-def made(text: str | Passage, method: str = "toy", signed: bool = True, scores: Any = None, **more: Any) -> Attribution:
+def made(
+    text: str | Passage, method: str = "toy", signed: bool = True, scores: Any = None, **more: Any
+) -> Attribution:
     passage = passage_of(text) if isinstance(text, str) else text
     count = len(passage.unit_spans)
     if scores is None:
@@ -73,13 +86,18 @@ def compared(text: str | Passage, count: int = 9) -> Comparison:
         "random",
         "smooth-grad",
     ]
-    errors = {"integrated-gradients": Error(None, 0.0031), "gradient-mean": Error(note="zero by construction")}
+    errors = {
+        "integrated-gradients": Error(None, 0.0031),
+        "gradient-mean": Error(note="zero by construction"),
+    }
     signed = ("gradient-mean", "gradient-x-input", "integrated-gradients")
     every = {n: made(text, n, n in signed, error=errors.get(n)) for n in names[:count]}
     return Comparison(every, Cost(30, 29, 0.05), {"other": "it does not fit"})
 
 
-def evidence_for(scores: np.ndarray, question: str = "support", seed: int = 0, rankings: int = 100) -> dict[str, Any]:
+def evidence_for(
+    scores: np.ndarray, question: str = "support", seed: int = 0, rankings: int = 100
+) -> dict[str, Any]:
     """Deletion and insertion curves of a ranking in two additive games, beside random rankings: of the shape that whence makes."""
     d = len(scores)
     steps = sorted({round(s) for s in np.linspace(0, d, min(d, 12) + 1)})
@@ -101,7 +119,13 @@ def evidence_for(scores: np.ndarray, question: str = "support", seed: int = 0, r
         area = float(insertion.mean() - deletion.mean())
         value = float((areas < area).mean())
         p = (1 + float((areas >= area).sum())) / (rankings + 1)
-        verdict = "better than random" if p < 0.025 else "worse than random" if p > 0.975 else "not separable from random"
+        verdict = (
+            "better than random"
+            if p < 0.025
+            else "worse than random"
+            if p > 0.975
+            else "not separable from random"
+        )
 
         def band(curves: list[np.ndarray]) -> list[list[float]]:
             low, high = np.quantile(curves, [0.025, 0.975], axis=0)
@@ -135,7 +159,10 @@ def evidence_for(scores: np.ndarray, question: str = "support", seed: int = 0, r
 
 def judged(c: Comparison) -> Comparison:
     """With evidence for every method, and what the methods on a game tell of themselves."""
-    every = {n: replace(a, evidence=evidence_for(a.scores, "support" if a.signed else "matter")) for n, a in c.attributions.items()}
+    every = {
+        n: replace(a, evidence=evidence_for(a.scores, "support" if a.signed else "matter"))
+        for n, a in c.attributions.items()
+    }
     return replace(c, attributions=every)
 
 
@@ -181,6 +208,9 @@ def browser() -> Iterator[Any]:
         pytest.skip("no chromium: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as p:
-        started = p.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        started = p.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
         yield started
         started.close()

@@ -48,7 +48,11 @@ def maps_of(
     units: str = "token",
 ) -> AttentionMaps:
     """Maps made by hand; with ``neurons`` dimensions they are the softmax of their own scores."""
-    labels = ["[CLS]", *(f"w{i}" for i in range(labels - 2)), "[SEP]"] if isinstance(labels, int) else labels
+    labels = (
+        ["[CLS]", *(f"w{i}" for i in range(labels - 2)), "[SEP]"]
+        if isinstance(labels, int)
+        else labels
+    )
     rng = np.random.default_rng(0)
     n, own, more = len(labels), axis(labels, part), {}
     kind = "decoder" if causal else "encoder"
@@ -60,7 +64,14 @@ def maps_of(
     weights = softmax(logits, causal)
     modules = tuple(f"layer.{i}" for i in range(layers))
     return AttentionMaps(
-        passage_of(" ".join(labels)), {kind: weights}, {kind: own}, {kind: own}, {kind: modules}, units=units, model="toy", **more
+        passage_of(" ".join(labels)),
+        {kind: weights},
+        {kind: own},
+        {kind: own},
+        {kind: modules},
+        units=units,
+        model="toy",
+        **more,
     )
 
 
@@ -77,13 +88,18 @@ def vision() -> AttentionMaps:
     )
     own = axis_of(p, "word")
     weights = softmax(np.random.default_rng(3).normal(size=(2, 3, 7, 7)) * 2)
-    return AttentionMaps(p, {"encoder": weights}, {"encoder": own}, {"encoder": own}, {"encoder": ("a", "b")})
+    return AttentionMaps(
+        p, {"encoder": weights}, {"encoder": own}, {"encoder": own}, {"encoder": ("a", "b")}
+    )
 
 
 def two_sided() -> AttentionMaps:
     """Encoder, decoder and cross attention of different sizes."""
     rng = np.random.default_rng(5)
-    own, answer = axis(["the", "food", "</s>"], [0, 0, -1]), axis(["<s>", "das", "Essen", "ist"], [-1, 2, 2, 2])
+    own, answer = (
+        axis(["the", "food", "</s>"], [0, 0, -1]),
+        axis(["<s>", "das", "Essen", "ist"], [-1, 2, 2, 2]),
+    )
     weights = {
         "encoder": softmax(rng.normal(size=(2, 2, 3, 3))),
         "decoder": softmax(rng.normal(size=(3, 2, 4, 4)), causal=True),
@@ -120,7 +136,9 @@ def read_back(page: str, kind: int = 0) -> np.ndarray:
         for head in range(out.shape[1]):
             for i in range(rows):
                 for j in range(i + 1 if about["causal"] else columns):
-                    out[layer, head, i, j] = next(content) * about["scale"][layer][head] / about["levels"][layer]
+                    out[layer, head, i, j] = (
+                        next(content) * about["scale"][layer][head] / about["levels"][layer]
+                    )
         assert next(content, None) is None
     return out
 
@@ -158,18 +176,28 @@ def test_a_head_without_attention_is_no_division_by_zero() -> None:
 
 
 @pytest.mark.parametrize("levels_wanted", [127, 31])
-def test_queries_and_keys_come_back_and_their_error_is_the_one_that_is_printed(levels_wanted: int) -> None:
+def test_queries_and_keys_come_back_and_their_error_is_the_one_that_is_printed(
+    levels_wanted: int,
+) -> None:
     n = maps_of(12, neurons=8).neurons["encoder"]
     fine = pack_neurons(n, 1e9)
     packed = fine if levels_wanted == 127 else pack_neurons(n, sum(map(len, fine.blobs)) * 0.8)
     assert (packed.levels, packed.layers) == (levels_wanted, (0, 1))
     for layer, content in enumerate(packed.blobs):
-        steps = np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype=np.uint8).astype(float) - packed.levels
+        steps = (
+            np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype=np.uint8).astype(float)
+            - packed.levels
+        )
         query, key = steps.reshape(2, 3, 12, 8)
         query = query * packed.query[layer][:, None, None] / packed.levels
         key = key * packed.key[layer][:, None, None] / packed.levels
-        assert np.abs(query - n.query[layer]).max() <= packed.query[layer].max() / packed.levels / 2 + 1e-6
-        worst = np.abs(query @ key.swapaxes(-1, -2) - n.query[layer] @ n.key[layer].swapaxes(-1, -2)).max()
+        assert (
+            np.abs(query - n.query[layer]).max()
+            <= packed.query[layer].max() / packed.levels / 2 + 1e-6
+        )
+        worst = np.abs(
+            query @ key.swapaxes(-1, -2) - n.query[layer] @ n.key[layer].swapaxes(-1, -2)
+        ).max()
         assert packed.error[layer] == pytest.approx(worst * n.scale, rel=1e-3)
 
 
@@ -203,7 +231,9 @@ def real() -> AttentionMaps | None:
 def test_any_attention_fits_its_page(spread: float | str, layers: int, limit: float) -> None:
     maps = maps_of(128, layers, 12, spread=0.0 if isinstance(spread, str) else spread)
     if spread == "uniform":  # no real rows, but the hardest bytes to deflate
-        maps.weights["encoder"][:] = np.random.default_rng(1).uniform(size=maps.weights["encoder"].shape)
+        maps.weights["encoder"][:] = np.random.default_rng(1).uniform(
+            size=maps.weights["encoder"].shape
+        )
     page = maps_page(maps)
     assert len(page.encode()) <= limit
     if spread == 1.0:
@@ -238,7 +268,10 @@ def test_no_text_ends_an_element() -> None:
         assert "<img" not in page
         assert "<b>" not in page
         # the style sheet and the program are ours; all other elements hold no sign that opens one
-        assert all("<" not in body for body in re.findall(r'<script type="[^"]*"[^>]*>(.*?)</script>', page, re.DOTALL))
+        assert all(
+            "<" not in body
+            for body in re.findall(r'<script type="[^"]*"[^>]*>(.*?)</script>', page, re.DOTALL)
+        )
         labels = data_of(page)["kinds"][0]["from"]["labels"]
         assert labels == ["[CLS]", HOSTILE, "\\x1b\\u202e", "'  '", "[SEP]"]
 
@@ -255,18 +288,38 @@ def test_shares_are_exact_and_neurons_have_no_weight_beside_words() -> None:
     about = data_of(maps_page(maps))["kinds"][0]
     np.testing.assert_allclose(about["share"], maps.special_share(), rtol=1e-5)
     assert about["neurons"]["why"] == ""
-    assert 'units="token"' in data_of(maps_page(replace(maps, units="word")))["kinds"][0]["neurons"]["why"]
+    assert (
+        'units="token"'
+        in data_of(maps_page(replace(maps, units="word")))["kinds"][0]["neurons"]["why"]
+    )
 
 
 def test_neurons_of_layers_and_heads_that_were_not_kept_stay_out() -> None:
     maps = maps_of(5, layers=4, heads=3, neurons=2)
     some = maps.weights["encoder"][[1, 3]][:, [0, 2]]
-    about = data_of(maps_page(replace(maps, weights={"encoder": some}, kept_layers={"encoder": (1, 3)}, kept_heads=("0", "2"))))["kinds"][0]
+    about = data_of(
+        maps_page(
+            replace(
+                maps,
+                weights={"encoder": some},
+                kept_layers={"encoder": (1, 3)},
+                kept_heads=("0", "2"),
+            )
+        )
+    )["kinds"][0]
     n = maps.neurons["encoder"]
-    np.testing.assert_allclose(about["neurons"]["query"], np.abs(n.query[[1, 3]][:, [0, 2]]).max((-2, -1)), rtol=1e-6)
-    assert (about["neurons"]["names"], about["neurons"]["heads"], about["neurons"]["why"]) == (["1", "3"], ["0", "2"], "")
+    np.testing.assert_allclose(
+        about["neurons"]["query"], np.abs(n.query[[1, 3]][:, [0, 2]]).max((-2, -1)), rtol=1e-6
+    )
+    assert (about["neurons"]["names"], about["neurons"]["heads"], about["neurons"]["why"]) == (
+        ["1", "3"],
+        ["0", "2"],
+        "",
+    )
     mean = maps.weights["encoder"].mean(1, keepdims=True)
-    about = data_of(maps_page(replace(maps, weights={"encoder": mean}, kept_heads=("mean",))))["kinds"][0]
+    about = data_of(maps_page(replace(maps, weights={"encoder": mean}, kept_heads=("mean",))))[
+        "kinds"
+    ][0]
     assert about["neurons"]["heads"] == ["0", "1", "2"]
     assert "no weights" in about["neurons"]["why"]
 
@@ -287,5 +340,11 @@ def test_patches_know_their_cells() -> None:
 def test_an_empty_reply_and_a_single_place_are_drawn() -> None:
     one = Passage.from_tokens("a", [7], ["a"], [(0, 1)], [0])
     own = axis_of(one, "token")
-    maps = AttentionMaps(one, {"decoder": np.ones((1, 1, 1, 1), np.float32)}, {"decoder": own}, {"decoder": own}, {"decoder": ("x",)})
+    maps = AttentionMaps(
+        one,
+        {"decoder": np.ones((1, 1, 1, 1), np.float32)},
+        {"decoder": own},
+        {"decoder": own},
+        {"decoder": ("x",)},
+    )
     assert read_back(maps_page(maps)).tolist() == [[[[1.0]]]]

@@ -30,12 +30,19 @@ def opened(browser, tmp_path):
             path.write_text(maps)
         else:
             maps.to_html(path)
-        context = browser.new_context(offline=True, accept_downloads=True, permissions=list(permissions), **options)
+        context = browser.new_context(
+            offline=True, accept_downloads=True, permissions=list(permissions), **options
+        )
         contexts.append(context)
         page = context.new_page()
         page.seen, page.wrong = [], []
         page.on("request", lambda request: page.seen.append(request.url))
-        page.on("console", lambda message: page.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda message: (
+                page.wrong.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: page.wrong.append(str(error)))
         page.on("dialog", lambda dialog: (page.wrong.append(dialog.message), dialog.dismiss()))
         page.goto(path.as_uri())
@@ -49,7 +56,9 @@ def opened(browser, tmp_path):
 
 def settled(page: Any) -> None:
     page.wait_for_timeout(60)  # a redraw begins in the next frame
-    page.wait_for_selector("[aria-busy=true]", state="detached")  # wait_for_function would need a wider policy
+    page.wait_for_selector(
+        "[aria-busy=true]", state="detached"
+    )  # wait_for_function would need a wider policy
 
 
 def show(page: Any, view: str) -> None:
@@ -107,7 +116,9 @@ def test_every_view_is_drawn_from_one_request(opened, scheme):
         assert inked(page, f"canvas.{strip}") > 0.3
     assert page.wrong == []
     assert len(page.seen) == 1
-    ground = page.evaluate("getComputedStyle(document.querySelector('.whence-maps')).backgroundColor")
+    ground = page.evaluate(
+        "getComputedStyle(document.querySelector('.whence-maps')).backgroundColor"
+    )
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}[scheme]
 
 
@@ -134,8 +145,12 @@ def test_pointing_at_a_place_shows_its_weights_and_no_others(opened):
     page.locator(".places.from .place").nth(3).hover()
     settled(page)
     shown = [float(n) for n in page.locator(".places.to .number").all_inner_texts()]
-    w = maps.weights["encoder"][1, 2, 3]  # the transposed map, or another layer or head, would differ
-    np.testing.assert_allclose(shown, w, atol=w.max() / 510 + maps.weights["encoder"][1, 2].max() / 510 + 0.0005)
+    w = maps.weights["encoder"][
+        1, 2, 3
+    ]  # the transposed map, or another layer or head, would differ
+    np.testing.assert_allclose(
+        shown, w, atol=w.max() / 510 + maps.weights["encoder"][1, 2].max() / 510 + 0.0005
+    )
     assert lines(page) <= 7
     page.locator(".places.to .place").nth(5).hover()
     settled(page)
@@ -167,7 +182,9 @@ def test_greyed_special_tokens_do_not_dim_the_others(opened):
     faint = page.locator(".map canvas").first.evaluate(pixel)
     choose(page, "special", "greyed")
     strong = page.locator(".map canvas").first.evaluate(pixel)
-    assert strong == [60, 26, 120] != faint  # the end of the ramp: 0.01 is now the largest in colour
+    assert (
+        strong == [60, 26, 120] != faint
+    )  # the end of the ramp: 0.01 is now the largest in colour
 
 
 def test_heads_are_averaged_and_switched(opened):
@@ -194,7 +211,9 @@ def test_the_share_of_special_tokens_is_that_of_the_maps(opened, heads):
         page.locator(f".chip[data-head='{head}']").click()
     printed = re.search(r"hold ([\d.]+) %", page.locator(".share").inner_text())
     assert printed
-    assert float(printed[1]) == pytest.approx(100 * maps.special_share()[1, heads].mean(), abs=0.051)
+    assert float(printed[1]) == pytest.approx(
+        100 * maps.special_share()[1, heads].mean(), abs=0.051
+    )
 
 
 def test_special_tokens_are_hidden_or_greyed(opened):
@@ -330,7 +349,9 @@ def test_neurons_add_up_to_the_weights(opened):
     np.testing.assert_allclose(weights, maps.weights["encoder"][1, 2, 3], atol=0.003)
     np.testing.assert_allclose(softmax(np.array(scores)), weights, atol=0.02)
     error = float(re.search(r"off by up to ([\d.]+)\.", page.locator(".note").inner_text())[1])
-    assert np.abs(np.array(scores) - exact).max() <= error + 0.005  # half of the last digit that is printed
+    assert (
+        np.abs(np.array(scores) - exact).max() <= error + 0.005
+    )  # half of the last digit that is printed
     choose(page, "special", "hidden")
     assert page.locator(".neurons .score").count() == 4
 
@@ -351,13 +372,21 @@ def test_the_future_is_masked_in_a_causal_neuron_view(opened):
     show(page, "neuron")
     page.locator(".token").nth(2).click()
     settled(page)
-    assert [s == "masked" for s in page.locator(".score").all_inner_texts()] == [False, False, False, True, True]
+    assert [s == "masked" for s in page.locator(".score").all_inner_texts()] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
     show(page, "head")
     page.locator(".places.from .place").nth(2).hover()
     settled(page)
     shown = page.locator(".places.to .number").all_inner_texts()
     assert shown[3:] == ["", ""]
-    np.testing.assert_allclose([float(n) for n in shown[:3]], maps.weights["decoder"][0, :, 2, :3].mean(0), atol=0.0025)
+    np.testing.assert_allclose(
+        [float(n) for n in shown[:3]], maps.weights["decoder"][0, :, 2, :3].mean(0), atol=0.0025
+    )
 
 
 def test_kinds_of_an_encoder_decoder(opened):
@@ -387,7 +416,10 @@ def test_the_figures_hold_the_tokens_as_text(opened):
             page.locator(".map").first.click()
             settled(page)
         figure = exported(page, "save-svg").decode()
-        assert page.evaluate("(s) => new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror') === null", figure)
+        assert page.evaluate(
+            "(s) => new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror') === null",
+            figure,
+        )
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
         assert {"[CLS]", "שלום", "👨‍👩‍👧", "中国"} <= set(texts)
         assert figure.count("<path") > 3 if view == "head" else "data:image/png;base64," in figure
@@ -414,16 +446,27 @@ def test_copying_uses_the_clipboard_or_else_downloads(opened):
     assert page.evaluate("navigator.clipboard.readText()").startswith("<svg")
     page.locator("[data-export=copy-png]").click()
     page.wait_for_selector(".status:text('Copied as PNG.')")
-    page.evaluate("() => { navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
+    page.evaluate(
+        "() => { navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }"
+    )
     assert exported(page, "copy-svg").startswith(b"<svg")
     assert exported(page, "copy-png")[:4] == b"\x89PNG"
     assert "refused" in page.locator(".status").inner_text()
 
 
 def test_hostile_tokens_are_shown_and_do_nothing(opened):
-    maps = replace(maps_of(["[CLS]", HOSTILE, "<b>&amp;</b>", "\x1b\u202e", "[SEP]"], neurons=4), model="<i>toy</i>")
+    maps = replace(
+        maps_of(["[CLS]", HOSTILE, "<b>&amp;</b>", "\x1b\u202e", "[SEP]"], neurons=4),
+        model="<i>toy</i>",
+    )
     page = opened(maps)
-    assert page.locator(".places.from .label").all_inner_texts() == ["[CLS]", HOSTILE, "<b>&amp;</b>", "\\x1b\\u202e", "[SEP]"]
+    assert page.locator(".places.from .label").all_inner_texts() == [
+        "[CLS]",
+        HOSTILE,
+        "<b>&amp;</b>",
+        "\\x1b\\u202e",
+        "[SEP]",
+    ]
     for view in ("head", "model", "neuron"):
         show(page, view)
         if view == "model":
@@ -444,18 +487,24 @@ def test_every_script_looks_right_and_long_tokens_are_cut(opened):
     page = opened(maps_of(ODD))
     labels = page.locator(".places.from .label")
     assert labels.all_inner_texts() == ODD
-    assert [labels.nth(i).evaluate("(e) => getComputedStyle(e).direction") for i in (1, 3)] == ["rtl", "ltr"]
+    assert [labels.nth(i).evaluate("(e) => getComputedStyle(e).direction") for i in (1, 3)] == [
+        "rtl",
+        "ltr",
+    ]
     long = page.locator(".places.from .place").nth(4)
     assert long.get_attribute("title") == "x" * 90
     assert labels.nth(4).evaluate("(e) => e.scrollWidth > e.clientWidth")
-    heights = {round(page.locator(".places.from .place").nth(i).bounding_box()["height"]) for i in range(6)}
+    heights = {
+        round(page.locator(".places.from .place").nth(i).bounding_box()["height"]) for i in range(6)
+    }
     assert heights == {22}  # or lines would miss their places
 
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_runs_over_the_side(opened, width):
     page = opened(
-        maps_of([*ODD[:-1], *(f"word{i}" for i in range(30)), "[SEP]"], heads=12, neurons=16), viewport={"width": width, "height": 800}
+        maps_of([*ODD[:-1], *(f"word{i}" for i in range(30)), "[SEP]"], heads=12, neurons=16),
+        viewport={"width": width, "height": 800},
     )
     for view in ("head", "model", "neuron"):
         show(page, view)
@@ -498,13 +547,18 @@ def test_the_keyboard_is_enough(opened):
     page.keyboard.press("Escape")
     settled(page)
     assert page.locator(".grid").is_visible()
-    assert page.evaluate("[document.activeElement.dataset.layer, document.activeElement.dataset.head]") == ["1", "1"]
+    assert page.evaluate(
+        "[document.activeElement.dataset.layer, document.activeElement.dataset.head]"
+    ) == ["1", "1"]
 
 
 def test_an_image_gets_the_heat_of_the_row_pointed_at(opened):
     maps = vision()
     page = opened(maps)
-    assert page.locator(".picture img").evaluate("(i) => [i.naturalWidth, i.naturalHeight]") == [12, 8]
+    assert page.locator(".picture img").evaluate("(i) => [i.naturalWidth, i.naturalHeight]") == [
+        12,
+        8,
+    ]
     alone(page, 1)
     page.locator(".places.from .place").nth(4).hover()
     settled(page)
@@ -518,15 +572,24 @@ def test_an_image_gets_the_heat_of_the_row_pointed_at(opened):
 
 def test_two_fragments_on_one_page_do_not_meet(opened):
     first, second = maps_of(5), maps_of(["[CLS]", "other", "[SEP]"], heads=2)
-    page = opened(f"<!doctype html><body>{maps_fragment(first)}{maps_fragment(second)}<p class='place'>mine</p></body>")
+    page = opened(
+        f"<!doctype html><body>{maps_fragment(first)}{maps_fragment(second)}<p class='place'>mine</p></body>"
+    )
     roots = page.locator(".whence-maps")
-    assert roots.nth(1).locator(".places.from .place").all_inner_texts() == ["[CLS]", "other", "[SEP]"]
+    assert roots.nth(1).locator(".places.from .place").all_inner_texts() == [
+        "[CLS]",
+        "other",
+        "[SEP]",
+    ]
     roots.nth(1).locator("[role=tab][data-view=model]").click()
     settled(page)
     assert roots.nth(0).locator(".panel.head").is_visible()
     assert roots.nth(1).locator(".map").count() == 4
     assert roots.nth(0).locator(".map").count() == 0
-    assert page.evaluate("[typeof app, typeof state, typeof headView, typeof ROW]") == ["undefined"] * 4
+    assert (
+        page.evaluate("[typeof app, typeof state, typeof headView, typeof ROW]")
+        == ["undefined"] * 4
+    )
     assert page.locator("p.place").evaluate("(e) => getComputedStyle(e).display") == "block"
     assert page.wrong == []
 
@@ -534,7 +597,9 @@ def test_two_fragments_on_one_page_do_not_meet(opened):
 def test_a_large_page_is_painted_within_a_second(opened):
     maps = maps_of(128, layers=12, heads=12)
     page = opened(maps)
-    paints = page.evaluate("performance.getEntriesByType('paint').map((p) => [p.name, p.startTime])")
+    paints = page.evaluate(
+        "performance.getEntriesByType('paint').map((p) => [p.name, p.startTime])"
+    )
     assert dict(paints)["first-contentful-paint"] < 1000
     assert lines(page) == 3000  # of 196,608: the page says so
     assert "the 3,000 strongest are drawn" in page.locator(".status").inner_text()

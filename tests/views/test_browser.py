@@ -24,7 +24,12 @@ def opened(browser, tmp_path):
         page = context.new_page()
         page.seen, page.wrong = [], []
         page.on("request", lambda request: page.seen.append(request.url))
-        page.on("console", lambda message: page.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda message: (
+                page.wrong.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: page.wrong.append(str(error)))
         page.on("dialog", lambda dialog: (page.wrong.append(dialog.message), dialog.dismiss()))
         page.goto(path.as_uri())
@@ -51,13 +56,17 @@ def test_a_hostile_text_is_shown_and_does_nothing(opened, scheme):
 def test_the_keyboard_reaches_every_score(opened):
     page = opened(made("so very good", scores=[0.5, -0.25, 0.125]))
     page.locator(".u").first.focus()
-    assert page.evaluate("getComputedStyle(document.activeElement, '::after').content") == '"so: +0.5"'
+    assert (
+        page.evaluate("getComputedStyle(document.activeElement, '::after').content") == '"so: +0.5"'
+    )
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.tip") == "very: -0.25"
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")  # the last one: stays
     assert page.evaluate("document.activeElement.textContent") == "good"
-    assert page.locator(".text .u[tabindex='0']").count() == 1  # one tab stop a text, not one a word
+    assert (
+        page.locator(".text .u[tabindex='0']").count() == 1
+    )  # one tab stop a text, not one a word
 
 
 def test_the_same_unit_lights_up_in_every_method(opened):
@@ -78,7 +87,10 @@ def test_the_download_is_the_whole_comparison(opened):
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_runs_over_the_side(opened, width):
     page = opened(
-        compared("the food is great and the selection on the menu is great but the service is not bad " + "x" * 90),
+        compared(
+            "the food is great and the selection on the menu is great but the service is not bad "
+            + "x" * 90
+        ),
         viewport={"width": width, "height": 800},
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -86,7 +98,9 @@ def test_nothing_runs_over_the_side(opened, width):
 
 def test_for_and_against_differ_in_colour(opened):
     page = opened(made("so good", scores=[1.0, -1.0]))
-    colours = page.evaluate("[...document.querySelectorAll('.u')].map((u) => getComputedStyle(u).backgroundColor)")
+    colours = page.evaluate(
+        "[...document.querySelectorAll('.u')].map((u) => getComputedStyle(u).backgroundColor)"
+    )
     assert len(set(colours)) == 2
     assert "rgba(0, 0, 0, 0)" not in colours
 
@@ -94,7 +108,10 @@ def test_for_and_against_differ_in_colour(opened):
 def test_an_image_is_drawn(opened):
     page = opened(compared(image()))
     assert page.wrong == []
-    assert page.locator("img.pixels").evaluate("(i) => [i.naturalWidth, i.naturalHeight]") == [12, 8]
+    assert page.locator("img.pixels").evaluate("(i) => [i.naturalWidth, i.naturalHeight]") == [
+        12,
+        8,
+    ]
     assert page.locator(".patches").first.locator(".u").count() == 6
     assert page.locator(".patches .u").first.bounding_box()["width"] > 10
 
@@ -102,13 +119,20 @@ def test_an_image_is_drawn(opened):
 def test_it_prints_in_light_with_the_whole_table(opened):
     page = opened(compared(" ".join(f"w{i}" for i in range(80))), color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.querySelector('.whence')).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowY") == "visible"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.whence')).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowY") == "visible"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_folded_parts_open_and_everything_can_be_read(opened, scheme):
-    page = opened(judged(compared("the food is great but the service is not bad")), color_scheme=scheme)
+    page = opened(
+        judged(compared("the food is great but the service is not bad")), color_scheme=scheme
+    )
     assert page.locator(".card").first.is_hidden()
     for summary in page.locator("details.fold > summary").all():
         summary.click()
@@ -141,6 +165,9 @@ def test_a_print_opens_what_is_folded(opened):
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_runs_over_the_side_when_all_is_open(opened, width):
-    page = opened(judged(compared("the food is great but the service is not bad " + "x" * 90)), viewport={"width": width, "height": 800})
+    page = opened(
+        judged(compared("the food is great but the service is not bad " + "x" * 90)),
+        viewport={"width": width, "height": 800},
+    )
     page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -32,10 +32,20 @@ def everything(text: str = TEXT, count: int = 23) -> Comparison:
         scores = rng.normal(size=d)
         cost = Cost(1000, 0, 0.4, saved=212)
         every[name] = made(
-            text, name, scores=scores, evidence=evidence_for(scores), error=Error(np.full(d, 0.05)), cost=cost, detail=SAMPLED
+            text,
+            name,
+            scores=scores,
+            evidence=evidence_for(scores),
+            error=Error(np.full(d, 0.05)),
+            cost=cost,
+            detail=SAMPLED,
         )
-    every["anchors"] = made(text, "anchors", False, detail={**ANCHOR, "anchor": [0, 1]}, evidence=OWN)
-    every["random"] = replace(every["random"], evidence={"verdict": "", "note": "too few units for a verdict"})
+    every["anchors"] = made(
+        text, "anchors", False, detail={**ANCHOR, "anchor": [0, 1]}, evidence=OWN
+    )
+    every["random"] = replace(
+        every["random"], evidence={"verdict": "", "note": "too few units for a verdict"}
+    )
     return replace(plain, attributions=every, cost=Cost(5000, 3, 2.0, saved=900))
 
 
@@ -55,7 +65,9 @@ def test_the_table_has_verdict_share_and_p_for_each_removal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     c = everything()
     shown = str(c)
-    (head,) = [line for line in shown.splitlines() if line.startswith("method") and "evidence" in line]
+    (head,) = [
+        line for line in shown.splitlines() if line.startswith("method") and "evidence" in line
+    ]
     assert head.split()[-2:] == ["mask", "delete"]
     row = next(line for line in shown.splitlines() if re.match(r"gradient-l2 .*\.\d{3}$", line))
     found = c["gradient-l2"].evidence["removals"]
@@ -80,15 +92,28 @@ def test_more_removals_than_room_are_named(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     c = judged(compared(TEXT))
     e = c.first.evidence
-    more = {**e, "removals": dict.fromkeys(("mask", "delete", "pad", "mean", "infill"), e["removals"]["mask"])}
-    shown = str(replace(c, attributions={**c.attributions, c.first.method: replace(c.first, evidence=more)}))
+    more = {
+        **e,
+        "removals": dict.fromkeys(
+            ("mask", "delete", "pad", "mean", "infill"), e["removals"]["mask"]
+        ),
+    }
+    shown = str(
+        replace(c, attributions={**c.attributions, c.first.method: replace(c.first, evidence=more)})
+    )
     assert "removals without room here: pad, mean, infill" in shown
     assert max(map(cell_len, shown.splitlines())) <= 80
 
 
 def test_one_method_tells_its_evidence_and_its_error(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    a = made("so very good", scores=[0.5, -0.25, 0.1], error=Error(np.array([0.1, 0.2, 0.05])), detail=SAMPLED, evidence=OWN)
+    a = made(
+        "so very good",
+        scores=[0.5, -0.25, 0.1],
+        error=Error(np.array([0.1, 0.2, 0.05])),
+        detail=SAMPLED,
+        evidence=OWN,
+    )
     shown = str(a)
     assert re.search(r"^so    \+0\.500 ± 0\.100  █", shown, re.MULTILINE)
     assert "evidence    ~ correlation with held-out removals 0.22" in shown
@@ -126,10 +151,25 @@ def test_the_page_is_well_formed_and_its_data_is_the_result(text):
 def test_words_in_evidence_and_detail_are_escaped():
     bad = "<img src=x onerror=alert(1)>"
     scores = np.arange(3.0)
-    evidence = evidence_for(scores) | {"verdict": bad, "note": bad, "question": bad, "own": OWN | {"measure": bad, "verdict": bad}}
+    evidence = evidence_for(scores) | {
+        "verdict": bad,
+        "note": bad,
+        "question": bad,
+        "own": OWN | {"measure": bad, "verdict": bad},
+    }
     evidence["removals"] = {bad: evidence["removals"]["mask"] | {"verdict": bad}}
-    a = made("so very good", bad, scores=scores, evidence=evidence, detail={"estimator": bad, bad: 1}, error=Error(np.ones(3), note=bad))
-    for html in (a.to_html(), Comparison({bad: a, "b": made("so very good", "b")}, Cost(), {bad: bad}).to_html()):
+    a = made(
+        "so very good",
+        bad,
+        scores=scores,
+        evidence=evidence,
+        detail={"estimator": bad, bad: 1},
+        error=Error(np.ones(3), note=bad),
+    )
+    for html in (
+        a.to_html(),
+        Comparison({bad: a, "b": made("so very good", "b")}, Cost(), {bad: bad}).to_html(),
+    ):
         assert "img" not in parsed(html).tags
         assert bad not in html
 
@@ -145,7 +185,10 @@ def test_badges_and_curves_are_there_for_each_method_with_evidence():
     html = c.to_html()
     assert html.count('<svg class="curves"') == 2 * len(c)
     for a in c.attributions.values():
-        assert f'role="img" aria-label="{a.method}, removal mask: {a.evidence["removals"]["mask"]["verdict"]}: beats' in html
+        assert (
+            f'role="img" aria-label="{a.method}, removal mask: {a.evidence["removals"]["mask"]["verdict"]}: beats'
+            in html
+        )
     assert "not computed" not in html
     assert html.count('class="heat"') == 2
     assert html.count('class="card"') == len(c)
@@ -161,7 +204,9 @@ def test_curves_go_through_their_points():
         x = LEFT + (WIDE - LEFT - RIGHT) * np.array(found["steps"]) / 8
         y = TOP + (HIGH - TOP - BOTTOM) * (high - np.array(found[kind])) / (high - low)
         assert drawn == pytest.approx(np.stack([x, y], 1), abs=0.051)
-    inside = [float(v) for p in re.findall(r'points="([^"]*)"', svg) for v in re.findall(r",([\d.]+)", p)]
+    inside = [
+        float(v) for p in re.findall(r'points="([^"]*)"', svg) for v in re.findall(r",([\d.]+)", p)
+    ]
     assert min(inside) >= TOP - 0.05
     assert max(inside) <= HIGH - BOTTOM + 0.05
 
@@ -169,15 +214,23 @@ def test_curves_go_through_their_points():
 def test_flat_curves_are_drawn_too():
     flat = evidence_for(np.arange(4.0))["removals"]["mask"]
     flat |= {k: [0.0] * len(flat["steps"]) for k in ("deletion", "insertion")}
-    flat |= {f"random_{k}": [[0.0, 0.0, 0.0]] * len(flat["steps"]) for k in ("deletion", "insertion")}
+    flat |= {
+        f"random_{k}": [[0.0, 0.0, 0.0]] * len(flat["steps"]) for k in ("deletion", "insertion")
+    }
     assert "nan" not in curves(flat, limits([flat]), "").lower()
 
 
 def test_bars_have_whiskers_of_one_standard_error():
     html = made("a b", scores=[1.0, -1.0], error=Error(np.array([1.0, 0.5]))).to_html()
     # the track reaches from -2 to 2
-    assert '<i class="p" style="left:50.00%;width:25.00%"></i><span style="left:50.00%;width:50.00%"></span>' in html
-    assert '<i class="n" style="left:25.00%;width:25.00%"></i><span style="left:12.50%;width:25.00%"></span>' in html
+    assert (
+        '<i class="p" style="left:50.00%;width:25.00%"></i><span style="left:50.00%;width:50.00%"></span>'
+        in html
+    )
+    assert (
+        '<i class="n" style="left:25.00%;width:25.00%"></i><span style="left:12.50%;width:25.00%"></span>'
+        in html
+    )
     assert 'data-tip="a: +1 ± 1.00"' in html
     assert "<span style=" not in made("a b", scores=[1.0, -1.0]).to_html()
 
@@ -196,5 +249,7 @@ def test_images_have_evidence_too():
 
 def test_similar_methods_stand_together_and_those_without_a_ranking_last():
     nan = np.nan
-    matrix = np.array([[1, 0.1, nan, 0.9], [0.1, 1, nan, 0.2], [nan, nan, nan, nan], [0.9, 0.2, nan, 1]])
+    matrix = np.array(
+        [[1, 0.1, nan, 0.9], [0.1, 1, nan, 0.2], [nan, nan, nan, nan], [0.9, 0.2, nan, 1]]
+    )
     assert similar_together(matrix) == [3, 0, 1, 2]

@@ -27,7 +27,9 @@ def test_curves_and_bands_are_the_evidence_of_the_removal_asked_for(ax):
     a = judged(compared(TEXT))["gradient-l2"]
     assert plot_evidence(a, ax, "delete") is ax
     found = a.evidence["removals"]["delete"]
-    solid = {tuple(to_rgb(line.get_color())): line for line in ax.lines if line.get_linestyle() == "-"}
+    solid = {
+        tuple(to_rgb(line.get_color())): line for line in ax.lines if line.get_linestyle() == "-"
+    }
     for kind, colour in (("deletion", LIGHT.negative), ("insertion", LIGHT.positive)):
         line = solid[tuple(c / 255 for c in colour)]
         assert np.asarray(line.get_xdata()).tolist() == found["steps"]
@@ -36,7 +38,9 @@ def test_curves_and_bands_are_the_evidence_of_the_removal_asked_for(ax):
     band = ax.collections[0].get_paths()[0].vertices
     low, high = (np.array(found["random_deletion"])[:, i] for i in (0, 2))
     assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((low.min(), high.max()))
-    assert f"removal delete\n{found['verdict']}: beats" in " ".join(ax.get_title(loc="left").split(" "))
+    assert f"removal delete\n{found['verdict']}: beats" in " ".join(
+        ax.get_title(loc="left").split(" ")
+    )
     pixels_of(ax.figure)
 
 
@@ -64,7 +68,11 @@ def test_numbers_stand_in_their_cells(ax, of):
     for x, i in enumerate(order):
         for y, j in enumerate(order):
             value = getattr(g, of)[j, i]
-            assert shown[(x, y)] == (f"{value:.2f}".replace("-", "−") if of == "correlation" else f"{value:.0%}".replace("%", " %"))
+            assert shown[(x, y)] == (
+                f"{value:.2f}".replace("-", "−")
+                if of == "correlation"
+                else f"{value:.0%}".replace("%", " %")
+            )
     assert ax.images[0].get_clim() == ((-1, 1) if of == "correlation" else (0, 1))
     pixels_of(ax.figure)
 

@@ -44,16 +44,30 @@ def maps_of(text: str = "so very good", layers: int = 3, heads: int = 4, **more)
         [-1, *[0] * len(passage), -1],
     )
     axis = axis_of(passage, "word")
-    weights = np.random.default_rng(0).dirichlet(np.ones(len(axis)), size=(layers, heads, len(axis))).astype(np.float32)
-    return AttentionMaps(passage, {"encoder": weights}, {"encoder": axis}, {"encoder": axis}, {"encoder": ()}, **more)
+    weights = (
+        np.random.default_rng(0)
+        .dirichlet(np.ones(len(axis)), size=(layers, heads, len(axis)))
+        .astype(np.float32)
+    )
+    return AttentionMaps(
+        passage, {"encoder": weights}, {"encoder": axis}, {"encoder": axis}, {"encoder": ()}, **more
+    )
 
 
-def table_of(layers: int = 3, heads: int = 4, places: np.ndarray | None = None, **columns) -> HeadTable:
+def table_of(
+    layers: int = 3, heads: int = 4, places: np.ndarray | None = None, **columns
+) -> HeadTable:
     rng = np.random.default_rng(0)
-    given = {"entropy": rng.uniform(0, 3, (layers, heads)), "change": rng.normal(size=(layers, heads)), **columns}
+    given = {
+        "entropy": rng.uniform(0, 3, (layers, heads)),
+        "change": rng.normal(size=(layers, heads)),
+        **columns,
+    }
     names = tuple(map(str, range(layers))), tuple(map(str, range(heads)))
     table = HeadTable("encoder", *names, given, np.full((layers, heads, 2, 2), 0.5))
-    table.__dict__["places"] = rng.normal(size=(layers, heads, 2)) if places is None else places  # instead of computing them
+    table.__dict__["places"] = (
+        rng.normal(size=(layers, heads, 2)) if places is None else places
+    )  # instead of computing them
     return table
 
 
@@ -94,7 +108,9 @@ def test_bars_are_the_scores_in_reading_order_from_the_top(ax):
 
 def test_a_method_without_a_sign_has_its_own_colour(ax):
     made("so good", signed=False, scores=[0.5, 0.25]).plot(ax)
-    assert {to_rgb(p.get_facecolor()) for p in ax.patches} == {tuple(c / 255 for c in LIGHT.unsigned)}
+    assert {to_rgb(p.get_facecolor()) for p in ax.patches} == {
+        tuple(c / 255 for c in LIGHT.unsigned)
+    }
     assert "without a sign" in ax.get_xlabel()
 
 
@@ -121,14 +137,23 @@ def test_the_strongest_keep_their_order_and_the_title_says_so(ax):
 
 
 def test_the_texts_of_a_pair_are_parted(ax):
-    p = Passage.from_tokens("so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no")
+    p = Passage.from_tokens(
+        "so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no"
+    )
     plot_attribution(made(p), ax)
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert [line.get_ydata()[0] for line in dashed] == [1.5]
 
 
 def test_an_image_is_drawn_with_its_heat_in_the_right_place(ax):
-    scores = [1.0, 0.0, 0.0, 0.0, 0.0, -1.0]  # first row first patch for, last row last patch against
+    scores = [
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        -1.0,
+    ]  # first row first patch for, last row last patch against
     pixels = np.zeros((3, 8, 12), dtype=np.float32)
     pixels[:, :, 6:] = 1.0  # the right half is white
     plot_attribution(made(replace(image(), pixels=pixels), scores=scores), ax)
@@ -138,7 +163,9 @@ def test_an_image_is_drawn_with_its_heat_in_the_right_place(ax):
     share, black = 0.88, 255 * (1 - 0.55)
     orange, blue = np.array(LIGHT.positive), np.array(LIGHT.negative)
     assert colour_at(ax, 2, 2) == pytest.approx(share * orange + (1 - share) * black, abs=3)
-    assert colour_at(ax, 10, 6) == pytest.approx(share * blue + (1 - share) * 255, abs=3)  # over white
+    assert colour_at(ax, 10, 6) == pytest.approx(
+        share * blue + (1 - share) * 255, abs=3
+    )  # over white
     assert colour_at(ax, 2, 6) == pytest.approx([black] * 3, abs=3)  # no score: the picture, pale
     assert colour_at(ax, 10, 2) == pytest.approx([255, 255, 255], abs=3)
     assert len(ax.figure.axes) == 2  # the colour bar
@@ -153,7 +180,12 @@ def test_an_image_by_a_method_without_signs_and_its_strongest_patches(ax):
 
 
 def test_an_image_beside_a_text_is_bars_for_both(ax):
-    both = with_picture(passage_of("so good"), ("[IMAGE]",), [(0, 0), (0, 1)], pixels=np.zeros((3, 4, 8), dtype=np.float32))
+    both = with_picture(
+        passage_of("so good"),
+        ("[IMAGE]",),
+        [(0, 0), (0, 1)],
+        pixels=np.zeros((3, 4, 8), dtype=np.float32),
+    )
     plot_attribution(made(both, scores=[1, 2, 3, 4]), ax)
     assert labels(ax.yaxis) == ["so", "good", "patch 0,0", "patch 0,1"]
     assert [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [1.5]
@@ -184,7 +216,9 @@ def test_special_tokens_are_grey(ax):
 def test_the_mean_and_numbers_from_the_end():
     maps = maps_of()
     mean = draw("plot_map", maps, -1, "mean", ax=Figure().subplots())
-    assert np.asarray(mean.images[0].get_array()) == pytest.approx(maps.weights["encoder"][2].mean(0), abs=1e-6)
+    assert np.asarray(mean.images[0].get_array()) == pytest.approx(
+        maps.weights["encoder"][2].mean(0), abs=1e-6
+    )
     assert mean.get_title(loc="left") == "layer 2, mean of 4 heads"
     assert plot_map(maps, 0, -1, Figure().subplots()).get_title(loc="left") == "layer 0, head 3"
 
@@ -194,7 +228,9 @@ def test_layers_and_heads_go_by_the_numbers_of_the_model(ax):
     plot_map(few, 5, "mean", ax)
     assert np.asarray(ax.images[0].get_array()) == pytest.approx(few.weights["encoder"][1, 0])
     assert ax.get_title(loc="left") == "layer 5, mean of the heads"
-    with pytest.raises(SettingsError, match=r"layer 4 is outside the 2 layers of these maps \(3, 5\)"):
+    with pytest.raises(
+        SettingsError, match=r"layer 4 is outside the 2 layers of these maps \(3, 5\)"
+    ):
         plot_map(few, 4, "mean", ax)
     with pytest.raises(SettingsError, match=r"head 0 is outside the 1 head of these maps \(mean\)"):
         plot_map(few, 3, 0, ax)
@@ -218,7 +254,9 @@ def test_labels_are_thinned_where_there_is_no_room(ax):
     plot_map(maps_of(" ".join(f"w{i}" for i in range(150))), 0, 0, ax)
     shown = labels(ax.yaxis)
     assert 10 < len(shown) < 80
-    assert shown[1] == f"w{ax.get_yticks()[1] - 1}"  # the label belongs to its row: [CLS] stands before the words
+    assert (
+        shown[1] == f"w{ax.get_yticks()[1] - 1}"
+    )  # the label belongs to its row: [CLS] stands before the words
 
 
 def test_the_colour_bar_is_optional():
@@ -233,7 +271,11 @@ def test_a_value_of_every_head(ax):
     table = table_of()
     plot_heads(table, "entropy", ax)
     assert np.asarray(ax.images[0].get_array()) == pytest.approx(table.columns["entropy"])
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == ("head", "layer", "entropy, encoder attention")
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == (
+        "head",
+        "layer",
+        "entropy, encoder attention",
+    )
     assert labels(ax.xaxis) == ["0", "1", "2", "3"]
     assert labels(ax.yaxis) == ["0", "1", "2"]
     assert ax.images[0].get_clim() == (0, table.columns["entropy"].max())
@@ -290,11 +332,15 @@ def test_an_svg_holds_the_words_as_they_are_written(tmp_path, ax):
     text = " ".join(words)
     starts = np.cumsum([0, *(len(w) + 1 for w in words[:-1])]).tolist()
     spans = [(start, start + len(word)) for start, word in zip(starts, words, strict=True)]
-    p = Passage.from_tokens(text, list(range(5)), words, spans, [0] * 5, units="token")  # words would be cut at the signs
+    p = Passage.from_tokens(
+        text, list(range(5)), words, spans, [0] * 5, units="token"
+    )  # words would be cut at the signs
     with rc_context({"svg.fonttype": "none"}):
         plot_attribution(made(p, method="$a_b$"), ax)
         ax.figure.savefig(tmp_path / "words.svg")
-    content = re.sub(r"<!--.*?-->", "", (tmp_path / "words.svg").read_text(), flags=re.DOTALL)  # they repeat the texts
+    content = re.sub(
+        r"<!--.*?-->", "", (tmp_path / "words.svg").read_text(), flags=re.DOTALL
+    )  # they repeat the texts
     shown = re.findall(r">([^<>]*)</text>", content)
     assert {"$5_000", "$x^2$", "$\\frac{", "bell\\x07", "_a_", "$a_b$"} <= set(shown)
 
@@ -358,8 +404,12 @@ def test_without_matplotlib_the_error_has_the_pip_line(monkeypatch):
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():
-    look = "import sys, whence.views.figures, whence.views.latex; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    look = (
+        "import sys, whence.views.figures, whence.views.latex; print('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "False\n"
 
 
@@ -377,7 +427,12 @@ def page(browser, tmp_path):
         contexts.append(context)
         tab = context.new_page()
         tab.wrong = []
-        tab.on("console", lambda message: tab.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        tab.on(
+            "console",
+            lambda message: (
+                tab.wrong.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         tab.goto((tmp_path / "page.html").as_uri())
         return tab
 
@@ -392,7 +447,10 @@ def test_the_heat_lies_over_the_picture(page, tmp_path):
     pixels = np.zeros((3, 8, 12), dtype=np.float32)
     pixels[:, :, 6:] = 1.0
     c = compared(replace(image(), pixels=pixels), 2)
-    c = Comparison({n: made(a.passage, n, True, [1, 0, 0, 0, 0, -1]) for n, a in c.attributions.items()}, c.cost)
+    c = Comparison(
+        {n: made(a.passage, n, True, [1, 0, 0, 0, 0, -1]) for n, a in c.attributions.items()},
+        c.cost,
+    )
     tab = page(c, color_scheme="light")
     assert tab.wrong == []
     white, black = 255.0, 255 * (1 - 0.55)  # the picture is pale
@@ -402,7 +460,11 @@ def test_the_heat_lies_over_the_picture(page, tmp_path):
         drawn = np.asarray(Image.open(tmp_path / "grid.png").convert("RGB"), dtype=float)
         high, wide = drawn.shape[:2]
         assert wide / high == pytest.approx(1.5, abs=0.03)  # as the picture
-        found = {(r, c): drawn[int((r + 0.5) / 2 * high), int((c + 0.25) / 3 * wide)] for r in range(2) for c in range(3)}
+        found = {
+            (r, c): drawn[int((r + 0.5) / 2 * high), int((c + 0.25) / 3 * wide)]
+            for r in range(2)
+            for c in range(3)
+        }
         assert found[0, 0] == pytest.approx(0.88 * for_it + 0.12 * black, abs=4)
         assert found[1, 2] == pytest.approx(0.88 * against + 0.12 * white, abs=4)
         assert found[1, 0] == pytest.approx([black] * 3, abs=4)
@@ -414,8 +476,13 @@ def test_the_keyboard_reaches_every_patch_and_its_number(page):
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.dataset.tip") == "patch 0,0: +0.5"
     tab.keyboard.press("ArrowRight")
-    assert tab.evaluate("getComputedStyle(document.activeElement, '::after').content") == '"patch 0,1: -0.25"'
-    box = tab.evaluate("(({x, width, bottom}) => [x + width / 2, bottom - 3])(document.activeElement.getBoundingClientRect())")
+    assert (
+        tab.evaluate("getComputedStyle(document.activeElement, '::after').content")
+        == '"patch 0,1: -0.25"'
+    )
+    box = tab.evaluate(
+        "(({x, width, bottom}) => [x + width / 2, bottom - 3])(document.activeElement.getBoundingClientRect())"
+    )
     top = tab.evaluate("([x, y]) => document.elementFromPoint(x, y).dataset.tip", box)
     assert top == "patch 0,1: -0.25"  # nothing lies over the cell: the mouse reaches it too
     assert tab.locator(".patches .u[tabindex='0']").count() == 1

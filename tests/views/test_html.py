@@ -47,7 +47,10 @@ def data_of(html: str) -> dict:
     return json.loads(raw)
 
 
-@pytest.mark.parametrize("result", [made("so good"), compared("so good"), made(HOSTILE), compared(HOSTILE), compared(image())])
+@pytest.mark.parametrize(
+    "result",
+    [made("so good"), compared("so good"), made(HOSTILE), compared(HOSTILE), compared(image())],
+)
 def test_well_formed_and_nothing_from_elsewhere(result):
     html = result.to_html()
     parser = parsed(html)
@@ -82,9 +85,18 @@ def test_fragments_do_not_clash():
     assert len(ids) == len(set(ids)) == 3
     for name in ids:
         assert f'getElementById("{name}")' in both
-    css = re.sub(r"/\*.*?\*/", "", re.findall(r"<style>(.*?)</style>", both, re.DOTALL)[0], flags=re.DOTALL)
-    selectors = [s.strip() for rule in re.findall(r"([^{}]+)\{", css) for s in rule.split(",") if "@media" not in rule]
-    assert all(s.startswith((".whence", "@")) for s in selectors), [s for s in selectors if not s.startswith(".whence")]
+    css = re.sub(
+        r"/\*.*?\*/", "", re.findall(r"<style>(.*?)</style>", both, re.DOTALL)[0], flags=re.DOTALL
+    )
+    selectors = [
+        s.strip()
+        for rule in re.findall(r"([^{}]+)\{", css)
+        for s in rule.split(",")
+        if "@media" not in rule
+    ]
+    assert all(s.startswith((".whence", "@")) for s in selectors), [
+        s for s in selectors if not s.startswith(".whence")
+    ]
 
 
 def test_a_page_is_the_same_each_time():

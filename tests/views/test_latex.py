@@ -31,7 +31,11 @@ NAMED = {
 }
 TOKEN = re.compile("|".join(map(re.escape, NAMED)) + "|.", re.DOTALL)
 HOSTILE = "{}$&#%_^~<>|\"\\`-',"
-TEXTS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from(HOSTILE + " \n\t")), min_size=1, max_size=60).filter(str.strip)
+TEXTS = st.text(
+    st.one_of(st.characters(codec="utf-8"), st.sampled_from(HOSTILE + " \n\t")),
+    min_size=1,
+    max_size=60,
+).filter(str.strip)
 
 
 def undone(snippet: str) -> str:
@@ -61,7 +65,9 @@ def balanced(snippet: str) -> bool:
 
 
 def words_of(body: str) -> list[str]:
-    bare = re.sub(r"\\colorbox\[HTML\]\{[0-9A-F]{6}\}\{\\strut ((?:\\[{}]|\{\}|[^{}])*)\}", r"\1", body)
+    bare = re.sub(
+        r"\\colorbox\[HTML\]\{[0-9A-F]{6}\}\{\\strut ((?:\\[{}]|\{\}|[^{}])*)\}", r"\1", body
+    )
     return [undone(word) for word in re.sub(r"\\allowbreak\{\}", "", bare).split()]
 
 
@@ -79,7 +85,9 @@ def test_any_attribution_is_balanced_and_its_words_can_be_read(text):
 
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
 def test_no_setting_or_label_ends_a_comment(text):
-    snippet = made("so good", settings={"baseline": text}, prediction={text: 1.0}, error=Error(note=text)).to_latex()
+    snippet = made(
+        "so good", settings={"baseline": text}, prediction={text: 1.0}, error=Error(note=text)
+    ).to_latex()
     lines = snippet.split("\n")  # what TeX takes for the end of a line
     assert next(line for line in lines if not line.startswith("%")).startswith(r"\begingroup")
     assert len([line for line in lines if not line.startswith("%")]) == 4
@@ -90,7 +98,9 @@ def test_colours_follow_the_scores():
     body = body_of(made("so very good now", scores=[2.0, -2.0, 1.0, 0.0]).to_latex())
     assert r"\colorbox[HTML]{F3841C}{\strut so}" in body  # the orange of the light theme
     assert r"\colorbox[HTML]{549CDE}{\strut very}" in body  # its blue
-    assert re.search(r"\{F8BA80\}\{\\strut good\}", body)  # 0.12 + 0.88 / 2 of the way from white to orange
+    assert re.search(
+        r"\{F8BA80\}\{\\strut good\}", body
+    )  # 0.12 + 0.88 / 2 of the way from white to orange
     assert body.endswith(" now")  # a zero is left uncoloured
     assert r"{A080D6}{\strut so}" in made("so", signed=False, scores=[1.0]).to_latex()
 
@@ -102,21 +112,27 @@ def test_ligatures_do_not_change_the_text():
 
 def test_a_unit_of_several_words_can_break_between_them():
     text = "so very good. now"
-    p = Passage.from_tokens(text, [0, 1], ["so very good.", "now"], [(0, 13), (14, 17)], [0, 0], units="sentence")
+    p = Passage.from_tokens(
+        text, [0, 1], ["so very good.", "now"], [(0, 13), (14, 17)], [0, 0], units="sentence"
+    )
     body = body_of(made(p, scores=np.ones(len(p.unit_spans))).to_latex())
     assert body.count(r"\colorbox") == 4
     assert words_of(body) == text.split()
 
 
 def test_tokens_without_a_space_between_them_can_break_and_stay_together():
-    p = Passage.from_tokens("中国 ab", [0, 1, 2], ["中", "国", "ab"], [(0, 1), (1, 2), (3, 5)], [0, 0, 0], units="token")
+    p = Passage.from_tokens(
+        "中国 ab", [0, 1, 2], ["中", "国", "ab"], [(0, 1), (1, 2), (3, 5)], [0, 0, 0], units="token"
+    )
     body = body_of(made(p, scores=[1, 1, 1]).to_latex())
     assert body.count(r"\allowbreak{}") == 1
     assert words_of(body) == ["中国", "ab"]
 
 
 def test_a_pair_is_kept_apart():
-    p = Passage.from_tokens("so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no")
+    p = Passage.from_tokens(
+        "so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no"
+    )
     assert body_of(made(p).to_latex()).count(r"\textbardbl") == 1
 
 
@@ -124,7 +140,15 @@ def test_the_explanation_does_not_travel_alone():
     snippet = made("so good", error=Error(np.array([0.1, 0.2]), 0.0031, "a note")).to_latex()
     comments = "\n".join(line for line in snippet.splitlines() if line.startswith("%"))
     for part in (
-        *("xcolor", "logit of good = 1.25", "method: toy", "version 1", "layer=last", "seed 0", "2 forward, 1 backward, 12 ms"),
+        *(
+            "xcolor",
+            "logit of good = 1.25",
+            "method: toy",
+            "version 1",
+            "layer=last",
+            "seed 0",
+            "2 forward, 1 backward, 12 ms",
+        ),
         *("gap 0.31 %", "± 0.2", "a note", "good 75.0%", "weights 00ff", "orange for the target"),
     ):
         assert part in comments, part
@@ -134,10 +158,14 @@ def test_a_comparison_is_a_table_with_a_row_for_each_method():
     snippet = compared("so & good", 9).to_latex()
     body = body_of(snippet)
     assert balanced(body)
-    rows = re.findall(r"^  (\S+) & \{\\raggedright (.*)\\par\} \\tabularnewline$", body, re.MULTILINE)
+    rows = re.findall(
+        r"^  (\S+) & \{\\raggedright (.*)\\par\} \\tabularnewline$", body, re.MULTILINE
+    )
     assert [method for method, _ in rows] == list(compared("so & good"))
     assert all(words_of(text) == ["so", "&", "good"] for _, text in rows)
-    assert len(re.findall(r"(?<!\\)&", body)) == 9  # one column mark a row: those of the text are escaped
+    assert (
+        len(re.findall(r"(?<!\\)&", body)) == 9
+    )  # one column mark a row: those of the text are escaped
     assert "% other left out: it does not fit" in snippet
     assert "% in all 30 forward, 29 backward, 50 ms" in snippet
 
@@ -150,7 +178,9 @@ def test_an_image_has_no_words():
 
 
 def test_of_a_text_beside_an_image_the_words_are_coloured_and_the_rest_is_told():
-    both = with_picture(passage_of("so good"), (), [(0, 0), (0, 1)], pixels=np.zeros((3, 4, 8), dtype=np.float32))
+    both = with_picture(
+        passage_of("so good"), (), [(0, 0), (0, 1)], pixels=np.zeros((3, 4, 8), dtype=np.float32)
+    )
     snippet = made(both, scores=[1, 2, 3, 4]).to_latex()
     assert words_of(body_of(snippet)) == ["so", "good"]
     assert "% note: 2 patches or regions of the picture" in snippet

@@ -17,9 +17,19 @@ HOSTILE = "<img/src=x/onerror=alert(1)>"
 
 def maps_of(text: str, seed: int) -> AttentionMaps:
     words = tuple(text.split())
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(words)), (2, 3, len(words))).astype(np.float32)
+    weights = (
+        np.random.default_rng(seed)
+        .dirichlet(np.ones(len(words)), (2, 3, len(words)))
+        .astype(np.float32)
+    )
     axis = Axis(words, np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64))
-    return AttentionMaps(passage_of(text), {"encoder": weights}, {"encoder": axis}, {"encoder": axis}, {"encoder": ("a", "b")})
+    return AttentionMaps(
+        passage_of(text),
+        {"encoder": weights},
+        {"encoder": axis},
+        {"encoder": axis},
+        {"encoder": ("a", "b")},
+    )
 
 
 def test_the_page_is_escaped_and_needs_nothing(browser, tmp_path) -> None:
@@ -60,7 +70,15 @@ def test_the_terminal_shows_the_strongest() -> None:
 def test_heads_in_a_terminal(terminal) -> None:
     terminal(80)
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None].astype(np.float32)
-    t = table_of("encoder", ["0"], ["0", "1"], weights, list("abcd"), np.zeros(4, dtype=bool), {"output_change": np.array([[0.2, 0.1]])})
+    t = table_of(
+        "encoder",
+        ["0"],
+        ["0", "1"],
+        weights,
+        list("abcd"),
+        np.zeros(4, dtype=bool),
+        {"output_change": np.array([[0.2, 0.1]])},
+    )
     assert "layer 0, head 0: self; entropy 0.000" in t._repr_html_()
     shown = to_text(lambda _: heads_view(t))
     assert "o self" in shown

@@ -21,12 +21,26 @@ def test_print_is_plain_without_a_terminal(capsys):
 
 def test_print_has_the_numbers_and_what_they_explain():
     shown = str(made("so good", scores=[0.5, -0.25]))
-    for part in ("logit of good = 1.25", "good 75.0%", "+0.500", "-0.250", "toy (layer=last)", "2 forward, 1 backward, 12 ms"):
+    for part in (
+        "logit of good = 1.25",
+        "good 75.0%",
+        "+0.500",
+        "-0.250",
+        "toy (layer=last)",
+        "2 forward, 1 backward, 12 ms",
+    ):
         assert part in shown
 
 
 @pytest.mark.parametrize("width", [80, 140])
-@pytest.mark.parametrize("text", ["the food is great but the service is not bad", "中国的电影 很好看 👨‍👩‍👧 👍🏽 мир ภาพยนตร์", LONG])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the food is great but the service is not bad",
+        "中国的电影 很好看 👨‍👩‍👧 👍🏽 мир ภาพยนตร์",
+        LONG,
+    ],
+)
 def test_no_line_is_wider_than_the_terminal(terminal, width, text):
     terminal(width)
     for result in (compared(text), made(text)):
@@ -36,7 +50,11 @@ def test_no_line_is_wider_than_the_terminal(terminal, width, text):
 
 def test_columns_stay_aligned_below_wide_characters(monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
-    rows = [line for line in str(compared("中国 ab 日本語", 2)).splitlines() if re.match(r"(中国|ab|日本語)  ?.*\d$", line)]
+    rows = [
+        line
+        for line in str(compared("中国 ab 日本語", 2)).splitlines()
+        if re.match(r"(中国|ab|日本語)  ?.*\d$", line)
+    ]
     assert len(rows) == 3
     assert len({cell_len(row) for row in rows}) == 1
 

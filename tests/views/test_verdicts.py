@@ -12,7 +12,11 @@ from whence.core.attribution import Cost, Error
 from whence.views import verdicts, wording
 
 TEXT = "the food is great but the service is not bad"
-NONE = {"measure": "deletion and insertion curves", "verdict": "", "note": "too few units for a verdict"}
+NONE = {
+    "measure": "deletion and insertion curves",
+    "verdict": "",
+    "note": "too few units for a verdict",
+}
 
 
 def judged(**more):
@@ -26,10 +30,16 @@ def test_a_verdict_is_told_with_share_interval_and_p():
     assert first == "better than random: beats 98 % of random rankings (92 to 100 %), p = 0.0099"
     of = a.evidence["removals"]["mask"]
     low, high = (f"{100 * end:.0f}" for end in of["interval"])
-    assert re.match(rf"mask: [✓~✗] {of['verdict']}, {of['value']:.0%}".replace("%", " %") + rf" \({low} to {high} %\), p = 0\.\d+$", mask)
+    assert re.match(
+        rf"mask: [✓~✗] {of['verdict']}, {of['value']:.0%}".replace("%", " %")
+        + rf" \({low} to {high} %\), p = 0\.\d+$",
+        mask,
+    )
     assert delete.startswith("delete: ")
     assert [v.removal for v in verdicts.by_removal(a)] == ["mask", "delete"]
-    assert f"{a.evidence['removals']['mask']['area']:.3g}" not in " ".join(verdicts.lines(a))  # never a bare area
+    assert f"{a.evidence['removals']['mask']['area']:.3g}" not in " ".join(
+        verdicts.lines(a)
+    )  # never a bare area
 
 
 @pytest.mark.parametrize(
@@ -54,7 +64,9 @@ def test_the_arbiters_own_evidence_is_no_share_of_rankings():
     assert verdicts.by_removal(a) == []  # it has a number under "removals"
     assert verdicts.overall(a).mark == "~"
     assert verdicts.overall(a).beaten is None
-    assert verdicts.lines(a) == ["correlation with held-out removals 0.22 (random: -0.41 to 0.40): not separable from random"]
+    assert verdicts.lines(a) == [
+        "correlation with held-out removals 0.22 (random: -0.41 to 0.40): not separable from random"
+    ]
     both = judged(own=OWN)
     assert verdicts.lines(both)[-1].startswith("its own: correlation with held-out removals 0.22")
     assert len(verdicts.lines(both)) == 4
@@ -78,7 +90,14 @@ def test_the_best_evidence_comes_first_and_the_rest_keeps_its_order():
         a("also-none"),
         a("better", verdict="better than random", value=0.97),
     ]
-    assert [x.method for x in verdicts.by_evidence(every)] == ["better", "high", "low", "worse", "none", "also-none"]
+    assert [x.method for x in verdicts.by_evidence(every)] == [
+        "better",
+        "high",
+        "low",
+        "worse",
+        "none",
+        "also-none",
+    ]
 
 
 def test_an_anchor_is_a_rule_with_precision_and_coverage():
@@ -90,19 +109,31 @@ def test_an_anchor_is_a_rule_with_precision_and_coverage():
     assert wording.anchored(a) == [0, 2]
     assert wording.detail(a) == ""
     exact = made("not so bad", detail={**ANCHOR, "anchor": [1], "exact": True, "samples": None})
-    assert wording.anchor(exact).startswith("IF “so” stays THEN the prediction is good: precision 98 % exactly")
-    assert "anything at all stays" in wording.anchor(made("not so bad", detail={**ANCHOR, "anchor": []}))
-    assert wording.anchored(made("bad", detail={"anchor": [7]})) == []  # of another text: nothing is marked
+    assert wording.anchor(exact).startswith(
+        "IF “so” stays THEN the prediction is good: precision 98 % exactly"
+    )
+    assert "anything at all stays" in wording.anchor(
+        made("not so bad", detail={**ANCHOR, "anchor": []})
+    )
+    assert (
+        wording.anchored(made("bad", detail={"anchor": [7]})) == []
+    )  # of another text: nothing is marked
 
 
 def test_what_else_a_method_tells():
-    assert wording.detail(made("a b", detail=SAMPLED)) == "1,000 samples, 812 of them distinct; estimator surrogate; R² 0.934"
+    assert (
+        wording.detail(made("a b", detail=SAMPLED))
+        == "1,000 samples, 812 of them distinct; estimator surrogate; R² 0.934"
+    )
     assert wording.detail(made("a b", detail={"windows": 3, "curve": [1, 2]})) == "windows 3"
     assert wording.detail(made("a b")) == ""
 
 
 def test_costs_name_what_the_memory_saved():
-    assert wording.cost(Cost(1000, 0, 0.5, saved=212)) == "1,000 forward (212 more from memory), 0 backward, 500 ms"
+    assert (
+        wording.cost(Cost(1000, 0, 0.5, saved=212))
+        == "1,000 forward (212 more from memory), 0 backward, 500 ms"
+    )
     assert "memory" not in wording.cost(Cost(1, 1, 0.5))
 
 

@@ -15,11 +15,16 @@ def test_nothing_that_acts_on_a_terminal_survives(text):
     shown = wording.visible(text)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    assert shown.isprintable() or all(c.isprintable() or c in wording.JOINERS or ord(c) in wording.TAGS or c.isspace() for c in shown)
+    assert shown.isprintable() or all(
+        c.isprintable() or c in wording.JOINERS or ord(c) in wording.TAGS or c.isspace()
+        for c in shown
+    )
     shown.encode()  # no lone surrogate
 
 
-@pytest.mark.parametrize("text", ["plain", "中国", "naïve", "👨‍👩‍👧", "👍🏽", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "ภาพยนตร์", "مرحبا"])
+@pytest.mark.parametrize(
+    "text", ["plain", "中国", "naïve", "👨‍👩‍👧", "👍🏽", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "ภาพยนตร์", "مرحبا"]
+)
 def test_readable_text_is_left_alone(text):
     assert wording.visible(text) == text
 
@@ -55,7 +60,11 @@ def test_colours_tell_for_against_and_unsigned_apart():
 def test_ink_can_be_read_on_every_background(theme):
     def luminance(rgb):
         c = np.asarray(rgb) / 255
-        return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+        return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [
+            0.2126,
+            0.7152,
+            0.0722,
+        ]
 
     for level in np.linspace(-1, 1, 41):
         for signed in (True, False):

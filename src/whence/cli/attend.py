@@ -12,20 +12,45 @@ from whence.cli.running import emit_json, loaded, note, progress, show, tell_for
 from whence.cli.texts import encode, read_texts
 
 EXAMPLE = 'Example: whence attend "not bad at all" --html heads.html'
-Reply = Annotated[str | None, typer.Option(help="The decoder's text, for an encoder-decoder model.", metavar="TEXT")]
+Reply = Annotated[
+    str | None,
+    typer.Option(help="The decoder's text, for an encoder-decoder model.", metavar="TEXT"),
+]
 Html = Annotated[
     Path | None,
-    typer.Option(help="Write a self-contained page with the head, model and neuron views.", metavar="FILE", readable=False),
+    typer.Option(
+        help="Write a self-contained page with the head, model and neuron views.",
+        metavar="FILE",
+        readable=False,
+    ),
 ]
-Compare = Annotated[bool, typer.Option("--compare", help="Align two texts and show the attention that differs: a probe for bias.")]
-Table = Annotated[bool, typer.Option("--heads", help="What each head does, and what is lost when it is switched off.")]
-Keep = Annotated[str, typer.Option("--keep", help="all, mean, max, or numbers of heads: 0,3", metavar="HEADS")]
+Compare = Annotated[
+    bool,
+    typer.Option(
+        "--compare", help="Align two texts and show the attention that differs: a probe for bias."
+    ),
+]
+Table = Annotated[
+    bool,
+    typer.Option("--heads", help="What each head does, and what is lost when it is switched off."),
+]
+Keep = Annotated[
+    str, typer.Option("--keep", help="all, mean, max, or numbers of heads: 0,3", metavar="HEADS")
+]
 Layers = Annotated[str, typer.Option(help="all, or numbers of layers: 0,3", metavar="LAYERS")]
 Neurons = Annotated[
     bool | None,
-    typer.Option("--neurons/--no-neurons", help="Keep queries and keys for the page's neuron view. [default: where there is a page]"),
+    typer.Option(
+        "--neurons/--no-neurons",
+        help="Keep queries and keys for the page's neuron view. [default: where there is a page]",
+    ),
 ]
-Generate = Annotated[int, typer.Option(help="Let the model write so many tokens, and show its attention as it wrote.", metavar="N")]
+Generate = Annotated[
+    int,
+    typer.Option(
+        help="Let the model write so many tokens, and show its attention as it wrote.", metavar="N"
+    ),
+]
 
 
 def command(
@@ -63,16 +88,30 @@ def command(
     if compare:
         if len(texts) != 2 or file is not None:
             raise InputError(f"--compare takes two texts, in quotes; got {len(texts)}.")
-        given = {"--heads": heads, "--neurons": neurons, "--target": target, "--pair": pair, "--reply": reply, "--generate": generate}
+        given = {
+            "--heads": heads,
+            "--neurons": neurons,
+            "--target": target,
+            "--pair": pair,
+            "--reply": reply,
+            "--generate": generate,
+        }
         if ignored := [name for name, value in given.items() if value]:
-            raise InputError(f"{ignored[0]} means nothing beside --compare, which shows two texts as they are.")
+            raise InputError(
+                f"{ignored[0]} means nothing beside --compare, which shows two texts as they are."
+            )
     else:
         lines = read_texts(texts, file)
         if html is not None and len(lines) > 1:
             raise InputError(f"--html is a page of one text, and there are {len(lines)}.")
-    chosen: dict[str, Any] = {"heads": _numbers(keep), "layers": _numbers(layers), "memory": memory, "forecast": tell_forecast}
+    chosen: dict[str, Any] = {
+        "heads": _numbers(keep),
+        "layers": _numbers(layers),
+        "memory": memory,
+        "forecast": tell_forecast,
+    }
     with loaded(model, dtype, device) as m:
-        from whence.attending import attend, probe
+        from whence.explaining.attend import attend, probe
 
         if compare:
             with progress("attend"):
@@ -90,12 +129,22 @@ def command(
             effects = heads and m.task != "bare" and keep == "all" and not generate
             chosen |= {"effects": effects, "target": target, "generate": generate}
             with progress("attend"):
-                maps = _with_neurons(attend, m, passage, neurons, html is not None and not generate, units=units, **chosen)
+                maps = _with_neurons(
+                    attend,
+                    m,
+                    passage,
+                    neurons,
+                    html is not None and not generate,
+                    units=units,
+                    **chosen,
+                )
             _print(maps, line.content, heads, as_json)
             _write(maps, html)
 
 
-def _with_neurons(attend: Any, model: Any, passage: Any, asked: bool | None, wanted: bool, **chosen: Any) -> Any:
+def _with_neurons(
+    attend: Any, model: Any, passage: Any, asked: bool | None, wanted: bool, **chosen: Any
+) -> Any:
     """Neurons where they were asked for; unasked, where there is a page and the model shows them."""
     from whence.core.errors import TooLarge, Unsupported
 
@@ -141,7 +190,9 @@ def _print(maps: Any, text: str, heads: bool, as_json: bool) -> None:
 def _write(result: Any, html: Path | None) -> None:
     if html is not None:
         result.to_html(html)
-        note(f"wrote {html} ({html.stat().st_size / 1e6:.2g} MB): open it in a browser; it needs no network.")
+        note(
+            f"wrote {html} ({html.stat().st_size / 1e6:.2g} MB): open it in a browser; it needs no network."
+        )
 
 
 def _numbers(given: str) -> Literal["all", "mean", "max"] | list[int]:
@@ -152,4 +203,6 @@ def _numbers(given: str) -> Literal["all", "mean", "max"] | list[int]:
     try:
         return [int(n) for n in given.replace(" ", "").split(",")]
     except ValueError:
-        raise InputError(f"{given!r} is neither a word such as 'all' or 'mean' nor numbers with commas between them.") from None
+        raise InputError(
+            f"{given!r} is neither a word such as 'all' or 'mean' nor numbers with commas between them."
+        ) from None

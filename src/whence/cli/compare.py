@@ -12,8 +12,18 @@ from whence.cli.settings import assigned
 from whence.cli.texts import encode, naming, read_texts
 
 EXAMPLE = 'Example: whence compare "not bad at all" --methods gradient-l2,integrated-gradients --html report.html'
-Methods = Annotated[str | None, typer.Option(help="Names with commas between. [default: all that fit the model]", metavar="A,B,…")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE")]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Names with commas between. [default: all that fit the model]", metavar="A,B,…"
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE"
+    ),
+]
 
 
 def command(
@@ -54,11 +64,14 @@ def command(
     asked = chosen(methods, setting or [], seed)
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.workflow import compare
+        from whence.explaining.workflow import compare
 
         for i, line in enumerate(lines, 1):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with naming(line), progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say:
+            with (
+                naming(line),
+                progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say,
+            ):
                 wanted = Target(target, against, read, at)
                 c = compare(
                     loaded_model,
@@ -71,7 +84,9 @@ def command(
                     evidence=evidence is not False,
                     progress=say,
                 )
-            emit_json(c.to_dict()) if as_json else show(lambda console, c=c: comparison_view(c, console, every_row))
+            emit_json(c.to_dict()) if as_json else show(
+                lambda console, c=c: comparison_view(c, console, every_row)
+            )
             results += [c] if html else []
     finish(results, html)
 
@@ -85,10 +100,16 @@ def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[s
     from whence.core.registry import methods as all_methods
 
     by_method = assigned(given)
-    names = list(all_methods()) if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    names = (
+        list(all_methods())
+        if methods is None
+        else [name.strip() for name in methods.split(",") if name.strip()]
+    )
     for name in by_method:
         if find_method(name).name not in names:
-            raise SettingsError(f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}.")
+            raise SettingsError(
+                f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}."
+            )
     for name in names:
         settings_of(find_method(name), by_method.get(name, {}), seed)
     return {name: by_method.get(name, {}) for name in names}

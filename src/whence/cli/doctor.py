@@ -22,7 +22,7 @@ def command(
     """
     del debug
     with loaded(model, dtype, device) as m, progress("doctor") as say:
-        from whence.doctor import examine
+        from whence.explaining.doctor import examine
 
         report = examine(m, progress=say).to_dict()
     if as_json:

@@ -16,7 +16,9 @@ AT_ONCE = 16  # texts between two prints
 
 def command(
     words: o.Words = None,
-    method: str = typer.Option("integrated-gradients", help="The method; 'whence methods' lists them.", metavar="NAME"),
+    method: str = typer.Option(
+        "integrated-gradients", help="The method; 'whence methods' lists them.", metavar="NAME"
+    ),
     model: o.ModelName = "sentiment",
     target: o.TargetLabel = None,
     against: o.Against = None,
@@ -55,15 +57,20 @@ def command(
     settings_of(info, settings, seed)
     lines = read_texts(texts, file)
     if save is not None and len(lines) > 1:
-        raise InputError(f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE.")
+        raise InputError(
+            f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
+        )
     results = []
     with loaded(model, dtype, device) as loaded_model:
+        from whence.explaining.workflow import explain
         from whence.trace.forecast import forecast_trace
-        from whence.workflow import explain
 
         wanted = Target(target, against, read, at)
         for first in range(0, len(lines), AT_ONCE):
-            some = [encode(loaded_model, line, pair=pair, units=units, overflow=overflow) for line in lines[first : first + AT_ONCE]]
+            some = [
+                encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+                for line in lines[first : first + AT_ONCE]
+            ]
             tell_forecast(forecast_trace(loaded_model, max(some, key=len), info.needs))
             with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else method) as say:
                 made = explain(
@@ -80,7 +87,9 @@ def command(
                     **settings,
                 )
             for a in made:
-                emit_json(a.to_dict()) if as_json else show(lambda console, a=a: attribution_view(a, console, every_row))
+                emit_json(a.to_dict()) if as_json else show(
+                    lambda console, a=a: attribution_view(a, console, every_row)
+                )
             results += made if html or save else []
     if save is not None:
         results[0].save(save)
@@ -91,4 +100,9 @@ def own_flags() -> list[str]:
     """The flags that the command itself has, for the hint at a mistyped one."""
     alone = typer.Typer()
     alone.command()(command)
-    return [flag for parameter in get_command(alone).params for flag in parameter.opts if flag.startswith("--")]
+    return [
+        flag
+        for parameter in get_command(alone).params
+        for flag in parameter.opts
+        if flag.startswith("--")
+    ]

@@ -15,18 +15,30 @@ from whence.labs import LABS
 
 EXAMPLE = "Example: whence lab dyck --quick --out figures/"
 
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(LABS)}; or all.", metavar="NAME", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(help=f"One of {', '.join(LABS)}; or all.", metavar="NAME", show_default=False),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="A folder for the figures, the tables and a page. [default: lab-NAME]", metavar="DIR", file_okay=False, readable=False
+        help="A folder for the figures, the tables and a page. [default: lab-NAME]",
+        metavar="DIR",
+        file_okay=False,
+        readable=False,
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller and shorter: under half a minute.")]
-Formats = Annotated[str, typer.Option("--formats", help="Of the figures, with commas between them.", metavar="LIST")]
+Formats = Annotated[
+    str, typer.Option("--formats", help="Of the figures, with commas between them.", metavar="LIST")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: one line for each lab.")]
 Words = Annotated[
-    str | None, typer.Option(help="Your own text, for the labs that take one (attention, gpt2, theorem, figures).", metavar="TEXT")
+    str | None,
+    typer.Option(
+        help="Your own text, for the labs that take one (attention, gpt2, theorem, figures).",
+        metavar="TEXT",
+    ),
 ]
 
 
@@ -54,22 +66,35 @@ def command(
         folder = out or Path(f"lab-{name}")
         books = []
         for each in names:
-            given = {} if words is None or (name == "all" and "words" not in takes(each)) else {"words": words}
+            given = (
+                {}
+                if words is None or (name == "all" and "words" not in takes(each))
+                else {"words": words}
+            )
             where = f"{each}: " if name == "all" else ""
             with quiet():
                 told = partial(_tell, tell, where)
-                books.append(lab(each, quick=quick, seed=seed, formats=formats.lower().replace(" ", "").split(","), tell=told, **given))
+                books.append(
+                    lab(
+                        each,
+                        quick=quick,
+                        seed=seed,
+                        formats=formats.lower().replace(" ", "").split(","),
+                        tell=told,
+                        **given,
+                    )
+                )
             books[-1].save(folder / (each if name == "all" else ""))
     if name == "all":
         from whence.core.render import write_text
-        from whence.views.notebook import pages
+        from whence.notebook.page import pages
 
         write_text(folder / "index.html", pages(books, "the labs"))
     if as_json:
         for book in books:
             emit_json(book.to_dict())
     else:
-        from whence.views.notebook import notebook_view
+        from whence.notebook.page import notebook_view
 
         for book in books:
             show(lambda console, book=book: notebook_view(book, console))

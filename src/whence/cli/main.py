@@ -16,10 +16,14 @@ from whence.core.errors import WhenceError
 
 USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 
-app = typer.Typer(name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 for module in (explain, compare, predict, attend, theory, lab, methods, doctor):
     context = WITH_SETTINGS if module is explain else {}
-    app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context)(module.command)
+    app.command(
+        module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context
+    )(module.command)
 
 
 def _say_version(asked: bool) -> bool:
@@ -29,7 +33,12 @@ def _say_version(asked: bool) -> bool:
     return asked
 
 
-Version = Annotated[bool, typer.Option("--version", help="Say which version this is.", is_eager=True, callback=_say_version)]
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Say which version this is.", is_eager=True, callback=_say_version
+    ),
+]
 
 
 @app.callback(epilog='Example: whence compare "a moving and funny film" --html report.html')
@@ -54,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _complain(told(), USERS_MISTAKE)
         if isinstance(problem, WhenceError):
             return _complain(str(problem), USERS_MISTAKE)
-        return _complain(f"unexpected {type(problem).__name__}: {problem} (--debug shows where)", OUR_MISTAKE)
+        return _complain(
+            f"unexpected {type(problem).__name__}: {problem} (--debug shows where)", OUR_MISTAKE
+        )
 
 
 def _complain(message: str, code: int) -> int:

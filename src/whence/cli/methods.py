@@ -15,7 +15,7 @@ def command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     """
     del debug
     with progress("methods"):
-        from whence.listing import list_methods
+        from whence.explaining.listing import list_methods
 
         listed = [m.to_dict() for m in list_methods()]
     if as_json:

@@ -33,7 +33,9 @@ def command(
     lines = read_texts(words or [], file)
     with loaded(model, dtype, device) as m:
         if (m.task == "masked") != (at is not None):
-            raise TargetError("--at N names the unit that a masked language model fills; it goes with such a model, and only with it.")
+            raise TargetError(
+                "--at N names the unit that a masked language model fills; it goes with such a model, and only with it."
+            )
         for first in range(0, len(lines), AT_ONCE):
             some = lines[first : first + AT_ONCE]
             with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else "predict"):
@@ -45,4 +47,8 @@ def command(
                 if as_json:
                     emit_json({"text": line.content, "label": p.label, "probabilities": found})
                 else:
-                    show(lambda _, line=line, found=found: prediction_view(found, line.content if len(lines) > 1 else None))
+                    show(
+                        lambda _, line=line, found=found: prediction_view(
+                            found, line.content if len(lines) > 1 else None
+                        )
+                    )

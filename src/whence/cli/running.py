@@ -18,8 +18,8 @@ from whence.core.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from whence.core.memory import Forecast
     from whence.models.model import Model
+    from whence.trace.memory import Forecast
 
 PATIENCE = 2.0  # seconds before a progress bar appears
 LOUD = 10**8  # bytes, from which on a forecast is printed
@@ -45,7 +45,9 @@ def emit(text: str) -> None:
     except BrokenPipeError:
         import typer
 
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again as it closes
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or Python complains again as it closes
         raise typer.Exit(PIPE_CLOSED) from None
 
 
@@ -69,7 +71,9 @@ def writable(path: Path | None) -> None:
     if path.is_dir():
         raise InputError(f"cannot write {str(path)!r}: it is a folder.")
     if not path.parent.is_dir():
-        raise InputError(f"cannot write {str(path)!r}: the folder {str(path.parent)!r} does not exist.")
+        raise InputError(
+            f"cannot write {str(path)!r}: the folder {str(path.parent)!r} does not exist."
+        )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {str(path)!r}: it is read-only.")
 
@@ -103,11 +107,20 @@ def progress(label: str) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_interactive):  # FORCE_COLOR is about colour: a log file wants no bar
+    if not (
+        sys.stderr.isatty() and console.is_interactive
+    ):  # FORCE_COLOR is about colour: a log file wants no bar
         yield lambda _: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+    )
     task = bar.add_task(label, total=None)
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True

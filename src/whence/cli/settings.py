@@ -13,10 +13,14 @@ from whence.core.errors import SettingsError
 if TYPE_CHECKING:
     from whence.core.registry import MethodInfo
 
-FLAG = re.compile(r"--([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)  # a text may begin with dashes; a flag has no space in its name
+FLAG = re.compile(
+    r"--([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL
+)  # a text may begin with dashes; a flag has no space in its name
 
 
-def split_flags(words: Sequence[str], info: MethodInfo, options: Callable[[], Sequence[str]]) -> tuple[list[str], dict[str, Any]]:
+def split_flags(
+    words: Sequence[str], info: MethodInfo, options: Callable[[], Sequence[str]]
+) -> tuple[list[str], dict[str, Any]]:
     """What typer did not know, as texts and as the method's settings; ``options`` are the command's own flags, for the hint."""
     hints = get_type_hints(info.settings)
     known = {f.name.replace("_", "-"): f.name for f in fields(info.settings)}
@@ -30,7 +34,12 @@ def split_flags(words: Sequence[str], info: MethodInfo, options: Callable[[], Se
             continue
         name, value = match.group(1).replace("_", "-"), match.group(2)
         positive = name.removeprefix("no-")
-        if name not in known and value is None and positive in known and hints[known[positive]] is bool:
+        if (
+            name not in known
+            and value is None
+            and positive in known
+            and hints[known[positive]] is bool
+        ):
             settings[known[positive]] = "false"
             continue
         if name not in known:
@@ -43,7 +52,9 @@ def split_flags(words: Sequence[str], info: MethodInfo, options: Callable[[], Se
     return texts, settings
 
 
-def _unknown(name: str, info: MethodInfo, known: Iterable[str], options: Iterable[str]) -> SettingsError:
+def _unknown(
+    name: str, info: MethodInfo, known: Iterable[str], options: Iterable[str]
+) -> SettingsError:
     flags = [f"--{k}" for k in known]
     close = get_close_matches(f"--{name}", [*flags, *options], n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
@@ -58,6 +69,8 @@ def assigned(given: Sequence[str]) -> dict[str, dict[str, str]]:
         name, equals, value = one.partition("=")
         method, dot, setting = name.partition(".")
         if not equals or not dot:
-            raise SettingsError(f"--set takes METHOD.SETTING=VALUE, e.g. integrated-gradients.baseline=mask, not {one!r}.")
+            raise SettingsError(
+                f"--set takes METHOD.SETTING=VALUE, e.g. integrated-gradients.baseline=mask, not {one!r}."
+            )
         out.setdefault(method, {})[setting.replace("-", "_")] = value
     return out

@@ -26,7 +26,9 @@ class Line:
 
     content: str
     where: str | None = None
-    is_file: bool = False  # one of several files that were named, which only an image model can mean
+    is_file: bool = (
+        False  # one of several files that were named, which only an image model can mean
+    )
 
 
 def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
@@ -44,7 +46,9 @@ def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
     if words and words[0] != "-":
         return [Line(words[0])]
     if not words and sys.stdin.isatty():
-        raise InputError("there is no text: give it in quotes, with --file FILE, or through a pipe.")
+        raise InputError(
+            "there is no text: give it in quotes, with --file FILE, or through a pipe."
+        )
     return _lines(sys.stdin.buffer.read(), "stdin")
 
 
@@ -71,7 +75,9 @@ def _lines(content: bytes, source: str) -> list[Line]:
         raise InputError(f"{source} holds no text.")
     if blank:
         some = ", ".join(map(str, blank[:MOST_NAMED])) + (" …" if len(blank) > MOST_NAMED else "")
-        note(f"{len(blank)} blank line{'s' if len(blank) > 1 else ''} of {source} skipped (line {some})")
+        note(
+            f"{len(blank)} blank line{'s' if len(blank) > 1 else ''} of {source} skipped (line {some})"
+        )
     return lines
 
 
@@ -89,6 +95,8 @@ def naming(line: Line):
 def encode(model: Model, line: Line, **options: Any) -> Passage:
     """One text (of an image model: the file) as a passage."""
     if line.is_file and model.task != "image":
-        raise InputError(f"{model.name} reads text, and several files were given: put one text in quotes, or use --file FILE.")
+        raise InputError(
+            f"{model.name} reads text, and several files were given: put one text in quotes, or use --file FILE."
+        )
     with naming(line):
         return model.encode(line.content, **options)

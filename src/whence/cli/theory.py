@@ -32,14 +32,14 @@ def command(
     """
     del debug
     from whence.core.target import Target
-    from whence.views.notebook import notebook_view
+    from whence.notebook.page import notebook_view
     from whence.views.terminal import comparison_view
 
     writable(html)
     lines = read_texts(words or [], file)
     results = []
     with loaded(model, dtype) as loaded_model:
-        from whence.theorising import closed_forms
+        from whence.explaining.closed_forms import closed_forms
 
         for line in lines:
             passage = encode(loaded_model, line, units=units, overflow=overflow)
@@ -61,8 +61,8 @@ def command(
             results.append((found, book))
     if html is not None:
         from whence.core.render import write_text
+        from whence.notebook.page import notebook_fragment
         from whence.views.html import page
-        from whence.views.notebook import notebook_fragment
 
         whole = page([found for found, _ in results])
         forms = "\n".join(notebook_fragment(book) for _, book in results)

@@ -17,7 +17,9 @@ from whence.core.errors import SettingsError
 Together = Literal["mean", "max", "sum", "product"]
 
 
-def across_heads(weights: Float[np.ndarray, "layer head from to"], heads: Together | int | str) -> Float[np.ndarray, "layer from to"]:
+def across_heads(
+    weights: Float[np.ndarray, "layer head from to"], heads: Together | int | str
+) -> Float[np.ndarray, "layer from to"]:
     """One map a layer: entry by entry over heads, or one head's own.
 
     >>> across_heads(np.array([[[[0.2, 0.8]], [[0.6, 0.4]]]]), "max").tolist()
@@ -28,7 +30,9 @@ def across_heads(weights: Float[np.ndarray, "layer head from to"], heads: Togeth
     return weights[:, _index(heads, weights.shape[1], "head")]
 
 
-def across_layers(maps: Float[np.ndarray, "layer from to"], layers: Together | int | str) -> Float[np.ndarray, "from to"]:
+def across_layers(
+    maps: Float[np.ndarray, "layer from to"], layers: Together | int | str
+) -> Float[np.ndarray, "from to"]:
     """One map: entry by entry over layers, one layer's own, or the matrix product with later layers on the left.
 
     >>> a1, a2 = [[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]]
@@ -37,7 +41,9 @@ def across_layers(maps: Float[np.ndarray, "layer from to"], layers: Together | i
     """
     if layers == "product":
         if maps.shape[1] != maps.shape[2]:
-            raise SettingsError(f"a product needs square maps; these go from {maps.shape[1]} places to {maps.shape[2]}.")
+            raise SettingsError(
+                f"a product needs square maps; these go from {maps.shape[1]} places to {maps.shape[2]}."
+            )
         return product(list(maps))
     if isinstance(layers, str):
         return _entrywise(maps, layers, 0, "layers")
@@ -51,7 +57,9 @@ def with_residual(maps: Float[np.ndarray, "*layer from to"]) -> Float[np.ndarray
     [[0.8, 0.2], [0.05, 0.95]]
     """
     if maps.shape[-1] != maps.shape[-2]:
-        raise SettingsError("the residual stays in its place, so it needs square maps; cross attention has none.")
+        raise SettingsError(
+            "the residual stays in its place, so it needs square maps; cross attention has none."
+        )
     mixed = maps + np.eye(maps.shape[-1], dtype=maps.dtype)
     return mixed / mixed.sum(-1, keepdims=True)
 
@@ -76,10 +84,14 @@ def product_row(layers: Sequence[Any], row: Any) -> Any:
     return row
 
 
-def _entrywise(values: Float[np.ndarray, "*any"], how: str, axis: int, what: str) -> Float[np.ndarray, "*rest"]:
+def _entrywise(
+    values: Float[np.ndarray, "*any"], how: str, axis: int, what: str
+) -> Float[np.ndarray, "*rest"]:
     known = {"mean": np.mean, "max": np.max, "sum": np.sum, "product": np.prod}
     if how not in known:
-        raise SettingsError(f"{what} are brought together by {', '.join(known)} or one is chosen by its number, not {how!r}.")
+        raise SettingsError(
+            f"{what} are brought together by {', '.join(known)} or one is chosen by its number, not {how!r}."
+        )
     return known[how](values, axis=axis)
 
 

@@ -56,7 +56,9 @@ class Agreement:
         upper = [(i, j) for i in range(len(self.methods)) for j in range(i + 1, len(self.methods))]
         known = [(i, j) for i, j in upper if np.isfinite(self.correlation[i, j])]
         ordered = sorted(known, key=lambda at: -self.correlation[at])
-        return [(self.methods[i], self.methods[j], float(self.correlation[i, j])) for i, j in ordered]
+        return [
+            (self.methods[i], self.methods[j], float(self.correlation[i, j])) for i, j in ordered
+        ]
 
     def mean_correlation(self) -> dict[str, float]:
         """Of each method with the others; NaN where it has none."""
@@ -69,7 +71,12 @@ class Agreement:
     def table(self) -> list[dict[str, Any]]:
         """One row per pair of methods; ready for ``pandas.DataFrame``."""
         return [
-            {"method": a, "other": b, "correlation": float(self.correlation[i, j]), "overlap": float(self.overlap[i, j])}
+            {
+                "method": a,
+                "other": b,
+                "correlation": float(self.correlation[i, j]),
+                "overlap": float(self.overlap[i, j]),
+            }
             for i, a in enumerate(self.methods)
             for j, b in enumerate(self.methods)
             if i < j
@@ -84,7 +91,9 @@ class Agreement:
             "overlap": _plain(self.overlap),
             "k": self.k,
             "chance": self.chance,
-            "conflicts": [{**asdict(c), "one": list(c.one), "other": list(c.other)} for c in self.conflicts],
+            "conflicts": [
+                {**asdict(c), "one": list(c.one), "other": list(c.other)} for c in self.conflicts
+            ],
         }
 
     def __repr__(self) -> str:
@@ -93,7 +102,9 @@ class Agreement:
         return f"Agreement({len(self.methods)} methods by {self.measure}: {told}top {self.k} by chance {self.chance:.0%})"
 
 
-def agreement(attributions: Mapping[str, Attribution], k: int = 5, measure: str = "spearman") -> Agreement:
+def agreement(
+    attributions: Mapping[str, Attribution], k: int = 5, measure: str = "spearman"
+) -> Agreement:
     """Compare every method with every other on the same units. ``k`` is the number of top units; where there are fewer, all of them.
 
     >>> agreement(c.attributions, k=3).overlap             # doctest: +SKIP
@@ -119,7 +130,9 @@ def agreement(attributions: Mapping[str, Attribution], k: int = 5, measure: str 
         overlap=top_overlap(sizes, k),
         k=k,
         chance=k / d,
-        conflicts=tuple(_conflicts(tuple(attributions), names, scores, sizes, signed, min(k, d // 2))),
+        conflicts=tuple(
+            _conflicts(tuple(attributions), names, scores, sizes, signed, min(k, d // 2))
+        ),
     )
 
 
@@ -133,7 +146,9 @@ def ranks(values: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
     return (count.cumsum() - (count - 1) / 2)[place.reshape(-1)]
 
 
-def rank_correlation(values: Float[np.ndarray, "method unit"]) -> Float[np.ndarray, "method method"]:
+def rank_correlation(
+    values: Float[np.ndarray, "method unit"],
+) -> Float[np.ndarray, "method method"]:
     """Spearman's: Pearson's correlation of the ranks, which stays right with ties; NaN for a row of equal values.
 
     >>> rank_correlation(np.array([[1.0, 2.0, 3.0], [9.0, 4.0, 1.0]])).round(6).tolist()
@@ -147,7 +162,9 @@ def rank_correlation(values: Float[np.ndarray, "method unit"]) -> Float[np.ndarr
     return _with_diagonal(out, np.isfinite(size))
 
 
-def top_overlap(sizes: Float[np.ndarray, "method unit"], k: int) -> Float[np.ndarray, "method method"]:
+def top_overlap(
+    sizes: Float[np.ndarray, "method unit"], k: int
+) -> Float[np.ndarray, "method method"]:
     """|A ∩ B| / k of the top ``k`` units; NaN for a row of equal values.
 
     Units tied at the last place share what is left of it, so that the overlap is the mean over every way to break the tie.
@@ -169,11 +186,19 @@ def _membership(sizes: Float[np.ndarray, " unit"], k: int) -> Float[np.ndarray, 
 
 
 def _cleaned(scores: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
-    return scores if np.ptp(scores) > ROUNDING * np.abs(scores).max(initial=0.0) else np.zeros_like(scores)
+    return (
+        scores
+        if np.ptp(scores) > ROUNDING * np.abs(scores).max(initial=0.0)
+        else np.zeros_like(scores)
+    )
 
 
-def _with_diagonal(matrix: Float[np.ndarray, "method method"], ranked: Bool[np.ndarray, " method"]) -> Float[np.ndarray, "method method"]:
-    np.fill_diagonal(matrix, np.where(ranked, 1.0, np.nan))  # a method agrees with itself, rounding and ties aside
+def _with_diagonal(
+    matrix: Float[np.ndarray, "method method"], ranked: Bool[np.ndarray, " method"]
+) -> Float[np.ndarray, "method method"]:
+    np.fill_diagonal(
+        matrix, np.where(ranked, 1.0, np.nan)
+    )  # a method agrees with itself, rounding and ties aside
     return matrix
 
 
@@ -211,7 +236,11 @@ def _conflicts(
     top &= (sizes > 0) & ranked[:, None]
     low = (np.stack([ranks(row) for row in sizes]) <= d / 2) & ranked[:, None]
     camps: dict[Literal["sign", "rank"], tuple[Any, Any, int]] = {
-        "sign": (top & signed[:, None] & (scores > 0), top & signed[:, None] & (scores < 0), int((signed & ranked).sum())),
+        "sign": (
+            top & signed[:, None] & (scores > 0),
+            top & signed[:, None] & (scores < 0),
+            int((signed & ranked).sum()),
+        ),
         "rank": (top, low, int(ranked.sum())),
     }
     found = []
@@ -219,7 +248,10 @@ def _conflicts(
         for kind, (one, other, voices) in camps.items():
             smaller = min(one[:, i].sum(), other[:, i].sum())
             if smaller:
-                pick = [tuple(m for m, is_in in zip(methods, camp[:, i], strict=True) if is_in) for camp in (one, other)]
+                pick = [
+                    tuple(m for m, is_in in zip(methods, camp[:, i], strict=True) if is_in)
+                    for camp in (one, other)
+                ]
                 found.append(Conflict(i, name, kind, pick[0], pick[1], float(smaller / voices)))
     return sorted(found, key=lambda c: (-c.strength, c.kind != "sign", c.unit))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import InputError, LoadError
+from whence.core.evidence import Evidence
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
@@ -54,13 +56,21 @@ class Error:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         spread = None if self.standard_error is None else self.standard_error.tolist()
-        return {"standard_error": spread, "completeness_gap": self.completeness_gap, "note": self.note}
+        return {
+            "standard_error": spread,
+            "completeness_gap": self.completeness_gap,
+            "note": self.note,
+        }
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Error:
         """What ``to_dict`` gave."""
         spread = d["standard_error"]
-        return cls(None if spread is None else np.asarray(spread, dtype=np.float64), d["completeness_gap"], d["note"])
+        return cls(
+            None if spread is None else np.asarray(spread, dtype=np.float64),
+            d["completeness_gap"],
+            d["note"],
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,16 +94,22 @@ class Attribution:
     cost: Cost
     provenance: Provenance
     error: Error | None = None
-    evidence: Mapping[str, Any] | None = None
-    prediction: Mapping[str, float] = field(default_factory=dict)  # the leading labels with their probabilities
-    detail: Mapping[str, Any] | None = None  # what a method found beside scores: an anchor with its precision
+    evidence: Evidence | None = None
+    prediction: Mapping[str, float] = field(
+        default_factory=dict
+    )  # the leading labels with their probabilities
+    detail: Mapping[str, Any] | None = (
+        None  # what a method found beside scores: an anchor with its precision
+    )
 
     def __post_init__(self) -> None:
         scores = np.array(self.scores, dtype=np.float64)
         if scores.shape != (len(self.passage.unit_spans),):
             raise InputError(f"{scores.size} scores for {len(self.passage.unit_spans)} units.")
         if not np.isfinite(scores).all():
-            raise InputError(f"method {self.method!r} gave a score that is not finite: {scores.tolist()}.")
+            raise InputError(
+                f"method {self.method!r} gave a score that is not finite: {scores.tolist()}."
+            )
         spread = None if self.error is None else self.error.standard_error
         if spread is not None and spread.shape != scores.shape:
             raise InputError(f"{spread.size} standard errors for {scores.size} scores.")
@@ -141,7 +157,7 @@ class Attribution:
             "prediction": dict(self.prediction),
             "cost": asdict(self.cost),
             "error": self.error.to_dict() if self.error else None,
-            "evidence": _plain(self.evidence),
+            "evidence": None if self.evidence is None else self.evidence.to_dict(),
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
             "passage": self.passage.to_dict(),
@@ -154,7 +170,9 @@ class Attribution:
         if not isinstance(schema, int):
             raise LoadError("this is not a whence attribution: it has no 'schema' number.")
         if schema > SCHEMA:
-            raise LoadError(f"this attribution has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it.")
+            raise LoadError(
+                f"this attribution has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it."
+            )
         try:
             return cls(
                 passage=Passage.from_dict(d["passage"]),
@@ -169,12 +187,14 @@ class Attribution:
                 cost=Cost(**d["cost"]),
                 provenance=Provenance(**d["provenance"]),
                 error=Error.from_dict(d["error"]) if d["error"] else None,
-                evidence=d["evidence"],
+                evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
                 prediction=d["prediction"],
                 detail=d.get("detail"),  # results of whence 0.1 have none
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise LoadError(f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}.") from problem
+            raise LoadError(
+                f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}."
+            ) from problem
 
     @classmethod
     def from_scores(
@@ -210,9 +230,9 @@ class Attribution:
         >>> a.top(1), a.target.describe()
         ([("isn't", 0.9)], 'logit of positive')
         """
-        from whence.core.foreign import attribution_of  # which makes Attributions
-
-        return attribution_of(
+        # found by name: the package of other tools' scores makes Attributions, and stands above core
+        foreign = import_module("whence.foreign.scores")
+        return foreign.attribution_of(
             model,
             text,
             scores,
@@ -257,7 +277,10 @@ class Attribution:
         return draw("plot_evidence", self, ax=ax, removal=removal)
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}" for name, score in self.top(3))
+        top = ", ".join(
+            f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}"
+            for name, score in self.top(3)
+        )
         return f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, {len(self.units)} units: {top} …)"
 
     def _repr_html_(self) -> str:

@@ -45,7 +45,10 @@ class Comparison:
     def table(self) -> list[dict[str, Any]]:
         """One row per unit: the unit and its raw score by each method; ready for ``pandas.DataFrame``."""
         return [
-            {"unit": name, **{method: float(a.scores[i]) for method, a in self.attributions.items()}}
+            {
+                "unit": name,
+                **{method: float(a.scores[i]) for method, a in self.attributions.items()},
+            }
             for i, name in enumerate(self.first.names)
         ]
 
@@ -75,16 +78,22 @@ class Comparison:
         if not isinstance(schema, int):
             raise LoadError("this is not a whence comparison: it has no 'schema' number.")
         if schema > SCHEMA:
-            raise LoadError(f"this comparison has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it.")
+            raise LoadError(
+                f"this comparison has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it."
+            )
         try:
             attributions = {name: Attribution.from_dict(a) for name, a in d["attributions"].items()}
             return cls(attributions, Cost(**d["cost"]), d["skipped"])
         except (KeyError, TypeError, AttributeError) as problem:
-            raise LoadError(f"this comparison is damaged: {type(problem).__name__}: {problem}.") from problem
+            raise LoadError(
+                f"this comparison is damaged: {type(problem).__name__}: {problem}."
+            ) from problem
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        return write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1))
+        return write_text(
+            path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+        )
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

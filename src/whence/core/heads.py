@@ -52,7 +52,11 @@ class HeadTable:
         """What each head is mostly about: one of the patterns, "broad" or "mixed"."""
         shares = np.stack([self.columns.get(p, np.zeros_like(self["entropy"])) for p in PATTERNS])
         names = np.array([*PATTERNS, "broad", "mixed"])
-        best = np.where(shares.max(0) >= DOMINANT, shares.argmax(0), np.where(self["breadth"] >= BROAD, len(PATTERNS), len(PATTERNS) + 1))
+        best = np.where(
+            shares.max(0) >= DOMINANT,
+            shares.argmax(0),
+            np.where(self["breadth"] >= BROAD, len(PATTERNS), len(PATTERNS) + 1),
+        )
         return names[best]
 
     @cached_property
@@ -71,7 +75,12 @@ class HeadTable:
         >>> import pandas; pandas.DataFrame(maps.heads().rows())    # doctest: +SKIP
         """
         return [
-            {"layer": layer, "head": head, "pattern": str(self.pattern[i, j]), **{n: float(c[i, j]) for n, c in self.columns.items()}}
+            {
+                "layer": layer,
+                "head": head,
+                "pattern": str(self.pattern[i, j]),
+                **{n: float(c[i, j]) for n, c in self.columns.items()},
+            }
             for i, layer in enumerate(self.layers)
             for j, head in enumerate(self.heads)
         ]
@@ -80,7 +89,11 @@ class HeadTable:
         """A heat-map of one column, layers by heads; ``column="distances"`` draws the 2-D map of heads."""
         from whence.core.render import draw
 
-        return draw("plot_distances", self, ax=ax) if column == "distances" else draw("plot_heads", self, column, ax=ax)
+        return (
+            draw("plot_distances", self, ax=ax)
+            if column == "distances"
+            else draw("plot_heads", self, column, ax=ax)
+        )
 
     def _repr_html_(self) -> str:
         from whence.core.render import render
@@ -89,7 +102,9 @@ class HeadTable:
 
     def __repr__(self) -> str:
         found, counts = np.unique(self.pattern, return_counts=True)
-        kinds = ", ".join(f"{c} {n}" for n, c in sorted(zip(found, counts, strict=True), key=lambda x: -x[1]))
+        kinds = ", ".join(
+            f"{c} {n}" for n, c in sorted(zip(found, counts, strict=True), key=lambda x: -x[1])
+        )
         return f"HeadTable({self.kind}: {len(self.layers)} × {len(self.heads)} heads; {kinds})"
 
 
@@ -106,17 +121,26 @@ def table_of(
     """Measure every head."""
     w = np.asarray(weights, dtype=np.float64)
     total = w.sum(-1, keepdims=True)
-    entropy = entropies(w / np.where(total > 0, total, 1.0)).mean(-1)  # a sink's share is no place to look at
+    entropy = entropies(w / np.where(total > 0, total, 1.0)).mean(
+        -1
+    )  # a sink's share is no place to look at
     visible = np.maximum((w > 0).any(1).sum(-1), 1)  # causal rows and local layers see fewer places
     most = np.log(visible).mean(-1)[:, None]
-    columns = {"entropy": entropy, "breadth": np.where(most > 0, entropy / np.where(most > 0, most, 1.0), 0.0)}
+    columns = {
+        "entropy": entropy,
+        "breadth": np.where(most > 0, entropy / np.where(most > 0, most, 1.0), 0.0),
+    }
     if looks_at_itself:
         for name, offset in (("previous", -1), ("next", 1), ("self", 0)):
             diagonal = np.diagonal(w, offset, axis1=2, axis2=3)
             columns[name] = diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(w.shape[:2])
     first = np.arange(w.shape[3]) == 0
     marks = np.array([is_punctuation(label) for label in labels], dtype=bool) & ~np.asarray(special)
-    for name, here in (("first", first), ("separators", np.asarray(special) & ~first), ("punctuation", marks)):
+    for name, here in (
+        ("first", first),
+        ("separators", np.asarray(special) & ~first),
+        ("punctuation", marks),
+    ):
         columns[name] = w[..., here].sum(-1).mean(-1)
     return HeadTable(kind, tuple(layers), tuple(heads), {**columns, **effects}, weights)
 

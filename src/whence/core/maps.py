@@ -58,12 +58,18 @@ class AttentionMaps:
     from_axis: Mapping[str, Axis]
     to_axis: Mapping[str, Axis]
     modules: Mapping[str, tuple[str, ...]]
-    kept_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # which layers, where not all were kept
-    kept_heads: tuple[str, ...] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
+    kept_layers: Mapping[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # which layers, where not all were kept
+    kept_heads: tuple[
+        str, ...
+    ] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
     units: str = "word"
     model: str = ""
     neurons: Mapping[str, Neurons] = field(default_factory=dict)
-    effects: Mapping[str, Mapping[str, Float[np.ndarray, "layer head"]]] = field(default_factory=dict)  # of switching a head off
+    effects: Mapping[str, Mapping[str, Float[np.ndarray, "layer head"]]] = field(
+        default_factory=dict
+    )  # of switching a head off
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -92,7 +98,9 @@ class AttentionMaps:
 
     def head_names(self, kind: str | None = None) -> tuple[str, ...]:
         """The heads' numbers, counted from 0; or what became of them."""
-        return self.kept_heads or tuple(map(str, range(self.weights[kind or self.kinds[0]].shape[1])))
+        return self.kept_heads or tuple(
+            map(str, range(self.weights[kind or self.kinds[0]].shape[1]))
+        )
 
     def heads(self, kind: str | None = None) -> HeadTable:
         """What each head does: entropy, offsets, shares, distances between heads; with ``attend(…, effects=True)`` what it is good for."""
@@ -100,16 +108,31 @@ class AttentionMaps:
         axis = self.to_axis[kind]
         effects = self.effects.get(kind, {})
         names = self.layer_names(kind), self.head_names(kind)
-        return table_of(kind, *names, self.weights[kind], axis.labels, axis.special, effects, self._looks_at_itself(kind))
+        return table_of(
+            kind,
+            *names,
+            self.weights[kind],
+            axis.labels,
+            axis.special,
+            effects,
+            self._looks_at_itself(kind),
+        )
 
     def aggregate(
-        self, layers: Together | int = "mean", heads: Together | int = "mean", *, residual: bool = False, kind: str | None = None
+        self,
+        layers: Together | int = "mean",
+        heads: Together | int = "mean",
+        *,
+        residual: bool = False,
+        kind: str | None = None,
     ) -> Float[np.ndarray, "from to"]:
         """One matrix of all layers and heads: brought together entry by entry, one chosen by its place, or layers as a product of
         matrices (later ones on the left); with ``residual`` half of each place stays where it is."""
         kind = self._kind(kind)
         if (residual or layers == "product") and not self._looks_at_itself(kind):
-            raise SettingsError(f"{kind} attention looks from one text at another, so it has no residual and no product of layers.")
+            raise SettingsError(
+                f"{kind} attention looks from one text at another, so it has no residual and no product of layers."
+            )
         maps = across_heads(self.weights[kind], heads)
         return across_layers(with_residual(maps) if residual else maps, layers)
 
@@ -120,7 +143,9 @@ class AttentionMaps:
         """
         return self.aggregate("product", "mean", residual=True, kind=kind)
 
-    def plot(self, layer: int, head: int | str = "mean", ax: Any = None, kind: str | None = None) -> Any:
+    def plot(
+        self, layer: int, head: int | str = "mean", ax: Any = None, kind: str | None = None
+    ) -> Any:
         """A heat-map of one head for a paper: matplotlib Axes in, Axes out."""
         return draw("plot_map", self, layer, head, ax=ax, kind=kind)
 
@@ -153,11 +178,20 @@ def axis_of(passage: Passage, units: str, before: tuple[str, ...] = ()) -> Axis:
         labels, special, part = passage.tokens, passage.special, passage.parts
     else:
         groups = groups_of(passage)
-        labels = tuple(passage.tokens[g[0]] if passage.unit_of[g[0]] < 0 else passage.names[passage.unit_of[g[0]]] for g in groups)
+        labels = tuple(
+            passage.tokens[g[0]]
+            if passage.unit_of[g[0]] < 0
+            else passage.names[passage.unit_of[g[0]]]
+            for g in groups
+        )
         special = np.array([passage.unit_of[g[0]] < 0 for g in groups], dtype=bool)
         part = np.array([passage.parts[g[0]] for g in groups], dtype=np.int64)
     in_front = np.full(len(before), SPECIAL, dtype=np.int64)
-    return Axis(before + tuple(labels), np.concatenate([in_front < 0, special]), np.concatenate([in_front, part]))
+    return Axis(
+        before + tuple(labels),
+        np.concatenate([in_front < 0, special]),
+        np.concatenate([in_front, part]),
+    )
 
 
 def groups_of(passage: Passage) -> list[list[int]]:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.core.cutting import checked_units, unit_of_tokens, unit_spans
 from whence.core.errors import InputError, SettingsError
-from whence.core.units import UnitKind, checked_units, unit_of_tokens, unit_spans
+from whence.core.units import UnitKind, Units
 
 MERGE_RULES = ("sum", "mean", "max", "norm")
 LONGEST_NAME = 80  # of a unit in a table; a "word" may be a thousand characters without a space
@@ -66,10 +67,14 @@ class Passage:
     pair: str | None = None
     reply: Passage | None = None  # the decoder's side of an encoder-decoder model, teacher-forced
     pixels: Float[np.ndarray, "channel height width"] | None = field(default=None, repr=False)
-    types: Int[np.ndarray, " token"] | None = None  # the tokenizer's segment of each token, where the model reads it
+    types: Int[np.ndarray, " token"] | None = (
+        None  # the tokenizer's segment of each token, where the model reads it
+    )
     readout: int | None = None  # the token at which a masked language model is read
     dropped: int = 0  # characters that truncation left out; never silently
-    regions: Regions | None = field(default=None, repr=False)  # the picture beside the text, where it is not pixels
+    regions: Regions | None = field(
+        default=None, repr=False
+    )  # the picture beside the text, where it is not pixels
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -120,12 +125,19 @@ class Passage:
         )
 
     @cached_property
-    def units(self) -> tuple[str, ...]:
-        """The units' own characters, white space included: they concatenate back to the text (then to its pair)."""
+    def units(self) -> Units:
+        """What is scored. The units' own characters concatenate back to the text, then its pair."""
+        return Units(self.kind, self._unit_texts, self.names, self.unit_spans)
+
+    @cached_property
+    def _unit_texts(self) -> tuple[str, ...]:
         if self.pixels is not None and not self.text:
             return tuple(f"patch {row},{column}" for _, row, column in self.unit_spans)
         texts = (self.text, self.pair or "")
-        return tuple(self._picture(a, b) if part == IMAGE else texts[part][a:b] for part, a, b in self.unit_spans)
+        return tuple(
+            self._picture(a, b) if part == IMAGE else texts[part][a:b]
+            for part, a, b in self.unit_spans
+        )
 
     def _picture(self, a: int, b: int) -> str:
         """A unit of the picture beside a text; the space in front keeps it apart from the last."""
@@ -136,8 +148,13 @@ class Passage:
         """The units as a table or a figure shows them: trimmed; where no character is left, the token's own string."""
         first_token = {int(u): t for t, u in reversed(list(enumerate(self.unit_of)))}
         # the last unit of what a model wrote may have no token in a passage that ends before it
-        names = (unit.strip() or (self.tokens[first_token[u]] if u in first_token else "") for u, unit in enumerate(self.units))
-        return tuple(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names)
+        names = (
+            unit.strip() or (self.tokens[first_token[u]] if u in first_token else "")
+            for u, unit in enumerate(self._unit_texts)
+        )
+        return tuple(
+            name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names
+        )
 
     @property
     def special(self) -> Bool[np.ndarray, " token"]:
@@ -163,14 +180,24 @@ class Passage:
     def digest(self) -> bytes:
         """A hash of what the model reads: the seed of anything random, so that a batch or a padding does not change it."""
         pixels = b"" if self.pixels is None else np.ascontiguousarray(self.pixels).tobytes()
-        regions = b"" if self.regions is None else self.regions.features.tobytes() + self.regions.boxes.tobytes()
+        regions = (
+            b""
+            if self.regions is None
+            else self.regions.features.tobytes() + self.regions.boxes.tobytes()
+        )
         return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels + regions).digest()
 
     def still_open(self) -> Passage:
         """Without the special tokens that close it: what a decoder has behind it when it is to say more."""
         of_text = np.flatnonzero(~self.special)
         if not len(of_text):  # a reply that ended before it began
-            none = {"ids": self.ids[:0], "tokens": (), "spans": self.spans[:0], "parts": self.parts[:0], "unit_of": self.unit_of[:0]}
+            none = {
+                "ids": self.ids[:0],
+                "tokens": (),
+                "spans": self.spans[:0],
+                "parts": self.parts[:0],
+                "unit_of": self.unit_of[:0],
+            }
             return replace(self, text="", unit_spans=(), types=None, **none)
         return _part(self, np.arange(int(of_text[-1]) + 1))
 
@@ -183,14 +210,18 @@ class Passage:
     def __hash__(self) -> int:
         return hash((self.text, self.pair, self.kind, self.ids.tobytes()))
 
-    def merge(self, scores: Float[np.ndarray, " token"], rule: str = "sum") -> Float[np.ndarray, " unit"]:
+    def merge(
+        self, scores: Float[np.ndarray, " token"], rule: str = "sum"
+    ) -> Float[np.ndarray, " unit"]:
         """Scores of tokens to scores of units; special tokens are left out.
 
         ``sum`` keeps completeness; ``mean`` and ``max`` are what they say; ``norm`` is the root of the sum of squares, which makes
         the L2 norm of a word's gradient out of the norms of its tokens' gradients.
         """
         if rule not in MERGE_RULES:
-            raise SettingsError(f"tokens are merged by one of {', '.join(MERGE_RULES)}, not {rule!r}.")
+            raise SettingsError(
+                f"tokens are merged by one of {', '.join(MERGE_RULES)}, not {rule!r}."
+            )
         of_text = self.unit_of >= 0
         unit, score = self.unit_of[of_text], np.asarray(scores, dtype=np.float64)[of_text]
         d = len(self.unit_spans)
@@ -223,7 +254,10 @@ class Passage:
         if self.pixels is not None:
             out["pixels"] = _packed(self.pixels)
         if self.regions is not None:
-            out["regions"] = {"features": _packed(self.regions.features), "boxes": _packed(self.regions.boxes)}
+            out["regions"] = {
+                "features": _packed(self.regions.features),
+                "boxes": _packed(self.regions.boxes),
+            }
         return out
 
     @classmethod
@@ -245,7 +279,9 @@ class Passage:
             readout=d["readout"],
             dropped=d["dropped"],
             pixels=None if pixels is None else _unpacked(pixels),
-            regions=None if regions is None else Regions(_unpacked(regions["features"]), _unpacked(regions["boxes"])),
+            regions=None
+            if regions is None
+            else Regions(_unpacked(regions["features"]), _unpacked(regions["boxes"])),
         )
 
 
@@ -255,7 +291,11 @@ def _packed(array: np.ndarray) -> dict[str, Any]:
 
 
 def _unpacked(packed: dict[str, Any]) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(packed["float32"]), dtype="<f4").reshape(packed["shape"]).copy()
+    return (
+        np.frombuffer(base64.b64decode(packed["float32"]), dtype="<f4")
+        .reshape(packed["shape"])
+        .copy()
+    )
 
 
 def with_picture(
@@ -268,14 +308,22 @@ def with_picture(
 ) -> Passage:
     """A text's passage with a picture's tokens behind it: special ones first, then a token and unit for each of ``cells``."""
     count = len(special) + len(cells)
-    units = np.concatenate([np.full(len(special), SPECIAL), len(passage.unit_spans) + np.arange(len(cells))])
+    units = np.concatenate(
+        [np.full(len(special), SPECIAL), len(passage.unit_spans) + np.arange(len(cells))]
+    )
     return replace(
         passage,
         ids=np.concatenate([passage.ids, np.full(count, NO_ID)]),
-        tokens=(*passage.tokens, *special, *(f"region {a}" if regions is not None else f"{a},{b}" for a, b in cells)),
+        tokens=(
+            *passage.tokens,
+            *special,
+            *(f"region {a}" if regions is not None else f"{a},{b}" for a, b in cells),
+        ),
         spans=np.concatenate([passage.spans, np.zeros((count, 2), dtype=np.int64)]),
         parts=np.concatenate([passage.parts, np.where(units < 0, SPECIAL, IMAGE)]),
-        types=None if passage.types is None else np.concatenate([passage.types, np.zeros(count, dtype=np.int64)]),
+        types=None
+        if passage.types is None
+        else np.concatenate([passage.types, np.zeros(count, dtype=np.int64)]),
         unit_of=np.concatenate([passage.unit_of, units]),
         unit_spans=(*passage.unit_spans, *((IMAGE, a, b) for a, b in cells)),
         pixels=pixels,
@@ -302,8 +350,15 @@ def windows(passage: Passage, limit: int) -> list[Passage]:
 
     Spans keep counting from the beginning of the whole text; the windows' units, one after the other, are the whole passage's units.
     """
-    if passage.pair is not None or passage.reply is not None or passage.pixels is not None or passage.regions is not None:
-        raise InputError("only a single text can be cut into windows; shorten the pair, or use overflow='truncate'.")
+    if (
+        passage.pair is not None
+        or passage.reply is not None
+        or passage.pixels is not None
+        or passage.regions is not None
+    ):
+        raise InputError(
+            "only a single text can be cut into windows; shorten the pair, or use overflow='truncate'."
+        )
     if passage.readout is not None:
         raise InputError(
             "a masked language model is read in one place, so its text cannot be cut into windows; shorten it around the mask."
@@ -321,7 +376,9 @@ def windows(passage: Passage, limit: int) -> list[Passage]:
                 end -= 1
         if end <= start:
             name = passage.names[int(unit[start])][:40]
-            raise InputError(f"the unit {name!r} alone has more than the {room} tokens that fit the model; use smaller units.")
+            raise InputError(
+                f"the unit {name!r} alone has more than the {room} tokens that fit the model; use smaller units."
+            )
         cuts.append((start, end))
         start = end
     return [_part(passage, np.concatenate([before, content[a:b], after])) for a, b in cuts]
@@ -340,7 +397,9 @@ def truncate(passage: Passage, limit: int) -> Passage:
     while keep > 0 and unit[keep] == unit[keep - 1]:
         keep -= 1
     if keep <= 0:
-        raise InputError(f"the first unit alone has more tokens than the {limit} that fit the model; use smaller units.")
+        raise InputError(
+            f"the first unit alone has more tokens than the {limit} that fit the model; use smaller units."
+        )
     kept = np.sort(np.concatenate([np.flatnonzero(passage.special), content[:keep]]))
     ends = {part: end for part, _, end in passage.unit_spans[: int(unit[keep - 1]) + 1]}
     text = passage.text[: ends[0]]
@@ -355,7 +414,9 @@ def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
     last = int(unit.max())
     readout = None if passage.readout is None else np.flatnonzero(tokens == passage.readout)
     if readout is not None and not len(readout):
-        raise InputError("the masked unit lies in the part of the text that does not fit the model; shorten the text before it.")
+        raise InputError(
+            "the masked unit lies in the part of the text that does not fit the model; shorten the text before it."
+        )
     return replace(
         passage,
         ids=passage.ids[tokens],

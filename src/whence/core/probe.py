@@ -45,7 +45,9 @@ class Probe:
     second: AttentionMaps
     labels: tuple[str, ...]
     changed: tuple[bool, ...]
-    places: Int[np.ndarray, "place 2"]  # of each aligned place: its index in the first and in the second text
+    places: Int[
+        np.ndarray, "place 2"
+    ]  # of each aligned place: its index in the first and in the second text
     difference: Mapping[str, Float[np.ndarray, "layer head from to"]]
     left_out: tuple[str, ...]  # words that have no counterpart
 
@@ -55,12 +57,21 @@ class Probe:
         for kind, change in self.difference.items():
             size = np.abs(change)
             if source is not None:
-                rows = [i for i, label in enumerate(self.labels) if source in (label, *label.split(" → "))]
+                rows = [
+                    i
+                    for i, label in enumerate(self.labels)
+                    if source in (label, *label.split(" → "))
+                ]
                 if not rows:
-                    raise InputError(f"no aligned place is called {source!r}; there are: {', '.join(self.labels)}.")
+                    raise InputError(
+                        f"no aligned place is called {source!r}; there are: {', '.join(self.labels)}."
+                    )
                 size = np.where(np.isin(np.arange(len(self.labels)), rows)[:, None], size, -1)
             order = np.argsort(-size, axis=None, kind="stable")[:count]
-            found += [self._change(kind, *map(int, at)) for at in zip(*np.unravel_index(order, size.shape), strict=True)]
+            found += [
+                self._change(kind, *map(int, at))
+                for at in zip(*np.unravel_index(order, size.shape), strict=True)
+            ]
         return sorted(found, key=lambda c: -abs(c.change))[:count]
 
     def mean(self, kind: str | None = None) -> Float[np.ndarray, "from to"]:
@@ -112,14 +123,23 @@ class Probe:
         one, two = self.first.passage.pixels, self.second.passage.pixels
         if one is not None and two is not None and not np.array_equal(one, two):
             apart.append("the image")
-        lines = [f"{len(self.labels)} places aligned" + (f"; they differ in: {', '.join(apart)}" if apart else "")]
+        lines = [
+            f"{len(self.labels)} places aligned"
+            + (f"; they differ in: {', '.join(apart)}" if apart else "")
+        ]
         if self.left_out:
             lines.append(f"without a counterpart: {', '.join(self.left_out)}")
         if unseen := [k for k in self.first.kinds if k not in self.difference]:
-            lines.append(f"compared by {', '.join(self.difference)} attention; not by {', '.join(unseen)}")
+            lines.append(
+                f"compared by {', '.join(self.difference)} attention; not by {', '.join(unseen)}"
+            )
         if self.is_same:
-            unknown = " (their words may be unknown to its tokenizer)" if apart or self.left_out else ""
-            lines.append(f"no weight differs: the model reads the same tokens from both texts{unknown}")
+            unknown = (
+                " (their words may be unknown to its tokenizer)" if apart or self.left_out else ""
+            )
+            lines.append(
+                f"no weight differs: the model reads the same tokens from both texts{unknown}"
+            )
         return lines
 
     def __repr__(self) -> str:
@@ -129,7 +149,9 @@ class Probe:
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     """Align the places of two maps of one model and subtract."""
     # places are aligned once, so only maps over the same places are subtracted: of an encoder-decoder, the encoder's
-    kinds = [k for k in first.kinds if k in second.kinds and all(_over(m, k) for m in (first, second))]
+    kinds = [
+        k for k in first.kinds if k in second.kinds and all(_over(m, k) for m in (first, second))
+    ]
     if not kinds or any(first.weights[k].shape[:2] != second.weights[k].shape[:2] for k in kinds):
         raise InputError(
             "two texts are compared by self-attention of the same layers and heads of one model; these maps have none in common."
@@ -145,7 +167,9 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
         labels=tuple(one[a] if one[a] == two[b] else f"{one[a]} → {two[b]}" for a, b in places),
         changed=tuple(one[a] != two[b] for a, b in places),
         places=np.array(places),
-        difference={k: second.weights[k][:, :, j][..., j] - first.weights[k][:, :, i][..., i] for k in kinds},
+        difference={
+            k: second.weights[k][:, :, j][..., j] - first.weights[k][:, :, i][..., i] for k in kinds
+        },
         left_out=left_out,
     )
 
@@ -156,7 +180,9 @@ def _over(maps: AttentionMaps, kind: str) -> bool:
     return maps.from_axis[kind].labels == places == maps.to_axis[kind].labels
 
 
-def aligned(one: Sequence[str], two: Sequence[str]) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
+def aligned(
+    one: Sequence[str], two: Sequence[str]
+) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Pairs of places: equal words, and words between them that stand for one another one to one; and the words left over.
 
     >>> aligned(["the", "nurse", ".", "She"], ["the", "nurse", ".", "He"])

@@ -35,7 +35,10 @@ class Provenance:
             dtype=str(model.dtype).removeprefix("torch."),
             device=str(model.device),
             attention=attention,
-            versions={"whence": __version__, **{package: version for package, version in found.items() if version}},
+            versions={
+                "whence": __version__,
+                **{package: version for package, version in found.items() if version},
+            },
         )
 
     def to_dict(self) -> dict[str, Any]:

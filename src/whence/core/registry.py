@@ -27,8 +27,12 @@ class Needs(Flag):
     HIDDEN_STATES = auto()
     RERUNS = auto()  # values and gradients at other embeddings: a path, a cloud
     HEAD_MEANS = auto()  # attention, the mean over heads: a twelfth of the memory
-    ATTENTION_GRAPH = auto()  # a run of its own through attention that relevance passes back through
-    VALUE_WEIGHTED = auto()  # attention times the norm of the value that it weights, the mean over heads
+    ATTENTION_GRAPH = (
+        auto()
+    )  # a run of its own through attention that relevance passes back through
+    VALUE_WEIGHTED = (
+        auto()
+    )  # attention times the norm of the value that it weights, the mean over heads
     GAME = auto()  # no trace at all: the target's value when units are removed
 
 
@@ -96,16 +100,29 @@ def settings_of(info: MethodInfo, given: Mapping[str, Any], seed: int | None = N
     names = [f.name for f in fields(info.settings)]
     for key in given:
         if key not in names:
-            problem = str(unknown_name("setting", key, names)) if names else f"it has no settings, so {key!r} means nothing."
+            problem = (
+                str(unknown_name("setting", key, names))
+                if names
+                else f"it has no settings, so {key!r} means nothing."
+            )
             raise SettingsError(f"method {info.name!r}: {problem}")
     for key, value in given.items():
-        if (isinstance(value, float) and not isfinite(value)) or str(value).lower() in ("nan", "inf", "-inf"):
-            raise SettingsError(f"method {info.name!r}, setting {key!r}: a finite number is needed, not {value!r}.")
+        if (isinstance(value, float) and not isfinite(value)) or str(value).lower() in (
+            "nan",
+            "inf",
+            "-inf",
+        ):
+            raise SettingsError(
+                f"method {info.name!r}, setting {key!r}: a finite number is needed, not {value!r}."
+            )
     for value in (seed, given.get("seed")):
         if isinstance(value, int) and not 0 <= value < 2**63:
             raise SettingsError(f"a seed is a whole number from 0 to 2**63 - 1, not {value}.")
     hints = get_type_hints(info.settings)
-    values = {k: None if v in ("none", "None") and type(None) in get_args(hints[k]) else v for k, v in given.items()}
+    values = {
+        k: None if v in ("none", "None") and type(None) in get_args(hints[k]) else v
+        for k, v in given.items()
+    }
     if "seed" in names and seed is not None:
         values.setdefault("seed", seed)
     return _adapter(info.settings)(info.name, values)
@@ -123,8 +140,12 @@ def _adapter(settings: type) -> Callable[[str, dict[str, Any]], Any]:
         except ValidationError as problem:
             first = problem.errors()[0]
             if not first["loc"]:  # the settings' own check of how they go together
-                raise SettingsError(f"method {name!r}: {first['msg'].removeprefix('Value error, ')}.") from None
-            raise SettingsError(f"method {name!r}, setting {str(first['loc'][0])!r}: {first['msg']}, not {first['input']!r}.") from None
+                raise SettingsError(
+                    f"method {name!r}: {first['msg'].removeprefix('Value error, ')}."
+                ) from None
+            raise SettingsError(
+                f"method {name!r}, setting {str(first['loc'][0])!r}: {first['msg']}, not {first['input']!r}."
+            ) from None
 
     return validated
 

@@ -28,9 +28,9 @@ VIEWS = {
     "plot_distances": "whence.views.figures",
     "plot_evidence": "whence.views.evidence_figures",
     "plot_agreement": "whence.views.evidence_figures",
-    "notebook_text": "whence.views.notebook",
-    "notebook_page": "whence.views.notebook",
-    "notebook_fragment": "whence.views.notebook",
+    "notebook_text": "whence.notebook.page",
+    "notebook_page": "whence.notebook.page",
+    "notebook_fragment": "whence.notebook.page",
 }
 
 
@@ -52,5 +52,7 @@ def write_text(path: str | Path, content: str) -> Path:
     except OSError as problem:
         raise InputError(f"cannot write {str(path)!r}: {problem.strerror or problem}.") from problem
     except UnicodeEncodeError as problem:
-        raise InputError(f"cannot write {str(path)!r}: the text has a lone surrogate, which is not valid Unicode.") from problem
+        raise InputError(
+            f"cannot write {str(path)!r}: the text has a lone surrogate, which is not valid Unicode."
+        ) from problem
     return path

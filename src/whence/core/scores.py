@@ -1,38 +1,108 @@
-"""What a method returns: one number per token or per unit, and, if it has them, the signs of its own inexactness."""
+"""What a method says of one passage: a number for each token or for each unit, with its error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from whence.core.errors import InputError
+from whence.core.evidence import Evidence
+from whence.core.passage import Passage
+
+ArrayLike = Any  # a numpy array or a torch tensor; core does not import torch
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Raw scores "batch token"; ``change`` is what each passage's should sum to, ``jackknife`` the scores with one sample left out.
+    """Raw scores of one passage: ``units`` or ``tokens``, one of the two.
 
-    A method without error bars may return the tensor alone.
+    ``standard_error`` is one for each unit. A method that averages over samples may give
+    ``left_out`` instead, its scores with one sample left out at a time (the jackknife).
+    ``change`` is what the scores should sum to, where the method promises that (completeness).
+    ``detail`` holds plain values that belong to the result and are no scores: an anchor with its
+    precision, the number of samples.
+
+    >>> import numpy as np
+    >>> Scores(units=np.array([0.5, -0.1]), note="exact").units
+    array([ 0.5, -0.1])
     """
 
-    tokens: Any  # Float[Tensor, "batch token"]
-    change: Sequence[float] | None = None  # completeness: the difference that the scores explain
-    jackknife: Any | None = None  # Float[Tensor, "left_out batch token"]
-    notes: Sequence[str] = ()
-    evidence: Sequence[Mapping[str, Any] | None] = ()  # of each passage, where the method itself had to look for some
-
-
-@dataclass(frozen=True, eq=False)
-class UnitScores:
-    """What a method on a Game returns for its one passage; ``change`` is what the scores should sum to, where the method promises it.
-
-    ``detail`` holds plain values that belong to the result and are no scores: an anchor with its precision, the samples drawn.
-    """
-
-    units: Float[np.ndarray, " unit"]
+    units: Float[np.ndarray, " unit"] | None = None
+    tokens: Float[np.ndarray, " token"] | None = None
     standard_error: Float[np.ndarray, " unit"] | None = None
+    left_out: Float[np.ndarray, "left_out place"] | None = None
     change: float | None = None
     note: str = ""
     detail: Mapping[str, Any] | None = None
+    evidence: Evidence | None = None  # where the method had to look for some itself
+
+    def __post_init__(self) -> None:
+        if (self.units is None) == (self.tokens is None):
+            raise InputError("scores are given either for units= or for tokens=, one of the two.")
+        for name in ("units", "tokens", "standard_error", "left_out"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, _as_float64(values))
+
+    @classmethod
+    def rows(
+        cls,
+        tokens: ArrayLike,
+        *,
+        changes: Sequence[float] | None = None,
+        notes: Sequence[str] | None = None,
+        left_out: ArrayLike | None = None,
+    ) -> list[Scores]:
+        """One Scores for each row of "ask token", with each ask's own change, note and jackknife.
+
+        >>> import numpy as np
+        >>> [s.note for s in Scores.rows(np.zeros((2, 3)), notes=["", "a plateau"])]
+        ['', 'a plateau']
+        """
+        samples = None if left_out is None else _as_float64(left_out)
+        scores = []
+        for i, row in enumerate(_as_float64(tokens)):
+            scores.append(
+                cls(
+                    tokens=row,
+                    left_out=None if samples is None else samples[:, i],
+                    change=None if changes is None else float(changes[i]),
+                    note=notes[i] if notes else "",
+                )
+            )
+        return scores
+
+    def on_units(self, passage: Passage, merge: str = "sum") -> Scores:
+        """The same, for each unit: tokens are merged by the named rule, and padding is dropped."""
+        scores = self
+        if scores.tokens is not None:
+            tokens = scores.tokens[: len(passage)]
+            scores = replace(scores, tokens=None, units=passage.merge(tokens, merge))
+        if self.left_out is not None:
+            samples = self.left_out
+            if self.tokens is not None:
+                rows = [passage.merge(sample[: len(passage)], merge) for sample in samples]
+                samples = np.stack(rows)
+            scores = replace(scores, left_out=None, standard_error=jackknife_error(samples))
+        return scores
+
+
+def jackknife_error(left_out: Float[np.ndarray, "left_out unit"]) -> Float[np.ndarray, " unit"]:
+    """The standard error of a mean, from the means with one sample left out (Efron & Tibshirani).
+
+    >>> import numpy as np
+    >>> jackknife_error(np.array([[1.0], [3.0]]))
+    array([1.])
+    """
+    n = len(left_out)
+    return np.sqrt((n - 1) / n * ((left_out - left_out.mean(0)) ** 2).sum(0))
+
+
+def _as_float64(values: ArrayLike) -> Float[np.ndarray, "*shape"]:
+    if hasattr(values, "detach"):
+        values = values.detach().double().cpu().numpy()
+    return np.asarray(values, dtype=np.float64)

@@ -42,7 +42,9 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.read not in get_args(Reading):
-            raise TargetError(f"a target is read as one of {', '.join(get_args(Reading))}, not {self.read!r}.")
+            raise TargetError(
+                f"a target is read as one of {', '.join(get_args(Reading))}, not {self.read!r}."
+            )
 
     def describe(self) -> str:
         """The target in words."""
@@ -55,7 +57,9 @@ class Target:
         return asdict(self)
 
 
-def as_target(target: Target | str | int | tuple[str | int, str | int] | None, read: Reading | None = None) -> Target:
+def as_target(
+    target: Target | str | int | tuple[str | int, str | int] | None, read: Reading | None = None
+) -> Target:
     """A label, an index, a pair (A rather than B), a Target or None, as a Target."""
     if isinstance(target, tuple):
         if len(target) != 2:
@@ -66,7 +70,9 @@ def as_target(target: Target | str | int | tuple[str | int, str | int] | None, r
     return replace(target, read=read) if read else target
 
 
-def resolve(target: Target, logits: Float[np.ndarray, " label"], labels: Mapping[int, str] | Any) -> Target:
+def resolve(
+    target: Target, logits: Float[np.ndarray, " label"], labels: Mapping[int, str] | Any
+) -> Target:
     """Fix the indices of a target, given the logits of the unperturbed input. ``labels`` maps an index to its name.
 
     >>> resolve(Target(read="margin"), np.array([0.1, 2.0, 1.0]), {0: "bad", 1: "good", 2: "fair"}).describe()
@@ -74,14 +80,19 @@ def resolve(target: Target, logits: Float[np.ndarray, " label"], labels: Mapping
     """
     if target.index is not None:
         # resolved before: on this model, or on another one whose label of that index may be a different one
-        same = all(i is None or labels.get(i) == n for i, n in ((target.index, target.label), (target.against_index, target.against)))
+        same = all(
+            i is None or labels.get(i) == n
+            for i, n in ((target.index, target.label), (target.against_index, target.against))
+        )
         if same and (target.read != "margin" or target.against_index is not None):
             return target
     index = int(logits.argmax()) if target.label is None else _index(target.label, labels)
     against = None if target.against is None else _index(target.against, labels)
     if target.read == "margin" and against is None:
         if len(logits) < 2:
-            raise TargetError("a margin needs a second label, and this model has one output; read it as 'logit'.")
+            raise TargetError(
+                "a margin needs a second label, and this model has one output; read it as 'logit'."
+            )
         rivals = np.where(np.arange(len(logits)) == index, -np.inf, logits)
         against = int(rivals.argmax())
     if against == index:
@@ -91,14 +102,20 @@ def resolve(target: Target, logits: Float[np.ndarray, " label"], labels: Mapping
 
 
 def _index(label: str | int, labels: Mapping[int, str]) -> int:
-    owner = "tokens of this model's vocabulary" if hasattr(labels, "index_of") else "labels of this classifier"
+    owner = (
+        "tokens of this model's vocabulary"
+        if hasattr(labels, "index_of")
+        else "labels of this classifier"
+    )
     count = len(labels)
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         if not 0 <= label < count:
             raise TargetError(f"label {label} is outside the {count} {owner}{_listing(labels)}.")
         return int(label)
     if not isinstance(label, str):
-        raise TargetError(f"a label is a name or a whole number, not the {type(label).__name__} {label!r}.")
+        raise TargetError(
+            f"a label is a name or a whole number, not the {type(label).__name__} {label!r}."
+        )
     index_of = getattr(labels, "index_of", None)  # a vocabulary answers without being searched
     if index_of is not None:
         found = list(index_of(label))
@@ -107,9 +124,13 @@ def _index(label: str | int, labels: Mapping[int, str]) -> int:
                 f"label {label!r} is {len(found)} tokens, not one: {', '.join(repr(labels[i]) for i in found)}. Name one of them."
             )
     else:
-        found = [i for i, name in labels.items() if name == label] or [i for i, name in labels.items() if name.lower() == label.lower()]
+        found = [i for i, name in labels.items() if name == label] or [
+            i for i, name in labels.items() if name.lower() == label.lower()
+        ]
         if len(found) > 1:
-            raise TargetError(f"label {label!r} is not unique among the {count} {owner}{_listing(labels)}; give its index.")
+            raise TargetError(
+                f"label {label!r} is not unique among the {count} {owner}{_listing(labels)}; give its index."
+            )
     if found:
         return int(found[0])
     if label.isdecimal():

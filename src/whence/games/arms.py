@@ -26,7 +26,11 @@ class Pool:
         self.game, self.delta, self.left, self.asked, self.rng = game, delta, budget, 0, rng
         self.masks = self.given = np.zeros((0, game.size), dtype=bool)
         self.same = np.zeros(0, dtype=bool)
-        self.enumerated: list[tuple[Bool[np.ndarray, " unit"], Bool[np.ndarray, "mask unit"], Bool[np.ndarray, " mask"]]] = []
+        self.enumerated: list[
+            tuple[
+                Bool[np.ndarray, " unit"], Bool[np.ndarray, "mask unit"], Bool[np.ndarray, " mask"]
+            ]
+        ] = []
 
     def draw(self, sets: Bool[np.ndarray, "set unit"], count: int) -> None:
         """Draw ``count`` masks for each set, in one call of the game; fewer, evenly, where the budget ends."""
@@ -34,7 +38,10 @@ class Pool:
         if not len(given):
             return
         masks = given | self.rng.integers(0, 2, given.shape).astype(bool)
-        self.masks, self.given = np.concatenate([self.masks, masks]), np.concatenate([self.given, given])
+        self.masks, self.given = (
+            np.concatenate([self.masks, masks]),
+            np.concatenate([self.given, given]),
+        )
         self.same = np.concatenate([self.same, self._ask(masks)])
 
     def enumerate(self, kept: Bool[np.ndarray, " unit"]) -> None:
@@ -46,13 +53,17 @@ class Pool:
         self.left, self.asked = self.left - len(masks), self.asked + len(masks)
         return self.game.labels(masks) == self.game.label
 
-    def tally(self, sets: Bool[np.ndarray, "set unit"], since: int = 0) -> tuple[Int[np.ndarray, " set"], Int[np.ndarray, " set"]]:
+    def tally(
+        self, sets: Bool[np.ndarray, "set unit"], since: int = 0
+    ) -> tuple[Int[np.ndarray, " set"], Int[np.ndarray, " set"]]:
         """For each set, how many of the draws from number ``since`` on are fair ones for it and kept the label; and how many are fair."""
         hits = draws = np.zeros(len(sets), dtype=np.int64)
         inside, outside = sets.T.astype(np.float32), (~sets).T.astype(np.float32)
         for first in range(since, len(self.same), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            fair = ((~self.masks[some]).astype(np.float32) @ inside == 0) & (self.given[some].astype(np.float32) @ outside == 0)
+            fair = ((~self.masks[some]).astype(np.float32) @ inside == 0) & (
+                self.given[some].astype(np.float32) @ outside == 0
+            )
             hits, draws = hits + (fair & self.same[some, None]).sum(0), draws + fair.sum(0)
         return hits, draws
 
@@ -67,21 +78,31 @@ class Arms:
 
     def __init__(self, pool: Pool, sets: Bool[np.ndarray, "set unit"]) -> None:
         self.pool, self.sets, self.size = pool, sets, int(sets[0].sum())
-        self.log_arms = log_choose(sets.shape[1], self.size) + float(np.log((self.size + 1) * (self.size + 2)))
+        self.log_arms = log_choose(sets.shape[1], self.size) + float(
+            np.log((self.size + 1) * (self.size + 2))
+        )
         self.hits = self.draws = np.zeros(len(sets), dtype=np.int64)
-        self.known = np.full(len(sets), np.nan)  # the precision, of a set whose completions were enumerated
+        self.known = np.full(
+            len(sets), np.nan
+        )  # the precision, of a set whose completions were enumerated
         self._counted = self._looked = 0
         self.update()
 
     def update(self) -> None:
         """Take in what the pool has drawn and enumerated since."""
         hits, draws = self.pool.tally(self.sets, self._counted)
-        self.hits, self.draws, self._counted = self.hits + hits, self.draws + draws, len(self.pool.masks)
+        self.hits, self.draws, self._counted = (
+            self.hits + hits,
+            self.draws + draws,
+            len(self.pool.masks),
+        )
         for kept, masks, same in self.pool.enumerated[self._looked :]:
             for i in np.flatnonzero(self.sets[:, kept].all(1) & np.isnan(self.known)):
                 self.known[i] = same[masks[:, self.sets[i]].all(1)].mean()
         self._looked = len(self.pool.enumerated)
-        self.low, self.high = self.interval(anytime_rate(self.draws, self.pool.delta, self.log_arms))
+        self.low, self.high = self.interval(
+            anytime_rate(self.draws, self.pool.delta, self.log_arms)
+        )
 
     @property
     def exact(self) -> Bool[np.ndarray, " set"]:
@@ -91,9 +112,15 @@ class Arms:
     @property
     def mean(self) -> Float[np.ndarray, " set"]:
         """The precision, known or estimated; one half where nothing was drawn."""
-        return np.where(self.exact, self.known, np.where(self.draws > 0, self.hits / np.maximum(self.draws, 1), 0.5))
+        return np.where(
+            self.exact,
+            self.known,
+            np.where(self.draws > 0, self.hits / np.maximum(self.draws, 1), 0.5),
+        )
 
-    def interval(self, rate: Float[np.ndarray, " set"]) -> tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]:
+    def interval(
+        self, rate: Float[np.ndarray, " set"]
+    ) -> tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]:
         """The interval at another rate than the one of ``low`` and ``high``."""
         low, high = kl_interval(self.hits, self.draws, rate)
         return np.where(self.exact, self.known, low), np.where(self.exact, self.known, high)

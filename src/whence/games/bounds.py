@@ -21,7 +21,9 @@ def bernoulli_kl(p: Any, q: Any) -> Float[np.ndarray, "*shape"]:
     return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
 
 
-def anytime_rate(draws: Shaped[np.ndarray, " arm"], delta: float, log_arms: float = 0.0) -> Float[np.ndarray, " arm"]:
+def anytime_rate(
+    draws: Shaped[np.ndarray, " arm"], delta: float, log_arms: float = 0.0
+) -> Float[np.ndarray, " arm"]:
     """The rate β for which n·d(p̂ₙ, p) < β at *every* n, for exp(``log_arms``) arms at once, with probability at least 1 − ``delta``.
 
     >>> anytime_rate(np.array([1, 100]), 0.1).round(2)

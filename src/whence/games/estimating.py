@@ -19,15 +19,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri, stdtrit
 
-from whence.core.ratio import RatioOfSums
 from whence.games.functionals import Functional
+from whence.games.ratio import RatioOfSums
 from whence.games.sampling import pairs_of_size
 from whence.games.surrogate import Surrogate, fit
 from whence.games.threads import one_thread
 
 FOLDS = 5
 FIT_BY_CHANCE = 4  # masks for each coefficient, below which the standard error of a regression is not to be trusted
-IN_CELL = 4  # pairs, below which neighbouring sizes share a stratum: of fewer the spread is hardly known
+IN_CELL = (
+    4  # pairs, below which neighbouring sizes share a stratum: of fewer the spread is hardly known
+)
 Stand = Literal["auto", "plain", "surrogate"]
 
 
@@ -41,7 +43,12 @@ class Sample:
     ends: Float[np.ndarray, " 2"]
 
     @classmethod
-    def of(cls, game: Callable[[Any], Any], halves: Bool[np.ndarray, "pair unit"], law: Float[np.ndarray, " half"]) -> Sample:
+    def of(
+        cls,
+        game: Callable[[Any], Any],
+        halves: Bool[np.ndarray, "pair unit"],
+        law: Float[np.ndarray, " half"],
+    ) -> Sample:
         """Ask the game for the values at pairs and ends, all at once."""
         asked = cls(halves, law, np.zeros((2, len(halves))), np.zeros(2))
         values = np.asarray(game(asked.masks), dtype=np.float64)
@@ -74,7 +81,9 @@ def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:
 
 
 @one_thread()
-def estimate(functional: Functional, sample: Sample, estimator: Stand = "auto", seed: int = 0) -> Estimate:
+def estimate(
+    functional: Functional, sample: Sample, estimator: Stand = "auto", seed: int = 0
+) -> Estimate:
     """β̂ from a sample; ``auto`` takes the surrogate where its error out of fold is the smaller.
 
     With hardly more masks than coefficients a regression fits by chance, and its own error says too little: there, too, the surrogate.
@@ -126,8 +135,12 @@ def stratify(sample: Sample) -> Strata:
     for index, members in enumerate(cells):
         cell_of[members] = index
     law = np.bincount(cell_of, sample.law) / np.bincount(cell_of, drawn)
-    share = np.array([drawn[members[0]] / there[members[0]] if len(members) == 1 else 0.0 for members in cells])
-    weight = law[cell_of] / sample.law * np.where(2 * np.arange(1, len(drawn) + 1) == units, 0.5, 1.0)
+    share = np.array(
+        [drawn[members[0]] / there[members[0]] if len(members) == 1 else 0.0 for members in cells]
+    )
+    weight = (
+        law[cell_of] / sample.law * np.where(2 * np.arange(1, len(drawn) + 1) == units, 0.5, 1.0)
+    )
     return Strata(cell_of[size - 1], weight[size - 1], share)
 
 
@@ -135,11 +148,16 @@ def contributions(
     functional: Functional, sample: Sample, strata: Strata, residuals: Float[np.ndarray, "2 pair"]
 ) -> Float[np.ndarray, "pair unit"]:
     """What each pair adds to the survey estimate of β on values at the pairs (without the ends)."""
-    low, high = (functional.weights(masks) * r[:, None] for masks, r in zip((sample.halves, ~sample.halves), residuals, strict=True))
+    low, high = (
+        functional.weights(masks) * r[:, None]
+        for masks, r in zip((sample.halves, ~sample.halves), residuals, strict=True)
+    )
     return (low + high) * strata.weight[:, None]
 
 
-def standard_error(strata: Strata, parts: Float[np.ndarray, "pair unit"]) -> Float[np.ndarray, " unit"]:
+def standard_error(
+    strata: Strata, parts: Float[np.ndarray, "pair unit"]
+) -> Float[np.ndarray, " unit"]:
     """The standard error of the sum of ``parts`` from their spread within strata, each drawn without replacement.
 
     Of few pairs the spread itself is uncertain. So it is widened by Student's t, with the degrees of freedom of Satterthwaite (1946):
@@ -147,14 +165,20 @@ def standard_error(strata: Strata, parts: Float[np.ndarray, "pair unit"]) -> Flo
     """
     count = np.bincount(strata.cell).astype(np.float64)
     mean = np.stack([np.bincount(strata.cell, part) / count for part in parts.T], 1)
-    squares = np.stack([np.bincount(strata.cell, square) for square in ((parts - mean[strata.cell]) ** 2).T], 1)
+    squares = np.stack(
+        [np.bincount(strata.cell, square) for square in ((parts - mean[strata.cell]) ** 2).T], 1
+    )
     freedom = (count - 1).clip(1)[:, None]
     variances = squares * (count * (1 - strata.drawn))[:, None] / freedom
     total, spread = variances.sum(0), (variances**2 / freedom).sum(0)
-    return widened(np.sqrt(total), np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), np.inf))
+    return widened(
+        np.sqrt(total), np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), np.inf)
+    )
 
 
-def widened(error: Float[np.ndarray, " unit"], freedom: Float[np.ndarray, " unit"] | float) -> Float[np.ndarray, " unit"]:
+def widened(
+    error: Float[np.ndarray, " unit"], freedom: Float[np.ndarray, " unit"] | float
+) -> Float[np.ndarray, " unit"]:
     """A standard error times the ratio of Student's 97.5 % quantile to the normal one.
 
     >>> widened(np.array([1.0, 1.0]), np.array([10.0, np.inf])).round(3)
@@ -170,7 +194,9 @@ def plain(functional: Functional, sample: Sample, strata: Strata) -> Estimate:
     The standard error takes each pair's residuals from the fit without that pair (the jackknife's, HC3).
     """
     masks, values = sample.masks, sample.all_values
-    weight = functional.law[masks.sum(1)] * np.concatenate([[1.0, 1.0], strata.weight, strata.weight])
+    weight = functional.law[masks.sum(1)] * np.concatenate(
+        [[1.0, 1.0], strata.weight, strata.weight]
+    )
     root = np.sqrt(weight)[:, None]
     design = np.concatenate([np.ones((len(masks), 1)), masks], 1) * root
     left, singular, right = np.linalg.svd(design, full_matrices=False)
@@ -182,12 +208,18 @@ def plain(functional: Functional, sample: Sample, strata: Strata) -> Estimate:
     without = _left_out(left[2:].reshape(2, -1, left.shape[1]), root[2:, 0].reshape(2, -1), inside)
     correction = contributions(functional, sample, strata, inside).sum(0)
     error = standard_error(strata, contributions(functional, sample, strata, without))
-    units = functional.of_linear(coefficients[1:], float(coefficients[0])) + ends @ functional.weights(ends_of(masks.shape[1])) + correction
+    units = (
+        functional.of_linear(coefficients[1:], float(coefficients[0]))
+        + ends @ functional.weights(ends_of(masks.shape[1]))
+        + correction
+    )
     return Estimate(units, error, "plain", _r2(without, sample, weight[2:]))
 
 
 def _left_out(
-    left: Float[np.ndarray, "2 pair rank"], root: Float[np.ndarray, "2 pair"], residuals: Float[np.ndarray, "2 pair"]
+    left: Float[np.ndarray, "2 pair rank"],
+    root: Float[np.ndarray, "2 pair"],
+    residuals: Float[np.ndarray, "2 pair"],
 ) -> Float[np.ndarray, "2 pair"]:
     """Each pair's residuals of the fit without it, (I − H_pp)^{-1} r_p, H the hat matrix of the weighted rows."""
     hat = np.einsum("apr,bpr->pab", left, left)
@@ -196,7 +228,9 @@ def _left_out(
     return np.where(root > 0, weighted / np.where(root > 0, root, 1.0), residuals)
 
 
-def with_surrogate(functional: Functional, sample: Sample, strata: Strata, seed: int = 0) -> Estimate:
+def with_surrogate(
+    functional: Functional, sample: Sample, strata: Strata, seed: int = 0
+) -> Estimate:
     """The ratio-of-sums stand-in, fitted without the fold of the pairs that correct it."""
     folds = fold_pairs(sample, seed)
     stands = _stands(sample, folds)
@@ -207,24 +241,44 @@ def with_surrogate(functional: Functional, sample: Sample, strata: Strata, seed:
     seen = (inside.sum(0) - unseen) / len(stands)
     share = strata.drawn[strata.cell]
     parts = contributions(functional, sample, strata, unseen)
-    correction = (contributions(functional, sample, strata, share * seen) + parts * (1 - share * (1 - 1 / len(stands)))[:, None]).sum(0)
-    units = of_stands(functional, stands) + ends @ functional.weights(ends_of(sample.halves.shape[1])) + correction
-    weight = (functional.law[np.stack([sample.halves.sum(1), (~sample.halves).sum(1)])] * strata.weight).ravel()
+    correction = (
+        contributions(functional, sample, strata, share * seen)
+        + parts * (1 - share * (1 - 1 / len(stands)))[:, None]
+    ).sum(0)
+    units = (
+        of_stands(functional, stands)
+        + ends @ functional.weights(ends_of(sample.halves.shape[1]))
+        + correction
+    )
+    weight = (
+        functional.law[np.stack([sample.halves.sum(1), (~sample.halves).sum(1)])] * strata.weight
+    ).ravel()
     return Estimate(units, standard_error(strata, parts), "surrogate", _r2(unseen, sample, weight))
 
 
 def _stands(sample: Sample, folds: Int[np.ndarray, " pair"]) -> list[Surrogate]:
     """One surrogate for each fold, fitted to the others; pairs in the order of drawing, so that the first rows are like all rows."""
     order = np.concatenate([[0, 1], 2 + np.arange(2 * len(folds)).reshape(2, -1).T.ravel()])
-    every = np.concatenate([[0, 1], folds, folds])  # the ends are known, not drawn: any fold will do
-    return _fitted(*(np.ascontiguousarray(rows[order]).tobytes() for rows in (sample.masks, sample.all_values, every)))
+    every = np.concatenate(
+        [[0, 1], folds, folds]
+    )  # the ends are known, not drawn: any fold will do
+    return _fitted(
+        *(
+            np.ascontiguousarray(rows[order]).tobytes()
+            for rows in (sample.masks, sample.all_values, every)
+        )
+    )
 
 
 @lru_cache(maxsize=8)
 def _fitted(masks: bytes, values: bytes, folds: bytes) -> list[Surrogate]:
     """The surrogates of a sample, remembered: LIME, Shapley and their siblings ask for the same ones in turn."""
     y = np.frombuffer(values)
-    return fit(np.frombuffer(masks, dtype=bool).reshape(len(y), -1), y, np.frombuffer(folds, dtype=np.int64))
+    return fit(
+        np.frombuffer(masks, dtype=bool).reshape(len(y), -1),
+        y,
+        np.frombuffer(folds, dtype=np.int64),
+    )
 
 
 def fold_pairs(sample: Sample, seed: int) -> Int[np.ndarray, " pair"]:
@@ -239,13 +293,21 @@ def fold_pairs(sample: Sample, seed: int) -> Int[np.ndarray, " pair"]:
 def of_stands(functional: Functional, stands: list[Surrogate]) -> Float[np.ndarray, " unit"]:
     """The mean of β over surrogates, exactly; all their ratios in one go."""
     share = 1 / len(stands)
-    joined = (np.concatenate([getattr(stand, field) for stand in stands]) for field in ("n", "nh", "g", "gh", "n0", "d0"))
+    joined = (
+        np.concatenate([getattr(stand, field) for stand in stands])
+        for field in ("n", "nh", "g", "gh", "n0", "d0")
+    )
     n, nh, g, gh, n0, d0 = joined
-    linear = functional.of_linear(np.mean([stand.linear for stand in stands], axis=0), float(np.mean([stand.constant for stand in stands])))
+    linear = functional.of_linear(
+        np.mean([stand.linear for stand in stands], axis=0),
+        float(np.mean([stand.constant for stand in stands])),
+    )
     return linear + functional.of_ratios(RatioOfSums(share * n, share * nh, g, gh, share * n0, d0))
 
 
-def _r2(residuals: Float[np.ndarray, "2 pair"], sample: Sample, weight: Float[np.ndarray, " mask"]) -> float:
+def _r2(
+    residuals: Float[np.ndarray, "2 pair"], sample: Sample, weight: Float[np.ndarray, " mask"]
+) -> float:
     values = sample.values.ravel()
     total = weight @ (values - weight @ values / weight.sum()) ** 2
     return float(1 - weight @ residuals.ravel() ** 2 / total) if total > 0 else 1.0

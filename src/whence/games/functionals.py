@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from whence.core.errors import SettingsError
-from whence.core.ratio import RatioOfSums, kept_averages, mean_by_size
+from whence.games.ratio import RatioOfSums, kept_averages, mean_by_size
 
 CHUNK = 2**15  # masks weighted at a time
 NARROWEST = 1e-6  # bandwidth: the limit, to all digits, for any text
@@ -54,32 +54,51 @@ class Functional:
         array([2., 3.])
         """
         if probabilities is None:
-            probabilities = (1 / np.bincount(masks.sum(1), minlength=self.units + 1).clip(1))[masks.sum(1)]
+            probabilities = (1 / np.bincount(masks.sum(1), minlength=self.units + 1).clip(1))[
+                masks.sum(1)
+            ]
         weighted = values * probabilities
-        parts = (weighted[i : i + CHUNK] @ self.weights(masks[i : i + CHUNK]) for i in range(0, len(masks), CHUNK))
+        parts = (
+            weighted[i : i + CHUNK] @ self.weights(masks[i : i + CHUNK])
+            for i in range(0, len(masks), CHUNK)
+        )
         return np.sum(list(parts), axis=0)
 
-    def of_sizes(self, average: Float[np.ndarray, " size"], kept: Float[np.ndarray, "size unit"]) -> Float[np.ndarray, " unit"]:
+    def of_sizes(
+        self, average: Float[np.ndarray, " size"], kept: Float[np.ndarray, "size unit"]
+    ) -> Float[np.ndarray, " unit"]:
         """β from the table of averages, E[v | k kept] and E[z_j v | k kept]."""
         return self.base @ average + self.slope @ kept
 
-    def of_linear(self, linear: Float[np.ndarray, " unit"], constant: float = 0.0) -> Float[np.ndarray, " unit"]:
+    def of_linear(
+        self, linear: Float[np.ndarray, " unit"], constant: float = 0.0
+    ) -> Float[np.ndarray, " unit"]:
         """β of the additive game constant + Σ_j linear_j z_j: its coefficients, but for rounding and for a ridge.
 
         >>> lime(3, bandwidth=0.25).of_linear(np.array([1.0, -2.0, 0.5]), 7.0).round(9)
         array([ 1. , -2. ,  0.5])
         """
         share = np.arange(self.units + 1) / self.units
-        both = share * (np.arange(self.units + 1) - 1) / max(self.units - 1, 1)  # P(two given units are kept)
+        both = (
+            share * (np.arange(self.units + 1) - 1) / max(self.units - 1, 1)
+        )  # P(two given units are kept)
         own, other = self.base @ share + self.slope @ share, self.base @ share + self.slope @ both
-        return (own - other) * linear + other * linear.sum() + constant * (self.base.sum() + self.slope @ share)
+        return (
+            (own - other) * linear
+            + other * linear.sum()
+            + constant * (self.base.sum() + self.slope @ share)
+        )
 
     def of_ratios(self, ratio: RatioOfSums) -> Float[np.ndarray, " unit"]:
         """β of a sum of ratios of sums, exactly, without enumeration."""
-        return (mean_by_size(ratio) @ self.base).sum() + kept_averages(ratio, self.slope[None])[:, 0].sum(0)
+        return (mean_by_size(ratio) @ self.base).sum() + kept_averages(ratio, self.slope[None])[
+            :, 0
+        ].sum(0)
 
 
-def lime(units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 0.0, whole: bool = False) -> Functional:
+def lime(
+    units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 0.0, whole: bool = False
+) -> Functional:
     """The limit of LIME for many samples: weighted least squares with intercept, s ~ U{1 … d} units removed.
 
     The weight is exp(−δ²/2ν²) with δ = 1 − sqrt(k/d), the cosine distance (Mardaoui & Garreau 2021); ``bandwidth`` None is infinite.
@@ -88,13 +107,19 @@ def lime(units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 
     >>> lime(3, None).base.round(9), lime(3, None).slope.round(9)
     (array([-0.5, -0.5, -0.5,  0. ]), array([1.5, 1.5, 1.5, 0. ]))
     """
-    if units == 1:  # only the empty text would be drawn, from which no slope follows: the only contrast there is
+    if (
+        units == 1
+    ):  # only the empty text would be drawn, from which no slope follows: the only contrast there is
         return semivalue("lime", np.ones(1))
     size = np.arange(units + 1 if whole else units)
     if bandwidth is not None and not bandwidth > 0:
         raise SettingsError(f"bandwidth must be positive, or None for infinite, not {bandwidth}.")
     delta = 1 - np.sqrt(size / units)
-    logs = np.zeros(len(size)) if bandwidth in (None, inf) else -((delta / max(bandwidth, NARROWEST)) ** 2) / 2
+    logs = (
+        np.zeros(len(size))
+        if bandwidth in (None, inf)
+        else -((delta / max(bandwidth, NARROWEST)) ** 2) / 2
+    )
     scale = float(np.exp(logs[-1]))
     # As the bandwidth falls to 0 all weight goes to the largest size, and β to a limit that no longer depends on how little is left
     # for the next size: that little is kept above the underflow.
@@ -103,12 +128,16 @@ def lime(units: int, bandwidth: int | float | None = 0.25, ridge: int | float = 
     logs = np.concatenate([-np.cumsum(gaps[::-1])[::-1], [0.0]])
     scale, p = scale * float(np.exp(logs).mean()), np.exp(logs) / np.exp(logs).sum()
     if ridge and scale < 1e-200:
-        raise SettingsError(f"with a bandwidth as small as {bandwidth} every weight vanishes beside a ridge of {ridge}; set ridge to 0.")
+        raise SettingsError(
+            f"with a bandwidth as small as {bandwidth} every weight vanishes beside a ridge of {ridge}; set ridge to 0."
+        )
     # Counted from the largest size down, so that distances to the mean size keep their digits when that size has nearly all the weight.
     down = size[-1] - size
     away = p @ down - down  # |z| − E|z|
     variance = p @ away**2
-    within = p @ (size * (units - size)) / (units * (units - 1))  # E[z_1 (1 − z_2)], the variance of z_j around its size's mean
+    within = (
+        p @ (size * (units - size)) / (units * (units - 1))
+    )  # E[z_1 (1 − z_2)], the variance of z_j around its size's mean
     penalty = ridge / scale if ridge else 0.0
     # The normal equations split into a contrast among masks of one size and a slope along sizes:
     # β_j = Σ_k p_k E_k[(z_j − k/d) v] / within + p_k (k − E k) E_k[v] / variance.
@@ -134,7 +163,9 @@ def shapley(units: int) -> Functional:
 
 def banzhaf(units: int) -> Functional:
     """Banzhaf (1965): the marginal contribution of a unit, averaged over all subsets of the others."""
-    return semivalue("banzhaf", np.exp([_log_choose(units - 1, k) - (units - 1) * log(2) for k in range(units)]))
+    return semivalue(
+        "banzhaf", np.exp([_log_choose(units - 1, k) - (units - 1) * log(2) for k in range(units)])
+    )
 
 
 def beta_shapley(units: int, alpha: int | float = 2, beta: int | float = 2) -> Functional:
@@ -144,7 +175,10 @@ def beta_shapley(units: int, alpha: int | float = 2, beta: int | float = 2) -> F
     array([ True,  True,  True,  True,  True])
     """
     d = units
-    logs = [_log_choose(d - 1, k) + _log_beta(k + beta, d - 1 - k + alpha) - _log_beta(beta, alpha) for k in range(d)]
+    logs = [
+        _log_choose(d - 1, k) + _log_beta(k + beta, d - 1 - k + alpha) - _log_beta(beta, alpha)
+        for k in range(d)
+    ]
     return semivalue("beta-shapley", np.exp(logs))
 
 
@@ -157,7 +191,9 @@ def semivalue(name: str, others: Float[np.ndarray, " others"]) -> Functional:
     base = -without * d / (d - size).clip(1)
     slope = with_unit * d / size.clip(1) - base
     law = slope.copy()
-    if d > 1:  # where nothing or everything is kept no unit is told from another: as its neighbour, or, if it alone carries the sum, firmly
+    if (
+        d > 1
+    ):  # where nothing or everything is kept no unit is told from another: as its neighbour, or, if it alone carries the sum, firmly
         law[0], law[-1] = law[1], law[-2]
     return Functional(name, base, slope, law / law.sum())
 

@@ -24,7 +24,9 @@ from whence.models.untouched import untouched
 
 Tick = Callable[[int, int], None]
 TOKENS_AT_ONCE = 1024  # of one batch; measured on two small models, more does not pay on a CPU
-ROWS_AT_ONCE = 8192  # whose tokens are laid out together: a hundred thousand masks stay as small as their bits
+ROWS_AT_ONCE = (
+    8192  # whose tokens are laid out together: a hundred thousand masks stay as small as their bits
+)
 
 
 class Game:
@@ -33,7 +35,14 @@ class Game:
     Every mask is paid for once, whoever asks: ``cost`` counts the passes, and those that were remembered.
     """
 
-    def __init__(self, model: Model, passage: Passage, target: Target, remover: Remover, tick: Tick | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        passage: Passage,
+        target: Target,
+        remover: Remover,
+        tick: Tick | None = None,
+    ) -> None:
         self.model, self.passage, self.removal = model, passage, remover.removal
         if remover.filler is not None:
             self.removal = f"infill:{remover.filler.model.name}"
@@ -49,7 +58,11 @@ class Game:
         self.target = model.resolve(target, logits[0])
         self._forwards += 1
         # the plain prediction, to the last bit: a batch of another size may round otherwise
-        self._remember([self._keys(np.ones((1, self.size), dtype=bool))[0]], self._read(torch.from_numpy(logits)), logits.argmax(1))
+        self._remember(
+            [self._keys(np.ones((1, self.size), dtype=bool))[0]],
+            self._read(torch.from_numpy(logits)),
+            logits.argmax(1),
+        )
 
     @property
     def size(self) -> int:
@@ -60,6 +73,11 @@ class Game:
     def units(self) -> tuple[str, ...]:
         """The units' names, in order."""
         return self.passage.names
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of what is played on: the seed of anything random."""
+        return self.passage.digest
 
     @property
     def full(self) -> float:
@@ -107,10 +125,14 @@ class Game:
     def _checked(self, masks: Any) -> Bool[np.ndarray, "mask unit"]:
         found = np.asarray(masks)
         if found.ndim != 2 or found.shape[1] != self.size:
-            raise InputError(f"masks have the shape (masks, {self.size}), one column per unit, not {found.shape}.")
+            raise InputError(
+                f"masks have the shape (masks, {self.size}), one column per unit, not {found.shape}."
+            )
         if found.dtype != bool:
             if not np.isin(found, (0, 1)).all():
-                raise InputError("a mask says True (or 1) for a unit that is kept and False (or 0) for one that is removed.")
+                raise InputError(
+                    "a mask says True (or 1) for a unit that is kept and False (or 0) for one that is removed."
+                )
             found = found.astype(bool)
         return found
 
@@ -135,7 +157,9 @@ class Game:
                     self.tick(done, len(masks))
         self._seconds += time.perf_counter() - begun
 
-    def _run_batch(self, masks: Bool[np.ndarray, "mask unit"], kept: Bool[np.ndarray, "mask token"]) -> None:
+    def _run_batch(
+        self, masks: Bool[np.ndarray, "mask unit"], kept: Bool[np.ndarray, "mask token"]
+    ) -> None:
         batch = self._remover.batch(kept, np.packbits(masks, axis=1).astype(np.int64))
         with self._remover.embeddings(kept, batch):
             logits = finite(self.model.read(self.model.hf(**batch.inputs), batch))
@@ -145,17 +169,31 @@ class Game:
     def _read(self, logits: torch.Tensor) -> Float[np.ndarray, " mask"]:
         return self.model.value(logits, [self.target] * len(logits)).double().cpu().numpy()
 
-    def _remember(self, keys: Sequence[bytes], values: Float[np.ndarray, " mask"], labels: Int[np.ndarray, " mask"]) -> None:
+    def _remember(
+        self,
+        keys: Sequence[bytes],
+        values: Float[np.ndarray, " mask"],
+        labels: Int[np.ndarray, " mask"],
+    ) -> None:
         """The rows are told last: whoever interrupts before has lost a batch, and nothing else."""
         start = len(self._rows)
-        self._values, self._labels = _with_room(self._values, start + len(keys)), _with_room(self._labels, start + len(keys))
+        self._values, self._labels = (
+            _with_room(self._values, start + len(keys)),
+            _with_room(self._labels, start + len(keys)),
+        )
         self._values[start : start + len(keys)] = values
         self._labels[start : start + len(keys)] = labels
         self._rows.update(zip(keys, range(start, start + len(keys)), strict=True))
 
 
 def _with_room(array: np.ndarray, size: int) -> np.ndarray:
-    return array if len(array) >= size else np.concatenate([array, np.empty(max(size, 2 * len(array)) - len(array), dtype=array.dtype)])
+    return (
+        array
+        if len(array) >= size
+        else np.concatenate(
+            [array, np.empty(max(size, 2 * len(array)) - len(array), dtype=array.dtype)]
+        )
+    )
 
 
 def game(
@@ -184,10 +222,18 @@ def game(
     True
     """
     if not isinstance(model, Model):
-        raise InputError(f"the first argument is a loaded model, not a {type(model).__name__}: whence.load({model!r:.40}) gives one.")
-    passage = model.fitted(text, overflow) if isinstance(text, Passage) else model.encode(text, pair, units=units, overflow=overflow)
+        raise InputError(
+            f"the first argument is a loaded model, not a {type(model).__name__}: whence.load({model!r:.40}) gives one."
+        )
+    passage = (
+        model.fitted(text, overflow)
+        if isinstance(text, Passage)
+        else model.encode(text, pair, units=units, overflow=overflow)
+    )
     if overflow == "window" and len(model.windows(passage)) > 1:
-        raise InputError("a game is of one run of the model; overflow is 'error' or 'truncate' (whence.explain plays one for each window).")
+        raise InputError(
+            "a game is of one run of the model; overflow is 'error' or 'truncate' (whence.explain plays one for each window)."
+        )
     wanted = as_target(target, read)
     if filler is not None and removal == "auto":
         removal = "infill"
@@ -205,15 +251,24 @@ def game_of(
 ) -> Game:
     """The game of an encoded passage."""
     if model.task == "bare":
-        raise Unsupported(f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend.")
+        raise Unsupported(
+            f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend."
+        )
     kind, _, name = chosen_removal(model, removal).partition(":")
     fills = None
     if kind == "infill":
         wanted = filler if filler is not None else name
-        fills = Filler(wanted if isinstance(wanted, Model) else load(wanted, dtype=_name_of(model.dtype), device=str(model.device)), seed)
+        fills = Filler(
+            wanted
+            if isinstance(wanted, Model)
+            else load(wanted, dtype=_name_of(model.dtype), device=str(model.device)),
+            seed,
+        )
         fills.check(model, passage)
     elif filler is not None:
-        raise InputError(f"a filler fills what removal='infill' leaves open; this removal is {kind!r}.")
+        raise InputError(
+            f"a filler fills what removal='infill' leaves open; this removal is {kind!r}."
+        )
     return Game(model, passage, target, Remover(model, passage, kind, fills), tick)
 
 

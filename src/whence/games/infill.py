@@ -28,17 +28,24 @@ class Filler:
     def check(self, explained: Model, passage: Passage) -> None:
         """Raise where the two do not fit, before anything is run."""
         if self.model.task != "masked":
-            raise Unsupported(f"{self.model.name} is no masked language model, so it cannot fill what was removed.")
+            raise Unsupported(
+                f"{self.model.name} is no masked language model, so it cannot fill what was removed."
+            )
         if self.model.tokenizer.get_vocab() != explained.tokenizer.get_vocab():
             raise Unsupported(
                 f"{self.model.name} has another vocabulary than {explained.name}, and infilling works on ids: name a masked language model "
                 "with the same tokenizer (removal='infill:MODEL'), or use removal 'mask' or 'delete'."
             )
         if self.model.limit is not None and len(passage) > self.model.limit:
-            raise Unsupported(f"{self.model.name} reads up to {self.model.limit} tokens, and the text has {len(passage)}.")
+            raise Unsupported(
+                f"{self.model.name} reads up to {self.model.limit} tokens, and the text has {len(passage)}."
+            )
 
     def fill(
-        self, passage: Passage, kept: Bool[np.ndarray, "mask token"], seeds: Int[np.ndarray, "mask word"]
+        self,
+        passage: Passage,
+        kept: Bool[np.ndarray, "mask token"],
+        seeds: Int[np.ndarray, "mask word"],
     ) -> Int[np.ndarray, "mask token"]:
         """The ids with each removed token drawn from the model's distribution at its place, all places of a row at once.
 
@@ -53,16 +60,26 @@ class Filler:
             for first in range(0, len(rows), step):
                 here = rows[first : first + step]
                 hidden = np.where(kept[here], passage.ids, model.tokenizer.mask_token_id)
-                others = {name: t.expand(len(here), -1) for name, t in inputs.items() if name != "input_ids"}
-                logits = finite(model.hf(input_ids=torch.from_numpy(hidden).to(model.device), **others).logits)
+                others = {
+                    name: t.expand(len(here), -1)
+                    for name, t in inputs.items()
+                    if name != "input_ids"
+                }
+                logits = finite(
+                    model.hf(input_ids=torch.from_numpy(hidden).to(model.device), **others).logits
+                )
                 logits[..., self._special] = -torch.inf
                 best = logits.double().topk(min(CANDIDATES, logits.shape[-1]))
                 chances, found = best.values.softmax(-1).cpu().numpy(), best.indices.cpu().numpy()
                 for k, row in enumerate(here):
                     holes = np.flatnonzero(~kept[row])
                     reached = chances[k, holes].cumsum(1)
-                    drawn = np.random.default_rng([self.seed, *seeds[row].tolist()]).random(len(holes))
-                    ids[row, holes] = found[k, holes, (reached < drawn[:, None] * reached[:, -1:]).sum(1)]
+                    drawn = np.random.default_rng([self.seed, *seeds[row].tolist()]).random(
+                        len(holes)
+                    )
+                    ids[row, holes] = found[
+                        k, holes, (reached < drawn[:, None] * reached[:, -1:]).sum(1)
+                    ]
         return ids
 
     @cached_property

@@ -27,12 +27,18 @@ def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimat
     """
     pair = 2 * (units - 1)
     if samples < 2 + 2 * pair:
-        raise SettingsError(f"two pairs of orders of {units} units need {2 + 2 * pair} samples, not {samples}; or take another estimator.")
+        raise SettingsError(
+            f"two pairs of orders of {units} units need {2 + 2 * pair} samples, not {samples}; or take another estimator."
+        )
     drawn = orders(units, (samples - 2) // pair, seed)
     rank = np.argsort(drawn, axis=1)
     prefixes = rank[:, None, :] < np.arange(units + 1)[:, None]  # "order size unit"
-    asked, place = np.unique(np.concatenate([prefixes, ~prefixes]).reshape(-1, units), axis=0, return_inverse=True)
-    values = np.asarray(game(asked), dtype=np.float64)[place.ravel()].reshape(2, len(drawn), units + 1)
+    asked, place = np.unique(
+        np.concatenate([prefixes, ~prefixes]).reshape(-1, units), axis=0, return_inverse=True
+    )
+    values = np.asarray(game(asked), dtype=np.float64)[place.ravel()].reshape(
+        2, len(drawn), units + 1
+    )
     gains = (np.diff(values[0], axis=1) - np.diff(values[1], axis=1)) / 2
     by_unit: Float[np.ndarray, "order unit"] = np.take_along_axis(gains, rank, axis=1)
     error = widened(by_unit.std(0, ddof=1) / np.sqrt(len(by_unit)), float(len(by_unit) - 1))

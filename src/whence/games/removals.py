@@ -53,20 +53,29 @@ def chosen_removal(model: Model, removal: str) -> str:
     if kind == "infill":
         return f"infill:{name or BUNDLED_FILLER}"
     if name or kind not in get_args(Removal):
-        raise SettingsError(str(unknown_name("removal", removal, ("auto", *get_args(Removal), "infill:MODEL"))))
+        raise SettingsError(
+            str(unknown_name("removal", removal, ("auto", *get_args(Removal), "infill:MODEL")))
+        )
     return removal
 
 
 def second_removal(model: Model, first: str) -> str | None:
     """Another removal, by which a finding of the first can be checked: none is right, and what holds under one alone is about it."""
     order = ("mean", "zero") if model.task == "image" else ("mask", "delete", "pad", "mean")
-    known = [r for r in order if (r != "mask" or mask_id(model) is not None) and (r != "pad" or model.pads)]
+    known = [
+        r
+        for r in order
+        if (r != "mask" or mask_id(model) is not None) and (r != "pad" or model.pads)
+    ]
     return next((r for r in known if r != first.partition(":")[0]), None)
 
 
 def mask_id(model: Model) -> int | None:
     """The token that hides another one: the tokenizer's mask, else its unknown token, unless that is also padding."""
-    known = (getattr(model.tokenizer, "mask_token_id", None), getattr(model.tokenizer, "unk_token_id", None))
+    known = (
+        getattr(model.tokenizer, "mask_token_id", None),
+        getattr(model.tokenizer, "unk_token_id", None),
+    )
     found = next((int(i) for i in known if i is not None), None)
     # a decoder that classifies looks for its last token by the padding id
     return None if found == model.pad_id and model.is_causal else found
@@ -88,9 +97,13 @@ class Remover:
                 "yet; use generic-attention."
             )
         if self.model.task == "image" and self.removal not in EMBEDDED:
-            raise Unsupported(f"an image has no tokens to {self.removal}; use removal 'mean' (of its patches) or 'zero'.")
+            raise Unsupported(
+                f"an image has no tokens to {self.removal}; use removal 'mean' (of its patches) or 'zero'."
+            )
         if self.removal == "mask" and mask_id(self.model) is None:
-            raise Unsupported("this model's tokenizer has no mask or unknown token; use removal 'delete' or 'pad'.")
+            raise Unsupported(
+                "this model's tokenizer has no mask or unknown token; use removal 'delete' or 'pad'."
+            )
         if self.removal == "pad" and not self.model.pads:
             raise Unsupported(
                 f"{type(self.model.hf).__name__} finds its last token by a padding id and has none, so padding would be read; use 'delete'."
@@ -112,9 +125,15 @@ class Remover:
 
     def lengths(self, kept: Bool[np.ndarray, "mask token"]) -> Int[np.ndarray, " mask"]:
         """How many tokens the model reads of each."""
-        return np.maximum(kept.sum(1), 1) if self.removal == "delete" else np.full(len(kept), kept.shape[1])
+        return (
+            np.maximum(kept.sum(1), 1)
+            if self.removal == "delete"
+            else np.full(len(kept), kept.shape[1])
+        )
 
-    def batch(self, kept: Bool[np.ndarray, "mask token"], seeds: Int[np.ndarray, "mask word"]) -> Batch:
+    def batch(
+        self, kept: Bool[np.ndarray, "mask token"], seeds: Int[np.ndarray, "mask word"]
+    ) -> Batch:
         """The rows as one batch; ``seeds`` fix what is drawn for each (by a filler), whatever stands beside it."""
         if self.removal in EMBEDDED:
             return self._repeated(len(kept))
@@ -122,7 +141,9 @@ class Remover:
             return self._deleted(kept)
         if self.removal == "pad":
             return self._padded(kept)
-        ids = np.where(kept, self.passage.ids, -1 if (hidden := mask_id(self.model)) is None else hidden)
+        ids = np.where(
+            kept, self.passage.ids, -1 if (hidden := mask_id(self.model)) is None else hidden
+        )
         if self.filler is not None:
             ids = self.filler.fill(self.passage, kept, seeds)
         return self._repeated(len(kept), input_ids=self._tensor(ids))
@@ -137,7 +158,9 @@ class Remover:
         neutral = self._neutral
 
         def change(x: Tensor) -> Tensor:
-            gone = removed[:, -x.shape[1] :, None]  # an image's special tokens in front are not embedded
+            gone = removed[
+                :, -x.shape[1] :, None
+            ]  # an image's special tokens in front are not embedded
             # an image has no vocabulary whose mean could stand for nothing: its own patches have
             return torch.where(gone, x[0].mean(0) if neutral is None else neutral.to(x), x)
 
@@ -152,9 +175,14 @@ class Remover:
         return None if self.model.task == "image" else mean_embedding(self.model)
 
     def _repeated(self, count: int, **changed: Tensor) -> Batch:
-        inputs = {name: changed.get(name, tensor.expand(count, *tensor.shape[1:])) for name, tensor in self.template.inputs.items()}
+        inputs = {
+            name: changed.get(name, tensor.expand(count, *tensor.shape[1:]))
+            for name, tensor in self.template.inputs.items()
+        }
         readout = self.template.readout
-        return Batch(inputs, [len(self.passage)] * count, None if readout is None else readout.expand(count))
+        return Batch(
+            inputs, [len(self.passage)] * count, None if readout is None else readout.expand(count)
+        )
 
     def _deleted(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
         lengths = kept.sum(1)
@@ -163,7 +191,10 @@ class Remover:
         ids = np.where(seen, self.passage.ids[order], self.model.pad_id)
         ids[lengths == 0, 0] = self._start
         seen[lengths == 0, 0] = True
-        changed = {"input_ids": self._tensor(ids), "attention_mask": self._tensor(seen.astype(np.int64))}
+        changed = {
+            "input_ids": self._tensor(ids),
+            "attention_mask": self._tensor(seen.astype(np.int64)),
+        }
         if self.passage.types is not None:
             changed["token_type_ids"] = self._tensor(np.where(seen, self.passage.types[order], 0))
         batch = self._repeated(len(kept), **changed)
@@ -172,14 +203,20 @@ class Remover:
             read = np.maximum(lengths, 1) - 1
         elif self.model.task == "masked" and self.passage.readout is not None:
             read = kept[:, : self.passage.readout].sum(1)
-        return Batch(batch.inputs, np.maximum(lengths, 1).tolist(), batch.readout if read is None else self._tensor(read))
+        return Batch(
+            batch.inputs,
+            np.maximum(lengths, 1).tolist(),
+            batch.readout if read is None else self._tensor(read),
+        )
 
     def _padded(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
         ids = np.where(kept, self.passage.ids, self.model.pad_id)
         seen = kept.astype(np.int64)
         nothing = ~kept.any(1)
         ids[nothing, 0], seen[nothing, 0] = self._start, 1
-        batch = self._repeated(len(kept), input_ids=self._tensor(ids), attention_mask=self._tensor(seen))
+        batch = self._repeated(
+            len(kept), input_ids=self._tensor(ids), attention_mask=self._tensor(seen)
+        )
         if self.model.task != "causal":
             return batch
         last = kept.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1)

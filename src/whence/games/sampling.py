@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float, Int
 
 from whence.games.functionals import Functional
 
-GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, fill the unit interval evenly, however many are taken
+GOLDEN = (
+    5**0.5 - 1
+) / 2  # multiples of it, modulo 1, fill the unit interval evenly, however many are taken
 LISTED = 5000  # subsets of a size that are listed and shuffled; of more, random ones are drawn until they differ
 DRAWN = 64  # at a time, always, so that a longer draw begins with the shorter
 MANY = 2**40
@@ -49,15 +51,22 @@ def law_for(functional: Functional) -> Float[np.ndarray, " half"]:
     """
     units = functional.units
     even, size = even_law(units), np.arange(units + 1)
-    square = size / units * (functional.base + functional.slope) ** 2 + (1 - size / units) * functional.base**2
+    square = (
+        size / units * (functional.base + functional.slope) ** 2
+        + (1 - size / units) * functional.base**2
+    )
     half = size[1 : units // 2 + 1]
-    need = np.sqrt(np.where(2 * half == units, square[half] / 2, square[half] + square[units - half]))
+    need = np.sqrt(
+        np.where(2 * half == units, square[half] / 2, square[half] + square[units - half])
+    )
     if (need**2 / even).sum() <= DEAREST * need.sum() ** 2:
         return even
     return 0.75 * need / need.sum() + 0.25 * even
 
 
-def draw_pairs(units: int, law: Float[np.ndarray, " half"], count: int, seed: int) -> Bool[np.ndarray, "pair unit"]:
+def draw_pairs(
+    units: int, law: Float[np.ndarray, " half"], count: int, seed: int
+) -> Bool[np.ndarray, "pair unit"]:
     """The smaller halves of ``count`` pairs (or of all there are): size by size from ``law``, within a size at random without replacement.
 
     >>> draw_pairs(6, even_law(6), 4, seed=0).sum(1)
@@ -66,14 +75,20 @@ def draw_pairs(units: int, law: Float[np.ndarray, " half"], count: int, seed: in
     sizes = _sizes(units, law, count, seed)
     masks = np.zeros((len(sizes), units), dtype=bool)
     for size in np.unique(sizes).tolist():
-        masks[sizes == size] = _subsets(units, size, int((sizes == size).sum()), np.random.default_rng([seed, units, size]))
+        masks[sizes == size] = _subsets(
+            units, size, int((sizes == size).sum()), np.random.default_rng([seed, units, size])
+        )
     return masks
 
 
-def _sizes(units: int, law: Float[np.ndarray, " half"], count: int, seed: int) -> Int[np.ndarray, " pair"]:
+def _sizes(
+    units: int, law: Float[np.ndarray, " half"], count: int, seed: int
+) -> Int[np.ndarray, " pair"]:
     """The sizes in the order of drawing. A size whose pairs are used up is passed over."""
     law = law / law.sum()
-    left = np.array([min(pairs_of_size(units, size), MANY) for size in range(1, units // 2 + 1)]) * (law > 0)
+    left = np.array(
+        [min(pairs_of_size(units, size), MANY) for size in range(1, units // 2 + 1)]
+    ) * (law > 0)
     count = min(count, int(left.sum()))
     start = np.random.default_rng([seed, units]).random()
     found: list[int] = []
@@ -89,12 +104,16 @@ def _sizes(units: int, law: Float[np.ndarray, " half"], count: int, seed: int) -
     return np.array(found, dtype=np.int64)
 
 
-def _subsets(units: int, size: int, count: int, rng: np.random.Generator) -> Bool[np.ndarray, "subset unit"]:
+def _subsets(
+    units: int, size: int, count: int, rng: np.random.Generator
+) -> Bool[np.ndarray, "subset unit"]:
     """Different subsets of one size, in random order; of half the units, those with the first unit, which stand for their complements."""
     halves = 2 * size == units
     if comb(units, size) <= LISTED:
         listed = np.zeros((comb(units, size), units), dtype=bool)
-        np.put_along_axis(listed, np.array(list(combinations(range(units), size))), values=True, axis=1)
+        np.put_along_axis(
+            listed, np.array(list(combinations(range(units), size))), values=True, axis=1
+        )
         return rng.permutation(listed[listed[:, 0]] if halves else listed)[:count]
     found: dict[bytes, Bool[np.ndarray, " unit"]] = {}
     while len(found) < count:

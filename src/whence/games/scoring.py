@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
 from whence.games.functionals import Functional
 from whence.games.sampling import all_masks, draw_pairs, law_for
@@ -55,23 +55,31 @@ class Plan:
         if self.budget < FEWEST:
             raise ValueError(f"budget must be at least {FEWEST} masks, not {self.budget}")
         if self.top < 1:
-            raise ValueError(f"top is the number of units whose error counts, at least 1, not {self.top}")
+            raise ValueError(
+                f"top is the number of units whose error counts, at least 1, not {self.top}"
+            )
         if not self.tolerance >= 0:
             raise ValueError(f"tolerance cannot be negative: {self.tolerance}")
         if not 0 <= self.exact <= 20:
-            raise ValueError(f"exact is a number of units from 0 to 20 (2**20 masks), not {self.exact}")
+            raise ValueError(
+                f"exact is a number of units from 0 to 20 (2**20 masks), not {self.exact}"
+            )
 
     def enumerates(self, units: int) -> bool:
         """Whether all 2^d masks are asked for at once."""
         return units <= 1 or (
-            units <= self.exact and 2**units <= WORTH * self.budget if self.samples == "auto" else 2**units <= self.samples
+            units <= self.exact and 2**units <= WORTH * self.budget
+            if self.samples == "auto"
+            else 2**units <= self.samples
         )
 
 
-Sampler = Callable[[int], tuple[Estimate, int]]  # β̂ and the distinct masks paid for, from (about) so many samples
+Sampler = Callable[
+    [int], tuple[Estimate, int]
+]  # β̂ and the distinct masks paid for, from (about) so many samples
 
 
-def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = "auto") -> UnitScores:
+def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = "auto") -> Scores:
     """The functional of a game, exactly or from complement pairs.
 
     >>> from whence.games.functionals import shapley
@@ -101,7 +109,7 @@ def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = 
     return score_by(sampled, game, functional, plan)
 
 
-def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan) -> UnitScores:
+def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan) -> Scores:
     """Enumerate, or call ``sampled`` with more and more samples until the plan is met."""
     if plan.enumerates(game.size):
         return enumerated(game, functional)
@@ -120,12 +128,18 @@ def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan
         if error <= plan.tolerance:
             return _scores(found, distinct, f"{said}, as asked for")
         if samples == plan.budget:
-            return _scores(found, distinct, f"{said}, and the budget of {plan.budget} masks is spent")
+            return _scores(
+                found, distinct, f"{said}, and the budget of {plan.budget} masks is spent"
+            )
         # on the same ladder for all methods, so that they share masks and surrogates
-        step += 1 if samples * (error / max(plan.tolerance, 1e-9)) ** 2 <= first * GROWTH ** (step + 1) else 2
+        step += (
+            1
+            if samples * (error / max(plan.tolerance, 1e-9)) ** 2 <= first * GROWTH ** (step + 1)
+            else 2
+        )
 
 
-def enumerated(game: AnyGame, functional: Functional) -> UnitScores:
+def enumerated(game: AnyGame, functional: Functional) -> Scores:
     """The functional from the game's values at all 2^d masks."""
     masks = all_masks(game.size)
     units = functional.of_values(masks, np.asarray(game(masks), dtype=np.float64))
@@ -133,7 +147,9 @@ def enumerated(game: AnyGame, functional: Functional) -> UnitScores:
     return _scores(found, len(masks), f"exact: all {len(masks)} masks")
 
 
-def relative_error(units: Float[np.ndarray, " unit"], standard_error: Float[np.ndarray, " unit"], top: int) -> float:
+def relative_error(
+    units: Float[np.ndarray, " unit"], standard_error: Float[np.ndarray, " unit"], top: int
+) -> float:
     """The standard error of the largest scores beside them, both as root mean squares.
 
     >>> relative_error(np.array([3.0, 0.1, -4.0]), np.array([0.3, 9.0, 0.4]), top=2)
@@ -144,8 +160,14 @@ def relative_error(units: Float[np.ndarray, " unit"], standard_error: Float[np.n
     return error / scale if scale > 0 else (0.0 if error == 0 else float("inf"))
 
 
-def _scores(found: Estimate, distinct: int, note: str) -> UnitScores:
-    detail: dict[str, Any] = {"samples": distinct, "distinct": distinct, "estimator": found.estimator}
-    if found.estimator != "enumeration":  # where nothing was left to a stand-in, how well one would fit is not known
+def _scores(found: Estimate, distinct: int, note: str) -> Scores:
+    detail: dict[str, Any] = {
+        "samples": distinct,
+        "distinct": distinct,
+        "estimator": found.estimator,
+    }
+    if (
+        found.estimator != "enumeration"
+    ):  # where nothing was left to a stand-in, how well one would fit is not known
         detail["r2"] = found.r2
-    return UnitScores(found.units, found.standard_error, note=note, detail=detail)
+    return Scores(units=found.units, standard_error=found.standard_error, note=note, detail=detail)

@@ -23,20 +23,30 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import get_lapack_funcs
 
 from whence.core.errors import InputError
-from whence.core.ratio import RatioOfSums
+from whence.games.ratio import RatioOfSums
 from whence.games.threads import one_thread
 
 ROUGH_RATE, ROUGH_DECAY = 0.03, 0.03
 FINE_RATE = 0.1
-ROUGH_STEPS, FINE_STEPS = 150, 30  # twice as many lower the error at a thousand masks by a tenth, for the price of 200 passes
+ROUGH_STEPS, FINE_STEPS = (
+    150,
+    30,
+)  # twice as many lower the error at a thousand masks by a tenth, for the price of 200 passes
 FINE_ROWS = 240  # of one step of the second round, whose cost grows with their cube; the steps take turns through all rows
 MOST_FEATURES = 1000  # columns of the last regression: a text of more than 120 units gets fewer than eight terms
 APART = 0.5  # spread of the first log weights: terms that start alike stay alike
 STEEPEST = 5.0  # log weight in a denominator after the first round
-SCALES = {"numerator": 0.4, "linear": 0.5, "constant": 0.3, "noise": 0.02}  # variances at the start, the first two over all units
+SCALES = {
+    "numerator": 0.4,
+    "linear": 0.5,
+    "constant": 0.3,
+    "noise": 0.02,
+}  # variances at the start, the first two over all units
 HYPER = 0.05  # precision of the prior on the logarithms of the scales, around that start
 JITTER = 1e-4  # of the mean variance: what Cholesky's factor needs in single precision
-NOISES = np.logspace(-8, 0, 9)  # shares of the variance, of which the last regression takes the likeliest
+NOISES = np.logspace(
+    -8, 0, 9
+)  # shares of the variance, of which the last regression takes the likeliest
 ROUNDING = 1e-12  # a spread of the values, beside their size, that means nothing
 EXACT = 1e-10  # share of the variance that a line may leave over and still be all there is
 
@@ -70,7 +80,10 @@ class Surrogate:
 
 @one_thread()
 def fit(
-    masks: Bool[np.ndarray, "mask unit"], values: Float[np.ndarray, " mask"], folds: Int[np.ndarray, " mask"], terms: int = 8
+    masks: Bool[np.ndarray, "mask unit"],
+    values: Float[np.ndarray, " mask"],
+    folds: Int[np.ndarray, " mask"],
+    terms: int = 8,
 ) -> list[Surrogate]:
     """For each fold 0, 1, … a surrogate fitted to the rows of all *other* folds; the same input gives the same surrogates.
 
@@ -101,11 +114,17 @@ def fit(
 
 def _check(masks: np.ndarray, values: np.ndarray, folds: np.ndarray, terms: int) -> None:
     if not len(masks) == len(values) == len(folds) > 0:
-        raise InputError(f"a surrogate needs a value and a fold for each mask; got {len(masks)} masks, {len(values)}, {len(folds)}.")
+        raise InputError(
+            f"a surrogate needs a value and a fold for each mask; got {len(masks)} masks, {len(values)}, {len(folds)}."
+        )
     if not np.isfinite(values).all():
-        raise InputError(f"{int((~np.isfinite(values)).sum())} of {len(values)} values are not finite: no surrogate can be fitted to them.")
+        raise InputError(
+            f"{int((~np.isfinite(values)).sum())} of {len(values)} values are not finite: no surrogate can be fitted to them."
+        )
     if folds.min() < 0 or terms < 0:
-        raise InputError(f"folds count from 0 and there are 0 or more terms, not a fold {folds.min()} and {terms} terms.")
+        raise InputError(
+            f"folds count from 0 and there are 0 or more terms, not a fold {folds.min()} and {terms} terms."
+        )
 
 
 def _standardised(
@@ -113,7 +132,9 @@ def _standardised(
 ) -> tuple[Float[np.ndarray, " fold"], Float[np.ndarray, " fold"], Float[np.ndarray, "fold mask"]]:
     """Mean and spread of the rows that each fold may see, and the values measured by them; 0 in the rows that it may not."""
     seen = np.where(others, values, 0.0)
-    size = np.abs(seen).max(1, keepdims=True)  # first by their size: the square of a value may be too large or too small for a number
+    size = np.abs(seen).max(
+        1, keepdims=True
+    )  # first by their size: the square of a value may be too large or too small for a number
     size[size == 0] = 1.0
     share = others / np.maximum(others.sum(1, keepdims=True), 1)
     mean = (share * (seen / size)).sum(1, keepdims=True)
@@ -147,16 +168,31 @@ def _adam(
 
 
 def _rough(
-    signs: Float[np.ndarray, "mask unit"], targets: Float[np.ndarray, "fold mask"], others: Bool[np.ndarray, "fold mask"], terms: int
+    signs: Float[np.ndarray, "mask unit"],
+    targets: Float[np.ndarray, "fold mask"],
+    others: Bool[np.ndarray, "fold mask"],
+    terms: int,
 ) -> Float[np.ndarray, "fold term unit"]:
     """Log weights a of the denominators: a kept unit weighs e^a there, a removed one e^−a."""
     units, folds = signs.shape[1], len(others)
     start = APART * np.random.default_rng(0).standard_normal(2 * terms * units)
-    theta = np.tile(np.concatenate([start, np.zeros(terms + units + 1)]).astype(np.float32), (folds, 1))
+    theta = np.tile(
+        np.concatenate([start, np.zeros(terms + units + 1)]).astype(np.float32), (folds, 1)
+    )
     share = (others / np.maximum(others.sum(1, keepdims=True), 1)).astype(np.float32)
     z, y = signs.astype(np.float32), targets.astype(np.float32)
-    theta = _adam(theta, lambda x, _: error_gradient(x, terms, z, y, share)[1], ROUGH_STEPS, ROUGH_RATE, ROUGH_DECAY)
-    return np.clip(theta[:, : terms * units].reshape(folds, terms, units).astype(np.float64), -STEEPEST, STEEPEST)
+    theta = _adam(
+        theta,
+        lambda x, _: error_gradient(x, terms, z, y, share)[1],
+        ROUGH_STEPS,
+        ROUGH_RATE,
+        ROUGH_DECAY,
+    )
+    return np.clip(
+        theta[:, : terms * units].reshape(folds, terms, units).astype(np.float64),
+        -STEEPEST,
+        STEEPEST,
+    )
 
 
 def error_gradient(
@@ -171,20 +207,28 @@ def error_gradient(
     ``z`` is 1 and −1, so that a denominator is 1 + Σ_i (cosh a_i + z_i sinh a_i), here over 1 + the number of units.
     """
     (folds, _), (masks, units) = theta.shape, z.shape
-    a, n, n0, linear, constant = np.split(theta, np.cumsum([terms * units, terms * units, terms, units]), axis=1)
+    a, n, n0, linear, constant = np.split(
+        theta, np.cumsum([terms * units, terms * units, terms, units]), axis=1
+    )
     a, n = a.reshape(-1, units), n.reshape(-1, units)
     sinh, cosh = np.sinh(a) / (units + 1), np.cosh(a) / (units + 1)
-    denominator, numerator, line = np.split(np.concatenate([sinh, n, linear]) @ z.T, [len(a), 2 * len(a)])
+    denominator, numerator, line = np.split(
+        np.concatenate([sinh, n, linear]) @ z.T, [len(a), 2 * len(a)]
+    )
     inverse = 1 / (denominator + cosh.sum(1, keepdims=True) + 1 / (units + 1))
     ratio = (numerator + n0.reshape(-1, 1)) * inverse
     residual = line + constant + ratio.reshape(folds, terms, masks).sum(1) - y
     weighted = residual * share
     to_numerator = (inverse.reshape(folds, terms, masks) * weighted[:, None]).reshape(-1, masks)
     to_denominator = -to_numerator * ratio
-    to_sinh, to_n, to_linear = np.split(np.concatenate([to_denominator, to_numerator, weighted]) @ z, [len(a), 2 * len(a)])
+    to_sinh, to_n, to_linear = np.split(
+        np.concatenate([to_denominator, to_numerator, weighted]) @ z, [len(a), 2 * len(a)]
+    )
     to_a = to_sinh * cosh + to_denominator.sum(1, keepdims=True) * sinh
     slopes = (to_a, to_n, to_numerator.sum(1), to_linear, weighted.sum(1))
-    return (residual * weighted).sum(1) / 2, np.concatenate([slope.reshape(folds, -1) for slope in slopes], axis=1)
+    return (residual * weighted).sum(1) / 2, np.concatenate(
+        [slope.reshape(folds, -1) for slope in slopes], axis=1
+    )
 
 
 # ---------------------------------------------------------------------- round 2: denominators and scales, the numerators integrated out
@@ -218,9 +262,19 @@ def _start(a: Float[np.ndarray, "term unit"]) -> Float[np.ndarray, " parameter"]
     return np.concatenate([a.ravel(), np.log(np.concatenate(variances))])
 
 
-def _fine(a: Float[np.ndarray, "term unit"], z: Float[np.ndarray, "mask unit"], y: Float[np.ndarray, " mask"]) -> np.ndarray:
-    order = np.random.default_rng(0).permutation(len(y))  # masks may come sorted by size, and a step must see all sizes
-    z, y, start = z[order].astype(np.float32), y[order].astype(np.float32), _start(a).astype(np.float32)
+def _fine(
+    a: Float[np.ndarray, "term unit"],
+    z: Float[np.ndarray, "mask unit"],
+    y: Float[np.ndarray, " mask"],
+) -> np.ndarray:
+    order = np.random.default_rng(0).permutation(
+        len(y)
+    )  # masks may come sorted by size, and a step must see all sizes
+    z, y, start = (
+        z[order].astype(np.float32),
+        y[order].astype(np.float32),
+        _start(a).astype(np.float32),
+    )
     size = min(FINE_ROWS, len(y))
 
     def gradient(theta: np.ndarray, step: int) -> np.ndarray:
@@ -250,7 +304,9 @@ def evidence_gradient(
     s, rr = (z * numerator) @ z.T + constant, r @ r.T
     k = (z * linear) @ z.T + 1
     k += s * rr
-    k.flat[:: rows + 1] += noise + JITTER * np.trace(k) / rows  # whose own slope is left out: it is no part of the model
+    k.flat[:: rows + 1] += (
+        noise + JITTER * np.trace(k) / rows
+    )  # whose own slope is left out: it is no part of the model
     potrf, potri = get_lapack_funcs(("potrf", "potri"), (k,))
     factor, failed = potrf(k.T, lower=1, overwrite_a=1, clean=1)
     if failed:
@@ -284,7 +340,10 @@ def evidence_gradient(
 
 
 def _solved(
-    theta: Float[np.ndarray, " parameter"], terms: int, z: Float[np.ndarray, "mask unit"], y: Float[np.ndarray, " mask"]
+    theta: Float[np.ndarray, " parameter"],
+    terms: int,
+    z: Float[np.ndarray, "mask unit"],
+    y: Float[np.ndarray, " mask"],
 ) -> Surrogate:
     """The surrogate of standardised values, for given denominators and scales."""
     rows, units = z.shape
@@ -292,21 +351,39 @@ def _solved(
     numerator, linear, term, constant, _ = (np.exp(log / 2) for log in logs)
     inverse = (units + 1) / (1 + np.cosh(a).sum(1) + z @ np.sinh(a).T)
     scales = np.concatenate([[1.0], linear, term * constant, (term[:, None] * numerator).ravel()])
-    columns = (np.ones((rows, 1)), z, inverse, (inverse[:, :, None] * z[:, None, :]).reshape(rows, terms * units))
+    columns = (
+        np.ones((rows, 1)),
+        z,
+        inverse,
+        (inverse[:, :, None] * z[:, None, :]).reshape(rows, terms * units),
+    )
     features = np.concatenate(columns, axis=1)
     weights, loss = _ridge(features * scales, y)
     weights *= scales
     alone = np.concatenate([[1.0], np.full(units, np.sqrt(SCALES["linear"] / max(units, 1)))])
     line, loss_of_line = _ridge(features[:, : units + 1] * alone, y)
     left = np.square(y - features[:, : units + 1] @ (alone * line)).sum()
-    if loss_of_line < loss or left <= EXACT * (y @ y):  # of an additive game, or of noise, the ratios have nothing to tell
+    if loss_of_line < loss or left <= EXACT * (
+        y @ y
+    ):  # of an additive game, or of noise, the ratios have nothing to tell
         weights = np.concatenate([alone * line, np.zeros(len(weights) - len(line))])
     mean, slope, n0, n = np.split(weights, np.cumsum([1, units, terms]))
     n = (units + 1) * n.reshape(terms, units)
-    return Surrogate(float(mean[0] - slope.sum()), 2 * slope, n, -n, np.exp(a), np.exp(-a), (units + 1) * n0, np.ones(terms))
+    return Surrogate(
+        float(mean[0] - slope.sum()),
+        2 * slope,
+        n,
+        -n,
+        np.exp(a),
+        np.exp(-a),
+        (units + 1) * n0,
+        np.ones(terms),
+    )
 
 
-def _ridge(features: Float[np.ndarray, "mask feature"], y: Float[np.ndarray, " mask"]) -> tuple[Float[np.ndarray, " feature"], float]:
+def _ridge(
+    features: Float[np.ndarray, "mask feature"], y: Float[np.ndarray, " mask"]
+) -> tuple[Float[np.ndarray, " feature"], float]:
     """Weights under a prior of unit variance and the likeliest of NOISES, and minus the log evidence of that (up to a constant)."""
     rows, count = features.shape
     best, likeliest = np.zeros(count), np.inf

@@ -18,23 +18,33 @@ from torch import Tensor
 from whence.core.errors import SettingsError
 
 ROUNDING = 1e-7  # of probabilities from float32 logits: two tokens of 0.7 and 0.2 reach 0.9
-Scorer = Callable[[Tensor], Tensor]  # ids "path position" -> logits of the next token "path vocabulary"
+Scorer = Callable[
+    [Tensor], Tensor
+]  # ids "path position" -> logits of the next token "path vocabulary"
 Rule = Callable[[Tensor], Tensor]  # logits "... vocabulary" -> logits "... vocabulary"
 
 
 # ---------------------------------------------------------------------- rules
 
 
-def temperature(logits: Float[Tensor, "*batch vocabulary"], tau: float) -> Float[Tensor, "*batch vocabulary"]:
+def temperature(
+    logits: Float[Tensor, "*batch vocabulary"], tau: float
+) -> Float[Tensor, "*batch vocabulary"]:
     """Logits divided by ``tau``: below 1 the distribution sharpens, above 1 it flattens (Ackley, Hinton and Sejnowski 1985).
 
     >>> temperature(torch.tensor([1.0, 2.0]), 0.5).softmax(0)
     tensor([0.1192, 0.8808])
     """
     if not (tau > 0 and isfinite(tau)):
-        raise SettingsError(f"a temperature is a finite number above 0, not {tau}; for the limit at 0 decode greedily.")
-    below = logits - logits.amax(-1, keepdim=True)  # the best is 0, so that a tiny tau sends the others to -inf and nothing to +inf
-    return torch.where(below == 0, below, below / tau)  # 0 / tau would be NaN where tau is 0 in this precision
+        raise SettingsError(
+            f"a temperature is a finite number above 0, not {tau}; for the limit at 0 decode greedily."
+        )
+    below = logits - logits.amax(
+        -1, keepdim=True
+    )  # the best is 0, so that a tiny tau sends the others to -inf and nothing to +inf
+    return torch.where(
+        below == 0, below, below / tau
+    )  # 0 / tau would be NaN where tau is 0 in this precision
 
 
 def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "*batch vocabulary"]:
@@ -50,14 +60,18 @@ def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "
     return _only(logits, order, among)
 
 
-def nucleus(logits: Float[Tensor, "*batch vocabulary"], p: float) -> Float[Tensor, "*batch vocabulary"]:
+def nucleus(
+    logits: Float[Tensor, "*batch vocabulary"], p: float
+) -> Float[Tensor, "*batch vocabulary"]:
     """The fewest tokens whose probabilities reach ``p``, best first (Holtzman et al. 2020).
 
     >>> nucleus(torch.tensor([0.1, 0.6, 0.3]).log(), 0.7).softmax(0)
     tensor([0.0000, 0.6667, 0.3333])
     """
     if not 0 < p <= 1:
-        raise SettingsError(f"a nucleus holds a share of the probability above 0 and up to 1, not {p}.")
+        raise SettingsError(
+            f"a nucleus holds a share of the probability above 0 and up to 1, not {p}."
+        )
     if p == 1:
         return logits  # rounding could let the sum reach 1 before the last token
     order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
@@ -67,7 +81,9 @@ def nucleus(logits: Float[Tensor, "*batch vocabulary"], p: float) -> Float[Tenso
 
 
 def _only(
-    logits: Float[Tensor, "*batch vocabulary"], order: Int[Tensor, "*batch vocabulary"], among: Bool[Tensor, "*batch vocabulary"]
+    logits: Float[Tensor, "*batch vocabulary"],
+    order: Int[Tensor, "*batch vocabulary"],
+    among: Bool[Tensor, "*batch vocabulary"],
 ) -> Float[Tensor, "*batch vocabulary"]:
     kept = torch.zeros_like(among).scatter(-1, order, among)
     return logits.masked_fill(~kept, -torch.inf)
@@ -110,7 +126,13 @@ def decode(
         logits = score(torch.tensor([ids]))[0]
         for rule in rules:
             logits = rule(logits)
-        ids.append(int(logits.argmax() if generator is None else torch.multinomial(logits.softmax(-1), 1, generator=generator)))
+        ids.append(
+            int(
+                logits.argmax()
+                if generator is None
+                else torch.multinomial(logits.softmax(-1), 1, generator=generator)
+            )
+        )
         if ids[-1] == stop:
             break
     return ids[len(prompt) :]
@@ -128,7 +150,9 @@ class Path:
     parent: int = 0
 
 
-def beam_steps(score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None) -> Iterator[list[Path]]:
+def beam_steps(
+    score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None
+) -> Iterator[list[Path]]:
     """The ``width`` most probable paths after each step, best first; those that ended with ``stop`` stay as they are.
 
     Paths are compared by the sum of log-probabilities with no reward for length, so that with ``stop`` the shorter ones are favoured.
@@ -138,12 +162,20 @@ def beam_steps(score: Scorer, prompt: Sequence[int], count: int, width: int, *, 
         raise SettingsError(f"a beam has at least one path; the width is {width}.")
     paths = [Path()]
     for _ in range(count):
-        ended = [Path(p.ids, p.log_probability, i) for i, p in enumerate(paths) if p.ids and p.ids[-1] == stop]
+        ended = [
+            Path(p.ids, p.log_probability, i)
+            for i, p in enumerate(paths)
+            if p.ids and p.ids[-1] == stop
+        ]
         going = [i for i, p in enumerate(paths) if not p.ids or p.ids[-1] != stop]
         if not going:
             return
-        found = score(torch.tensor([[*prompt, *paths[i].ids] for i in going])).double().log_softmax(-1)
-        best, token = (x[:, :width] for x in torch.sort(found, dim=-1, descending=True, stable=True))  # no path places more children
+        found = (
+            score(torch.tensor([[*prompt, *paths[i].ids] for i in going])).double().log_softmax(-1)
+        )
+        best, token = (
+            x[:, :width] for x in torch.sort(found, dim=-1, descending=True, stable=True)
+        )  # no path places more children
         grown = [
             Path((*paths[i].ids, int(t)), paths[i].log_probability + float(b), i)
             for i, bs, ts in zip(going, best, token, strict=True)
@@ -153,7 +185,9 @@ def beam_steps(score: Scorer, prompt: Sequence[int], count: int, width: int, *, 
         yield paths
 
 
-def beam_search(score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None) -> list[Path]:
+def beam_search(
+    score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None
+) -> list[Path]:
     """The paths at the end of ``beam_steps``, best first. Width 1 is greedy; a greater width mostly finds a more probable text, not always.
 
     >>> odds = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]).log()
@@ -182,7 +216,9 @@ def generated(hf: Any, prompt: Sequence[int], count: int, width: int = 1) -> lis
 def log_probability(hf: Any, prompt: Sequence[int], new: Sequence[int]) -> float:
     """The logarithm of the probability of ``new`` after ``prompt``, from one pass of the model."""
     with torch.no_grad():
-        logits = hf(input_ids=torch.tensor([[*prompt, *new]], device=hf.device)).logits[0, len(prompt) - 1 : -1]
+        logits = hf(input_ids=torch.tensor([[*prompt, *new]], device=hf.device)).logits[
+            0, len(prompt) - 1 : -1
+        ]
     each = logits.double().log_softmax(-1).cpu()
     return float(each.gather(-1, torch.tensor(list(new))[:, None]).sum())
 

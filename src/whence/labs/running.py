@@ -9,8 +9,8 @@ from inspect import signature
 from typing import Any
 
 from whence.core.errors import InputError, SettingsError, unknown_name
-from whence.core.notebook import FORMATS, Notebook
 from whence.labs import LABS
+from whence.notebook.book import FORMATS, Notebook
 
 STYLE: dict[str, Any] = {
     "font.size": 9,
@@ -41,10 +41,14 @@ def lab(
     if not 0 <= seed < 2**32:
         raise SettingsError(f"a seed is a whole number from 0 to 2**32 - 1, not {seed}.")
     if find_spec("matplotlib") is None:
-        raise InputError("a lab draws figures, which needs matplotlib: pip install 'whence[figures]'.")
+        raise InputError(
+            "a lab draws figures, which needs matplotlib: pip install 'whence[figures]'."
+        )
     module, known = import_module(f"whence.labs.{name}"), takes(name)
     if wrong := set(options) - set(known):
-        raise SettingsError(f"the lab {name} takes {', '.join(known) or 'no options'}, not {', '.join(sorted(wrong))}.")
+        raise SettingsError(
+            f"the lab {name} takes {', '.join(known) or 'no options'}, not {', '.join(sorted(wrong))}."
+        )
     book = Notebook(module.TITLE, quick, seed, tuple(formats), tell=tell)
     book.say((module.__doc__ or "").splitlines()[0])
     import matplotlib

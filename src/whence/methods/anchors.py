@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from whence.core.errors import Unsupported
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
 from whence.games.bounds import anytime_rate
 from whence.games.game import Game
@@ -70,18 +70,26 @@ class Anchors:
     def __post_init__(self) -> None:
         for name in ("precision", "delta", "tolerance"):
             if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a share above 0 and up to 1, not {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} is a share above 0 and up to 1, not {getattr(self, name)}"
+                )
         if not 0 <= self.slack < self.precision:
-            raise ValueError(f"slack is at least 0 and less than precision ({self.precision}), not {self.slack}")
+            raise ValueError(
+                f"slack is at least 0 and less than precision ({self.precision}), not {self.slack}"
+            )
         for name in ("beam", "batch", "budget"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.max_size is not None and self.max_size < 0:
-            raise ValueError(f"max_size is a number of units, 0 or more, or None for any, not {self.max_size}")
+            raise ValueError(
+                f"max_size is a number of units, 0 or more, or None for any, not {self.max_size}"
+            )
 
-    def __call__(self, game: Game) -> UnitScores:
+    def __call__(self, game: Game) -> Scores:
         if len(game.logits) < 2:
-            raise Unsupported("anchors hold a label, and this model has one output and no labels. Take a method of values, e.g. occlusion.")
+            raise Unsupported(
+                "anchors hold a label, and this model has one output and no labels. Take a method of values, e.g. occlusion."
+            )
         if game.target.index != game.label:
             raise Unsupported(
                 f"anchors explain the label that the model predicts, and {game.target.label!r} is not it. "
@@ -89,7 +97,9 @@ class Anchors:
             )
         longest = game.size if self.max_size is None else min(self.max_size, game.size)
         enumerable = 2**game.size <= self.budget
-        return self._result(game, self._enumerated(game, longest) if enumerable else self._searched(game, longest))
+        return self._result(
+            game, self._enumerated(game, longest) if enumerable else self._searched(game, longest)
+        )
 
     def _enumerated(self, game: Game, longest: int) -> Found:
         """The best anchor of all, from the labels of all masks."""
@@ -99,15 +109,27 @@ class Anchors:
         allowed, valid = size <= longest, precision >= self.precision
         holds = bool((allowed & valid).any())
         # the last key counts first: of those that hold the smallest, then the most precise; if none holds, the most precise
-        order = np.lexsort((-precision, size, ~valid, ~allowed) if holds else (size, -precision, ~allowed))
+        order = np.lexsort(
+            (-precision, size, ~valid, ~allowed) if holds else (size, -precision, ~allowed)
+        )
         best = int(order[0])
         units = np.flatnonzero(masks[best])
         p = float(precision[best])
-        return Found(units, p, (p, p), p - precision[best ^ (1 << units)], len(masks), exact=True, holds=holds)
+        return Found(
+            units,
+            p,
+            (p, p),
+            p - precision[best ^ (1 << units)],
+            len(masks),
+            exact=True,
+            holds=holds,
+        )
 
     def _searched(self, game: Game, longest: int) -> Found:
         """Beam search from the empty set upwards (Ribeiro et al. 2018, algorithm 2), as far as the budget goes."""
-        pool = Pool(game, self.delta, self.budget, np.random.default_rng([self.seed, *game.passage.digest]))
+        pool = Pool(
+            game, self.delta, self.budget, np.random.default_rng([self.seed, *game.passage.digest])
+        )
         beam = nothing = np.zeros((1, game.size), dtype=bool)
         best = (-1.0, None)
         for size in range(longest + 1):
@@ -115,7 +137,9 @@ class Anchors:
                 pool.draw(nothing, 2 ** (size + 1) * self.batch - int(pool.tally(nothing)[1][0]))
                 arms = Arms(pool, all_sets(game.size, size))
             else:
-                pool.draw(beam, 2 * self.batch)  # a mask drawn for a parent counts for half of its children
+                pool.draw(
+                    beam, 2 * self.batch
+                )  # a mask drawn for a parent counts for half of its children
                 arms = Arms(pool, grown(beam))
             winner = self._settle(arms)
             if winner is not None:
@@ -135,21 +159,33 @@ class Anchors:
             enough = arms.low > self.precision - self.slack
             holds = (arms.mean >= self.precision) & (enough | arms.exact)
             # to overlook a set that holds is a loss of coverage, not of truth: each has all of δ to itself
-            open_ = ~arms.exact & ~enough & (arms.interval(anytime_rate(arms.draws, self.delta))[1] >= self.precision)
+            open_ = (
+                ~arms.exact
+                & ~enough
+                & (arms.interval(anytime_rate(arms.draws, self.delta))[1] >= self.precision)
+            )
             winner = int(np.where(holds, arms.mean, -1).argmax()) if holds.any() else None
             if winner is not None:
                 open_ &= arms.mean > arms.mean[winner]
-            wanted = [int(i) for i in np.argsort(-arms.mean, kind="stable") if open_[i]][: self.beam]
+            wanted = [int(i) for i in np.argsort(-arms.mean, kind="stable") if open_[i]][
+                : self.beam
+            ]
             if wanted and pool.left > stop_at:
                 arms.ask(wanted, self.batch, FEW)
-            elif winner is not None and not arms.exact[winner] and 2 ** (len(arms.sets[winner]) - arms.size) <= min(pool.left, MANY):
+            elif (
+                winner is not None
+                and not arms.exact[winner]
+                and 2 ** (len(arms.sets[winner]) - arms.size) <= min(pool.left, MANY)
+            ):
                 arms.ask([winner], self.batch, MANY)
             else:
                 return winner
 
     def _choose(self, arms: Arms) -> Int[np.ndarray, " chosen"]:
         """The ``beam`` most precise sets, to within ``tolerance`` (KL-LUCB: Kaufmann and Kalyanakrishnan 2013)."""
-        stop_at = arms.pool.left - arms.pool.left // 16  # more changed no answer in trials: draws shared with parents do most of it
+        stop_at = (
+            arms.pool.left - arms.pool.left // 16
+        )  # more changed no answer in trials: draws shared with parents do most of it
         while True:
             order = np.argsort(-arms.mean, kind="stable")
             top, rest = order[: self.beam], order[self.beam :]
@@ -173,13 +209,17 @@ class Anchors:
                 without.update()
             smaller = self._settle(without) if holds else None
             if smaller is None:
-                falls = np.where(without.exact | (without.draws > 0), arms.mean[i] - without.mean, 0.0)
+                falls = np.where(
+                    without.exact | (without.draws > 0), arms.mean[i] - without.mean, 0.0
+                )
                 break
             arms, i = without, smaller
         interval = (float(arms.low[i]), float(arms.high[i]))
-        return Found(units, float(arms.mean[i]), interval, falls, arms.pool.asked, bool(arms.exact[i]), holds)
+        return Found(
+            units, float(arms.mean[i]), interval, falls, arms.pool.asked, bool(arms.exact[i]), holds
+        )
 
-    def _result(self, game: Game, found: Found) -> UnitScores:
+    def _result(self, game: Game, found: Found) -> Scores:
         scores = np.zeros(game.size)
         scores[found.units] = np.maximum(found.falls, LEAST)
         detail = {
@@ -192,14 +232,20 @@ class Anchors:
             "samples": found.samples,
             "exact": found.exact,
         }
-        return UnitScores(scores, note=self._note(game, found), detail=detail)
+        return Scores(units=scores, note=self._note(game, found), detail=detail)
 
     def _note(self, game: Game, found: Found) -> str:
         names = ", ".join(f'"{game.passage.names[u]}"' for u in found.units)
-        rule = f"IF {names} {'is' if len(found.units) == 1 else 'are'} kept" if names else "whatever is kept"
+        rule = (
+            f"IF {names} {'is' if len(found.units) == 1 else 'are'} kept"
+            if names
+            else "whatever is kept"
+        )
         low, high = found.interval
         sure = (
-            "all removals" if found.exact else f"removals ({percent(1 - self.delta)} interval: {percent(low)} to {percent(high, up=True)})"
+            "all removals"
+            if found.exact
+            else f"removals ({percent(1 - self.delta)} interval: {percent(low)} to {percent(high, up=True)})"
         )
         stays = f"the label stays {game.target.label} in {percent(found.precision)} of {sure}"
         note = f"{rule}, {stays}; coverage {100 * 2.0 ** -len(found.units):.3g} %"

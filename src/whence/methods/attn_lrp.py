@@ -31,7 +31,7 @@ class AttnLrp:
         if self.epsilon < 0:
             raise ValueError("epsilon cannot be negative")
 
-    def __call__(self, trace: Trace) -> Scores:
+    def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros_like(trace.content, dtype=trace.embeddings.dtype)
         handed, notes = [], []
         for i, passage in enumerate(trace.passages):
@@ -40,6 +40,10 @@ class AttnLrp:
             special = float(found.tokens[~trace.content[i, : len(passage)]].sum())
             handed.append(found.handed)
             absorbed = found.handed - float(found.tokens.sum())
-            elsewhere = "biases, positions, softmax" + (", the decoder's own tokens" if trace.model.is_encoder_decoder else "")
-            notes.append(f"of {found.handed:.3g} handed down, special tokens hold {special:.2g}; {elsewhere} hold {absorbed:.2g}")
-        return Scores(scores, change=handed, notes=notes)
+            elsewhere = "biases, positions, softmax" + (
+                ", the decoder's own tokens" if trace.model.is_encoder_decoder else ""
+            )
+            notes.append(
+                f"of {found.handed:.3g} handed down, special tokens hold {special:.2g}; {elsewhere} hold {absorbed:.2g}"
+            )
+        return Scores.rows(scores, changes=handed, notes=notes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.functionals import banzhaf
 from whence.games.scoring import AnyGame, Plan, Samples, score
 
@@ -39,5 +39,5 @@ class Banzhaf:
         """How much to sample."""
         return Plan(self.samples, self.top, self.tolerance, self.budget, self.exact, self.seed)
 
-    def __call__(self, game: AnyGame) -> UnitScores:
+    def __call__(self, game: AnyGame) -> Scores:
         return score(game, banzhaf(game.size), self.plan(), self.estimator)

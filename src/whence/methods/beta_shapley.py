@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.functionals import beta_shapley
 from whence.games.scoring import AnyGame, Plan, Samples, score
 
@@ -45,5 +45,7 @@ class BetaShapley:
         """How much to sample."""
         return Plan(self.samples, self.top, self.tolerance, self.budget, self.exact, self.seed)
 
-    def __call__(self, game: AnyGame) -> UnitScores:
-        return score(game, beta_shapley(game.size, self.alpha, self.beta), self.plan(), self.estimator)
+    def __call__(self, game: AnyGame) -> Scores:
+        return score(
+            game, beta_shapley(game.size, self.alpha, self.beta), self.plan(), self.estimator
+        )

@@ -35,20 +35,27 @@ class Flow:
     needs: ClassVar[Needs] = Needs.HEAD_MEANS
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Scores:
+    def __call__(self, trace: Trace) -> list[Scores]:
         rows, notes = [], []
         for i in range(len(trace.passages)):
             found = self._flow(trace, i)
             rows.append(torch.from_numpy(found.normalised() if self.normalise else found.values))
-            notes.append(f"flow and cut differ by {found.gap:.1e}" if found.gap > WORTH_A_NOTE else "")
-        return Scores(padded(rows, trace.content.shape[1]), notes=notes)
+            notes.append(
+                f"flow and cut differ by {found.gap:.1e}" if found.gap > WORTH_A_NOTE else ""
+            )
+        return Scores.rows(padded(rows, trace.content.shape[1]), notes=notes)
 
     def _flow(self, trace: Trace, i: int) -> Found:
         passage, means = trace.passages[i], trace.head_means
         at, length = trace.model.readout(passage), len(passage)
         if "cross" not in means:
             own = next(iter(means.values()))
-            return attention_flow([with_residual(_cut(m, i, length, length), self.residual) for m in own], at, trace.tick, self.patience)
+            return attention_flow(
+                [with_residual(_cut(m, i, length, length), self.residual) for m in own],
+                at,
+                trace.tick,
+                self.patience,
+            )
         answers = length if at is None else at + 1  # a decoder's token sees none after it
         encoder = [_cut(m, i, length, length) for m in means["encoder"]]
         decoder = [_cut(m, i, answers, answers) for m in means["decoder"]]
@@ -57,6 +64,8 @@ class Flow:
         return attention_flow(tower, at, trace.tick, self.patience)
 
 
-def _cut(maps: Float[Tensor, "batch query key"], i: int, queries: int, keys: int) -> Float[np.ndarray, "{queries} {keys}"]:
+def _cut(
+    maps: Float[Tensor, "batch query key"], i: int, queries: int, keys: int
+) -> Float[np.ndarray, "{queries} {keys}"]:
     """One passage's map without its padding."""
     return maps[i, :queries, :keys].double().cpu().numpy()

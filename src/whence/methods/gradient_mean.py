@@ -27,10 +27,12 @@ class GradientMean:
     signed: ClassVar[bool] = True
     merge: ClassVar[str] = "mean"
 
-    def __call__(self, trace: Trace) -> Scores:
+    def __call__(self, trace: Trace) -> list[Scores]:
         gradient = trace.embedding_gradients
         mean, size = gradient.mean(-1), gradient.abs().mean(-1)
         rounding = max(ROUNDING, 2.5 * torch.finfo(gradient.dtype).eps)
         is_rounding = (mean.abs().amax(-1) <= rounding * size.amax(-1)).tolist()
         notes = [CONSTRUCTED_ZERO if r else "" for r in is_rounding]
-        return Scores(mean * mean.new_tensor([[float(not r)] for r in is_rounding]), notes=notes)
+        return Scores.rows(
+            mean * mean.new_tensor([[float(not r)] for r in is_rounding]), notes=notes
+        )

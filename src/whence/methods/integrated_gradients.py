@@ -52,29 +52,37 @@ class IntegratedGradients:
         if self.tolerance < 0:
             raise ValueError("tolerance cannot be negative")
 
-    def __call__(self, trace: Trace) -> Scores:
-        scores = torch.zeros(trace.content.shape, dtype=torch.float64, device=trace.embeddings.device)
+    def __call__(self, trace: Trace) -> list[Scores]:
+        scores = torch.zeros(
+            trace.content.shape, dtype=torch.float64, device=trace.embeddings.device
+        )
         changes, notes = [], []
         for i, passage in enumerate(trace.passages):
             scores[i, : len(passage)], change, missed = self._integrate(trace, i)
             changes.append(change)
             notes.append(
-                "" if missed <= self.tolerance else f"panels miss completeness by {missed:.2g} in all within max_nodes={self.max_nodes}"
+                ""
+                if missed <= self.tolerance
+                else f"panels miss completeness by {missed:.2g} in all within max_nodes={self.max_nodes}"
             )
-        return Scores(scores, change=changes, notes=notes)
+        return Scores.rows(scores, changes=changes, notes=notes)
 
     def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float, float]:
         """Scores, the change of the target that they explain, and by how much of it the panels miss completeness in all."""
         start = baseline_embeddings(trace, i, self.baseline)
         way = trace.embeddings_of(i) - start
         places = np.arange(SCOUTS) / SCOUTS
-        values = dict(zip(places.tolist(), _values(trace, i, start, way, places), strict=True)) | {1.0: float(trace.values[i])}
+        values = dict(zip(places.tolist(), _values(trace, i, start, way, places), strict=True)) | {
+            1.0: float(trace.values[i])
+        }
         change = values[1.0] - values[0.0]
         panels = lay_panels(values, max(1, round(self.nodes / PER_PANEL)))
         parts = dict(zip(panels, _panel_scores(trace, i, start, way, panels), strict=True))
         spent = PER_PANEL * len(panels)
         while True:
-            local = {(a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()}
+            local = {
+                (a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()
+            }
             missed = sum(map(abs, local.values())) / max(abs(change), 1e-12)
             if missed <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
                 return torch.stack(list(parts.values())).sum(0), change, missed
@@ -88,14 +96,26 @@ class IntegratedGradients:
 
 
 def _values(
-    trace: Trace, i: int, start: Float[Tensor, "token dim"], way: Float[Tensor, "token dim"], places: Float[np.ndarray, " place"]
+    trace: Trace,
+    i: int,
+    start: Float[Tensor, "token dim"],
+    way: Float[Tensor, "token dim"],
+    places: Float[np.ndarray, " place"],
 ) -> list[float]:
     """The target's value at places of the path, 0 at the baseline and 1 at the text."""
-    return trace.values_at(i, start + torch.from_numpy(places).to(way)[:, None, None] * way).double().tolist()
+    return (
+        trace.values_at(i, start + torch.from_numpy(places).to(way)[:, None, None] * way)
+        .double()
+        .tolist()
+    )
 
 
 def _panel_scores(
-    trace: Trace, i: int, start: Float[Tensor, "token dim"], way: Float[Tensor, "token dim"], panels: Sequence[Panel]
+    trace: Trace,
+    i: int,
+    start: Float[Tensor, "token dim"],
+    way: Float[Tensor, "token dim"],
+    panels: Sequence[Panel],
 ) -> Float[Tensor, "panel token"]:
     """Each panel's part of the integral, by Gauss–Legendre nodes inside it; all panels in one batch."""
     node, weight = np.polynomial.legendre.leggauss(PER_PANEL)
@@ -103,7 +123,9 @@ def _panel_scores(
     length = ends[:, 1:] - ends[:, :1]
     places = ends[:, :1] + length * (node + 1) / 2
     weights = torch.from_numpy(length * weight / 2).to(way.device)
-    slopes = trace.gradients_at(i, start + torch.from_numpy(places.ravel()).to(way)[:, None, None] * way)
+    slopes = trace.gradients_at(
+        i, start + torch.from_numpy(places.ravel()).to(way)[:, None, None] * way
+    )
     along = torch.einsum("ntd,td->nt", slopes, way).double().unflatten(0, places.shape)
     return torch.einsum("pn,pnt->pt", weights, along)
 
@@ -118,7 +140,9 @@ def lay_panels(values: dict[float, float], count: int) -> list[Panel]:
     change = np.abs(np.diff([values[p] for p in places.tolist()]))
     smooth = np.convolve(np.pad(change, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
     even = np.full(len(smooth), 1 / len(smooth))
-    density = even if smooth.sum() == 0 else FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
+    density = (
+        even if smooth.sum() == 0 else FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
+    )
     reached = np.concatenate([[0.0], np.cumsum(density)])
     wanted = np.interp(np.arange(1, count) / count, reached, places)
     cuts = sorted({float(places[np.abs(places - w).argmin()]) for w in wanted} - {0.0, 1.0})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.functionals import lime
 from whence.games.scoring import AnyGame, Plan, Samples, score
 
@@ -40,7 +40,9 @@ class Lime:
     def __post_init__(self) -> None:
         self.plan()
         if self.bandwidth is not None and not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be positive, or None for infinite, not {self.bandwidth}")
+            raise ValueError(
+                f"bandwidth must be positive, or None for infinite, not {self.bandwidth}"
+            )
         if not self.ridge >= 0:
             raise ValueError(f"ridge cannot be negative: {self.ridge}")
 
@@ -48,5 +50,5 @@ class Lime:
         """How much to sample."""
         return Plan(self.samples, self.top, self.tolerance, self.budget, self.exact, self.seed)
 
-    def __call__(self, game: AnyGame) -> UnitScores:
+    def __call__(self, game: AnyGame) -> Scores:
         return score(game, lime(game.size, self.bandwidth, self.ridge), self.plan(), self.estimator)

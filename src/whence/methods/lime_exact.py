@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.theory.exact import exact_lime
 from whence.theory.heads import ratio_of
@@ -27,8 +27,10 @@ class LimeExact:
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None and not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be positive, or None for infinite, not {self.bandwidth}")
+            raise ValueError(
+                f"bandwidth must be positive, or None for infinite, not {self.bandwidth}"
+            )
 
-    def __call__(self, game: Game) -> UnitScores:
+    def __call__(self, game: Game) -> Scores:
         ratio = ratio_of(game.model, game.passage, game.target, game.removal)
-        return UnitScores(exact_lime(ratio, self.bandwidth), note="exact, by formula: no masks")
+        return Scores(units=exact_lime(ratio, self.bandwidth), note="exact, by formula: no masks")

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.game import Game
 
 
@@ -33,15 +33,21 @@ class Occlusion:
         if self.window < 1:
             raise ValueError(f"window must be at least 1 unit, not {self.window}")
         if not 1 <= self.stride <= self.window:
-            raise ValueError(f"stride must be from 1 to window ({self.window}), or units between windows get no score, not {self.stride}")
+            raise ValueError(
+                f"stride must be from 1 to window ({self.window}), or units between windows get no score, not {self.stride}"
+            )
 
-    def __call__(self, game: Game) -> UnitScores:
-        removed = windows(np.array([part for part, *_ in game.passage.unit_spans]), self.window, self.stride)
+    def __call__(self, game: Game) -> Scores:
+        removed = windows(
+            np.array([part for part, *_ in game.passage.unit_spans]), self.window, self.stride
+        )
         falls = game.full - game(~removed)
-        return UnitScores(falls @ removed / removed.sum(0))
+        return Scores(units=falls @ removed / removed.sum(0))
 
 
-def windows(parts: Int[np.ndarray, " unit"], window: int, stride: int) -> Bool[np.ndarray, "window unit"]:
+def windows(
+    parts: Int[np.ndarray, " unit"], window: int, stride: int
+) -> Bool[np.ndarray, "window unit"]:
     """Every window of neighbours, as a mask of its units; ``parts`` says which text a unit belongs to, and windows stay within one.
 
     >>> windows(np.array([0, 0, 0, 1]), window=2, stride=1).astype(int)
@@ -53,7 +59,9 @@ def windows(parts: Int[np.ndarray, " unit"], window: int, stride: int) -> Bool[n
     spans = [
         (first, first + min(window, end - start))
         for start, end in zip([0, *borders], [*borders, len(parts)], strict=True)
-        for first in sorted({*range(start, max(end - window, start) + 1, stride), max(end - window, start)})
+        for first in sorted(
+            {*range(start, max(end - window, start) + 1, stride), max(end - window, start)}
+        )
     ]
     place = np.arange(len(parts))
     return np.array([(first <= place) & (place < last) for first, last in spans])

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from whence.core.registry import Needs, method
+from whence.core.scores import Scores
 from whence.trace.trace import Trace
 
 
@@ -25,11 +23,9 @@ class Random:
     needs: ClassVar[Needs] = Needs.NOTHING
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
-        scores = torch.zeros(trace.content.shape, dtype=torch.float64)
-        for row, passage in zip(scores, trace.passages, strict=True):
-            # one number for each unit, laid on its first token: a word in four pieces has no better chance than another
-            _, first = np.unique(passage.unit_of, return_index=True)
-            first = first[passage.unit_of[first] >= 0]
-            row[first] = torch.from_numpy(np.random.default_rng([self.seed, *passage.digest]).random(len(first)))
+    def __call__(self, trace: Trace) -> list[Scores]:
+        scores = []
+        for passage in trace.passages:
+            rng = np.random.default_rng([self.seed, *passage.digest])
+            scores.append(Scores(units=rng.random(len(passage.units))))
         return scores

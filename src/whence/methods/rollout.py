@@ -29,8 +29,17 @@ class Rollout:
     signed: ClassVar[bool] = False
 
     def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
-        count = len(trace.head_means["encoder" if "cross" in trace.head_means else next(iter(trace.head_means))])
+        count = len(
+            trace.head_means[
+                "encoder" if "cross" in trace.head_means else next(iter(trace.head_means))
+            ]
+        )
         if not 0 <= self.start_layer < count:
-            raise SettingsError(f"start_layer {self.start_layer} is outside the {count} layers (0 to {count - 1}).")
-        rows = [rolled_row(trace, i, trace.head_means, self.residual, self.start_layer) for i in range(len(trace.passages))]
+            raise SettingsError(
+                f"start_layer {self.start_layer} is outside the {count} layers (0 to {count - 1})."
+            )
+        rows = [
+            rolled_row(trace, i, trace.head_means, self.residual, self.start_layer)
+            for i in range(len(trace.passages))
+        ]
         return padded(rows, trace.content.shape[1])

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.functionals import shapley
 from whence.games.permuting import from_orders
 from whence.games.scoring import AnyGame, Plan, Samples, score, score_by
@@ -40,19 +40,35 @@ class Shapley:
         """How much to sample."""
         return Plan(self.samples, self.top, self.tolerance, self.budget, self.exact, self.seed)
 
-    def __call__(self, game: AnyGame) -> UnitScores:
+    def __call__(self, game: AnyGame) -> Scores:
         functional, plan = shapley(game.size), self.plan()
         if self.estimator == "permutation":
-            found = score_by(lambda samples: from_orders(game, game.size, samples, self.seed), game, functional, plan)
+            found = score_by(
+                lambda samples: from_orders(game, game.size, samples, self.seed),
+                game,
+                functional,
+                plan,
+            )
         else:
-            found = _named(score(game, functional, plan, "plain" if self.estimator == "kernel" else self.estimator))
+            found = _named(
+                score(
+                    game,
+                    functional,
+                    plan,
+                    "plain" if self.estimator == "kernel" else self.estimator,
+                )
+            )
         full, empty = game([[True] * game.size, [False] * game.size])
         return replace(found, change=float(full - empty))
 
 
-def _named(found: UnitScores) -> UnitScores:
+def _named(found: Scores) -> Scores:
     """A plain regression on the game is Shapley's kernel estimator, and goes by that name here."""
     detail = dict(found.detail or {})
     if detail.get("estimator") != "plain":
         return found
-    return replace(found, note=found.note.replace("plain estimate", "kernel estimate", 1), detail=detail | {"estimator": "kernel"})
+    return replace(
+        found,
+        note=found.note.replace("plain estimate", "kernel estimate", 1),
+        detail=detail | {"estimator": "kernel"},
+    )

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from whence.core.registry import Needs, method
-from whence.core.scores import UnitScores
+from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.theory.exact import exact_shapley
 from whence.theory.heads import ratio_of
@@ -26,7 +26,13 @@ class ShapleyExact:
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
 
-    def __call__(self, game: Game) -> UnitScores:
+    def __call__(self, game: Game) -> Scores:
         ratio = ratio_of(game.model, game.passage, game.target, game.removal)
-        full, empty = ratio(np.stack([np.ones(game.size, dtype=bool), np.zeros(game.size, dtype=bool)])).sum(1)
-        return UnitScores(exact_shapley(ratio), change=float(full - empty), note="exact, by formula: no masks")
+        full, empty = ratio(
+            np.stack([np.ones(game.size, dtype=bool), np.zeros(game.size, dtype=bool)])
+        ).sum(1)
+        return Scores(
+            units=exact_shapley(ratio),
+            change=float(full - empty),
+            note="exact, by formula: no masks",
+        )

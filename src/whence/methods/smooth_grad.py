@@ -44,25 +44,35 @@ class SmoothGrad:
         if self.noise < 0:
             raise ValueError("noise cannot be negative")
 
-    def __call__(self, trace: Trace) -> Scores:
-        scores = torch.zeros(trace.content.shape, dtype=trace.embeddings.dtype, device=trace.embeddings.device)
+    def __call__(self, trace: Trace) -> list[Scores]:
+        scores = torch.zeros(
+            trace.content.shape, dtype=trace.embeddings.dtype, device=trace.embeddings.device
+        )
         left_out = scores.new_zeros(self.samples, *scores.shape)
         for i, passage in enumerate(trace.passages):
             x, content = trace.embeddings_of(i), trace.content[i, : len(passage), None]
             spread = x[content[:, 0]].max() - x[content[:, 0]].min()
-            gradients = trace.gradients_at(i, x + self.noise * spread * self._cloud(passage, x) * content)
+            gradients = trace.gradients_at(
+                i, x + self.noise * spread * self._cloud(passage, x) * content
+            )
             total = gradients.sum(0)
             scores[i, : len(passage)] = self._read(total / self.samples, x)
             left_out[:, i, : len(passage)] = self._read((total - gradients) / (self.samples - 1), x)
-        return Scores(scores, jackknife=left_out)
+        return Scores.rows(scores, left_out=left_out)
 
-    def _cloud(self, passage: Passage, x: Float[Tensor, "token dim"]) -> Float[Tensor, "sample token dim"]:
+    def _cloud(
+        self, passage: Passage, x: Float[Tensor, "token dim"]
+    ) -> Float[Tensor, "sample token dim"]:
         """From the seed and the text, so that neither padding nor batch-mates change it."""
-        digest = hashlib.sha256(passage.digest + self.seed.to_bytes(8, "little", signed=True)).digest()
+        digest = hashlib.sha256(
+            passage.digest + self.seed.to_bytes(8, "little", signed=True)
+        ).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
         return torch.randn(self.samples, *x.shape, generator=generator, dtype=torch.float32).to(x)
 
-    def _read(self, gradient: Float[Tensor, "*sample token dim"], x: Float[Tensor, "token dim"]) -> Float[Tensor, "*sample token"]:
+    def _read(
+        self, gradient: Float[Tensor, "*sample token dim"], x: Float[Tensor, "token dim"]
+    ) -> Float[Tensor, "*sample token"]:
         if self.form == "x-input":
             return (gradient * x).sum(-1)
         return gradient.norm(p=2 if self.form == "l2" else 1, dim=-1)

@@ -35,20 +35,24 @@ class TransformerAttribution:
     needs: ClassVar[Needs] = Needs.ATTENTION_GRADIENTS | Needs.ATTENTION_GRAPH
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Scores:
+    def __call__(self, trace: Trace) -> list[Scores]:
         note = COARSE.format(trace.model.dtype) if trace.model.dtype.itemsize < 4 else ""
-        return Scores(self._scores(trace), notes=[note] * len(trace.passages))
+        return Scores.rows(self._scores(trace), notes=[note] * len(trace.passages))
 
     def _scores(self, trace: Trace) -> Float[Tensor, "batch token"]:
         layers = weighted(trace)
         fewest = min(map(len, layers.values()))
         if not 0 <= self.start_layer < fewest:
-            raise SettingsError(f"start_layer {self.start_layer} is outside the {fewest} layers of attention (0 to {fewest - 1}).")
+            raise SettingsError(
+                f"start_layer {self.start_layer} is outside the {fewest} layers of attention (0 to {fewest - 1})."
+            )
         layers = {kind: found[self.start_layer :] for kind, found in layers.items()}
         if not self.normalise:
             return relevance(trace, layers)
         if len(layers) > 1:
-            raise Unsupported("normalise= is for one stream of tokens; the rules of an encoder-decoder normalise in their own way.")
+            raise Unsupported(
+                "normalise= is for one stream of tokens; the rules of an encoder-decoder normalise in their own way."
+            )
         (only,) = layers.values()
         scores = torch.zeros_like(only[0][:, 0])
         for i, passage in enumerate(trace.passages):
@@ -60,20 +64,29 @@ class TransformerAttribution:
 def weighted(trace: Trace) -> dict[str, list[Float[Tensor, "batch query key"]]]:
     """Ā of every layer, by kind: the positive part of gradient times relevance, averaged over heads; zero at padding."""
     layers = {
-        kind: [torch.zeros_like(positive_mean(slope, slope)) for slope in slopes] for kind, slopes in trace.attention_gradients.items()
+        kind: [torch.zeros_like(positive_mean(slope, slope)) for slope in slopes]
+        for kind, slopes in trace.attention_gradients.items()
     }
     for i in range(len(trace.passages)):
         for kind, found in map_relevance(trace, i).items():
-            for layer, slope, r in zip(layers[kind], trace.attention_gradients[kind], found, strict=True):
+            for layer, slope, r in zip(
+                layers[kind], trace.attention_gradients[kind], found, strict=True
+            ):
                 queries, keys = r.shape[1:]
                 layer[i, :queries, :keys] = positive_mean(slope[i, :, :queries, :keys], r)
     return layers
 
 
-def rolled_out(layers: list[Float[Tensor, "token token"]], at: int | None) -> Float[Tensor, " token"]:
+def rolled_out(
+    layers: list[Float[Tensor, "token token"]], at: int | None
+) -> Float[Tensor, " token"]:
     """Row ``at`` (None: the mean over rows) of Π (I + Ā)/rows, later layers on the left, without what never left its place."""
     size = len(layers[0])
-    row = layers[0].new_full((size,), 1 / size) if at is None else torch.eye(size, dtype=layers[0].dtype, device=layers[0].device)[at]
+    row = (
+        layers[0].new_full((size,), 1 / size)
+        if at is None
+        else torch.eye(size, dtype=layers[0].dtype, device=layers[0].device)[at]
+    )
     moved = torch.zeros_like(row)
     for layer in reversed(layers):
         total = 1 + layer.sum(-1)

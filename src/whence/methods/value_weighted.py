@@ -8,7 +8,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.registry import Needs, method
-from whence.trace.rows import EntrywiseLayers, RowChoice, across_layers, chosen_layers, readout_row, speaking_kind
+from whence.trace.rows import (
+    EntrywiseLayers,
+    RowChoice,
+    across_layers,
+    chosen_layers,
+    readout_row,
+    speaking_kind,
+)
 from whence.trace.trace import Trace
 
 
@@ -31,5 +38,8 @@ class ValueWeighted:
         kind = speaking_kind(tuple(trace.value_weighted))
         maps = trace.value_weighted[kind]
         chosen = [maps[n] for n in chosen_layers(len(maps), self.layer, kind)]
-        rows = [torch.stack([readout_row(trace, i, m[i], self.row, kind) for m in chosen]) for i in range(len(trace.passages))]
+        rows = [
+            torch.stack([readout_row(trace, i, m[i], self.row, kind) for m in chosen])
+            for i in range(len(trace.passages))
+        ]
         return across_layers(torch.stack(rows, 1), self.layer)

@@ -43,7 +43,9 @@ def steps_of(units: int, most: int = STEPS) -> Int[np.ndarray, " step"]:
     return np.unique(np.round(np.linspace(0, units, min(units, most) + 1)).astype(np.int64))
 
 
-def curve_masks(rankings: Int[np.ndarray, "ranking unit"], steps: Int[np.ndarray, " step"]) -> Bool[np.ndarray, "curve ranking step unit"]:
+def curve_masks(
+    rankings: Int[np.ndarray, "ranking unit"], steps: Int[np.ndarray, " step"]
+) -> Bool[np.ndarray, "curve ranking step unit"]:
     """The masks of the deletion curves (first) and of the insertion curves.
 
     >>> curve_masks(np.array([[2, 0, 1]]), np.array([0, 1, 3]))[0, 0].tolist()

@@ -41,7 +41,10 @@ def batch_of(model: Model, passages: Sequence[Passage]) -> Batch:
     readout: list[int] | None = None
     if model.is_encoder_decoder and model.task != "classification":
         replies = [
-            [model.decoder_start] if p.reply is None else [model.decoder_start, *p.reply.still_open().ids.tolist()] for p in passages
+            [model.decoder_start]
+            if p.reply is None
+            else [model.decoder_start, *p.reply.still_open().ids.tolist()]
+            for p in passages
         ]
         inputs |= _ids_and_mask(model, replies, "decoder_")
         readout = [len(r) - 1 for r in replies]
@@ -49,13 +52,17 @@ def batch_of(model: Model, passages: Sequence[Passage]) -> Batch:
         readout = [n - 1 for n in lengths]
     elif model.task == "masked":
         readout = [p.readout or 0 for p in passages]
-    return Batch(inputs, lengths, None if readout is None else torch.tensor(readout, device=model.device))
+    return Batch(
+        inputs, lengths, None if readout is None else torch.tensor(readout, device=model.device)
+    )
 
 
 def _with_picture(model: Model, passages: Sequence[Passage]) -> dict[str, Tensor]:
     """Texts and their images, of one size: padding would stand between the two, and no token would be where its passage has it."""
     if len({(int(p.of_text.sum()), len(p)) for p in passages}) > 1:
-        raise Unsupported("texts with images of several sizes do not share a batch; trace them one at a time, as whence.explain does.")
+        raise Unsupported(
+            "texts with images of several sizes do not share a batch; trace them one at a time, as whence.explain does."
+        )
     inputs = _ids_and_mask(model, [p.ids[p.of_text] for p in passages], "")
     types = [p.types[p.of_text] for p in passages if p.types is not None]
     if types:
@@ -63,20 +70,32 @@ def _with_picture(model: Model, passages: Sequence[Passage]) -> dict[str, Tensor
     if reads_regions(model):
         regions = [p.regions for p in passages if p.regions is not None]
         if len(regions) == len(passages):
-            features, boxes = np.stack([r.features for r in regions]), np.stack([r.boxes for r in regions])
+            features, boxes = (
+                np.stack([r.features for r in regions]),
+                np.stack([r.boxes for r in regions]),
+            )
             inputs["visual_feats"] = torch.from_numpy(features).to(model.device, model.dtype)
             inputs["visual_pos"] = torch.from_numpy(boxes).to(model.device, model.dtype)
             return inputs
     elif all(p.pixels is not None for p in passages):
-        inputs["image_embeds"] = torch.cat([embedded_patches(model, p.pixels) for p in passages if p.pixels is not None])
-        inputs["pixel_mask"] = torch.ones(inputs["image_embeds"].shape[:2], dtype=torch.int64, device=model.device)
+        inputs["image_embeds"] = torch.cat(
+            [embedded_patches(model, p.pixels) for p in passages if p.pixels is not None]
+        )
+        inputs["pixel_mask"] = torch.ones(
+            inputs["image_embeds"].shape[:2], dtype=torch.int64, device=model.device
+        )
         return inputs
-    raise InputError("this model reads a text with an image: model.encode(text, image=…) makes its passage.")
+    raise InputError(
+        "this model reads a text with an image: model.encode(text, image=…) makes its passage."
+    )
 
 
 def _ids_and_mask(model: Model, rows: Sequence[Any], prefix: str) -> dict[str, Tensor]:
     ones = [np.ones(len(r), dtype=np.int64) for r in rows]
-    return {f"{prefix}input_ids": _padded(model, rows, model.pad_id), f"{prefix}attention_mask": _padded(model, ones, 0)}
+    return {
+        f"{prefix}input_ids": _padded(model, rows, model.pad_id),
+        f"{prefix}attention_mask": _padded(model, ones, 0),
+    }
 
 
 def _padded(model: Model, rows: Sequence[Any], value: int) -> Tensor:

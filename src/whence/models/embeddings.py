@@ -23,7 +23,9 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
     leaf: list[Tensor] = []
 
     def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if get_ident() != here:  # another thread of the caller's runs the model: its embeddings are not ours to see or change
+        if (
+            get_ident() != here
+        ):  # another thread of the caller's runs the model: its embeddings are not ours to see or change
             return output
         if leaf:
             return on_decoder(_module, args, output)
@@ -36,10 +38,20 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         ids = batch.inputs.get("input_ids")
         twice = model.task == "classification"
-        shifted = twice and args and ids is not None and args[0].shape == ids.shape and bool((args[0][:, 1:] == ids[:, :-1]).all())
-        if shifted and leaf:  # a sequence-to-sequence classifier reads the text twice, the second time one place to the right
+        shifted = (
+            twice
+            and args
+            and ids is not None
+            and args[0].shape == ids.shape
+            and bool((args[0][:, 1:] == ids[:, :-1]).all())
+        )
+        if (
+            shifted and leaf
+        ):  # a sequence-to-sequence classifier reads the text twice, the second time one place to the right
             return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
-        return output.detach().requires_grad_(torch.is_grad_enabled())  # so that gradients reach the decoder's own attention too
+        return output.detach().requires_grad_(
+            torch.is_grad_enabled()
+        )  # so that gradients reach the decoder's own attention too
 
     handles = [hooked.register_forward_hook(on_input)]
     decoder = model.decoder_embeddings
@@ -51,7 +63,9 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
         for handle in handles:
             handle.remove()
     if not leaf:
-        raise ModelError(f"{type(model.hf).__name__} never called its input embeddings, so there is nothing to attribute to.")
+        raise ModelError(
+            f"{type(model.hf).__name__} never called its input embeddings, so there is nothing to attribute to."
+        )
 
 
 _means: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
@@ -70,4 +84,9 @@ def mean_embedding(model: Model) -> Float[Tensor, " dim"]:
 def _mean_of_outputs(model: Model, size: int) -> Float[Tensor, " dim"]:
     with model.lock, torch.no_grad():
         pieces = torch.arange(size, device=model.device).split(4096)
-        return torch.stack([model.input_embeddings(ids[None])[0].sum(0, dtype=torch.float64) for ids in pieces]).sum(0) / size
+        return (
+            torch.stack(
+                [model.input_embeddings(ids[None])[0].sum(0, dtype=torch.float64) for ids in pieces]
+            ).sum(0)
+            / size
+        )

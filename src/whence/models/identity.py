@@ -19,7 +19,12 @@ def lock_of(module: nn.Module) -> threading.RLock:
         return _locks.setdefault(module, threading.RLock())
 
 
-WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # whole numbers of the same bits
+WHOLE = {
+    1: torch.int8,
+    2: torch.int16,
+    4: torch.int32,
+    8: torch.int64,
+}  # whole numbers of the same bits
 _fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
 
 
@@ -38,6 +43,10 @@ def fingerprint_of(module: nn.Module) -> str:
             flat = p.contiguous().reshape(-1)
             digest.update(f"{name}{tuple(p.shape)}{p.dtype}".encode())
             digest.update(flat[:: max(1, flat.numel() // 16)][:16].double().cpu().numpy().tobytes())
-            digest.update(int(flat.view(WHOLE[p.element_size()]).sum(dtype=torch.int64)).to_bytes(8, "little", signed=True))
+            digest.update(
+                int(flat.view(WHOLE[p.element_size()]).sum(dtype=torch.int64)).to_bytes(
+                    8, "little", signed=True
+                )
+            )
         known = _fingerprints[module] = (key, digest.hexdigest()[:16])
     return known[1]

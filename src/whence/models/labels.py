@@ -37,7 +37,9 @@ class Vocabulary(Mapping[int, str]):
             raise KeyError(index)
         text = self._tokenizer.decode([index])
         own = self._tokenizer.convert_ids_to_tokens(index)
-        return text if text and self.index_of(text) == [index] else str(index if own is None else own)
+        return (
+            text if text and self.index_of(text) == [index] else str(index if own is None else own)
+        )
 
     def index_of(self, text: str) -> list[int]:
         """The one token that ``text`` is; several where it is not one token, none where it holds what no token stands for."""

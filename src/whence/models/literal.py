@@ -18,8 +18,12 @@ def literal(backend: Any) -> Any:
     content = backend.to_str()
     copy = _plain(Tokenizer.from_str(content))
     special = {i: t for i, t in copy.get_added_tokens_decoder().items() if t.special}
-    probes = [probe for t in special.values() for probe in (t.content, f" {t.content} ", f"a{t.content}a")]
-    spelled = {i for e in copy.encode_batch(probes, add_special_tokens=False) for i in e.ids} & set(special)
+    probes = [
+        probe for t in special.values() for probe in (t.content, f" {t.content} ", f"a{t.content}a")
+    ]
+    spelled = {i for e in copy.encode_batch(probes, add_special_tokens=False) for i in e.ids} & set(
+        special
+    )
     if not spelled:
         return copy
     state = json.loads(content)
@@ -30,7 +34,9 @@ def literal(backend: Any) -> Any:
         for i in renamed:
             vocabulary[i][0] = secrets.token_hex(16)
     else:
-        renamed = {i for i, t in special.items() if vocabulary.get(t.content) == i and t.content != keep}
+        renamed = {
+            i for i, t in special.items() if vocabulary.get(t.content) == i and t.content != keep
+        }
         for i in renamed:
             vocabulary[secrets.token_hex(16)] = vocabulary.pop(special[i].content)
     # the template around the text knows its tokens by id; those beyond the vocabulary stay, or later ones would change their ids

@@ -68,28 +68,50 @@ def load(
 
     dtype = str(dtype).removeprefix("torch.")
     if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
-        raise LoadError(f"dtype {dtype!r} is not one of torch's; use 'float32', 'float64', 'bfloat16', 'float16' or 'auto'.")
+        raise LoadError(
+            f"dtype {dtype!r} is not one of torch's; use 'float32', 'float64', 'bfloat16', 'float16' or 'auto'."
+        )
     common = {"revision": revision, "trust_remote_code": allow_remote_code}
-    import_module("whence.models.single_layer")  # an architecture of our own, which it makes known to transformers
+    import_module(
+        "whence.models.single_layer"
+    )  # an architecture of our own, which it makes known to transformers
     with _clear(name):
         config = transformers.AutoConfig.from_pretrained(source, **common)
     task, auto = _head(config, name)
     with _clear(name):
         hf, info = getattr(transformers, auto).from_pretrained(
-            source, config=config, dtype=dtype, use_safetensors=None if allow_pickle else True, output_loading_info=True, **common
+            source,
+            config=config,
+            dtype=dtype,
+            use_safetensors=None if allow_pickle else True,
+            output_loading_info=True,
+            **common,
         )
-    missing = sorted(k for k in info["missing_keys"] if task != "bare" or "pooler" not in k)  # a bare model's pooler is not used
+    missing = sorted(
+        k for k in info["missing_keys"] if task != "bare" or "pooler" not in k
+    )  # a bare model's pooler is not used
     if missing:
-        raise LoadError(f"the checkpoint {name!r} lacks weights that the model needs ({', '.join(missing[:3])} …): they would be random.")
+        raise LoadError(
+            f"the checkpoint {name!r} lacks weights that the model needs ({', '.join(missing[:3])} …): they would be random."
+        )
     try:
         hf = hf.to(device).eval()
     except (RuntimeError, AssertionError) as problem:
-        raise LoadError(f"cannot load {name!r} onto the device {device!r}: {_first_line(problem)}") from problem
+        raise LoadError(
+            f"cannot load {name!r} onto the device {device!r}: {_first_line(problem)}"
+        ) from problem
     if task in ("image", "image-text"):
         image_processor = image_processor or _image_processor(transformers, source, common)
     if task != "image":
         tokenizer = tokenizer or _tokenizer(transformers, source, name, common)
-    return _finished(hf, tokenizer, image_processor, task, name, revision or getattr(config, "_commit_hash", None))
+    return _finished(
+        hf,
+        tokenizer,
+        image_processor,
+        task,
+        name,
+        revision or getattr(config, "_commit_hash", None),
+    )
 
 
 def _wrap(hf: Any, tokenizer: Any, image_processor: Any) -> Model:
@@ -98,17 +120,27 @@ def _wrap(hf: Any, tokenizer: Any, image_processor: Any) -> Model:
     if isinstance(hf, Model):
         return hf
     if not isinstance(hf, torch.nn.Module) or not hasattr(hf, "config"):
-        raise LoadError(f"load takes a name, a folder, a hub id or a Hugging Face model, not a {type(hf).__name__}.")
+        raise LoadError(
+            f"load takes a name, a folder, a hub id or a Hugging Face model, not a {type(hf).__name__}."
+        )
     task, _ = _task([c.__name__ for c in type(hf).__mro__], hf.config, type(hf).__name__)
     if task != "image" and tokenizer is None:
-        raise LoadError(f"{type(hf).__name__} reads text: pass its tokenizer, load(model, tokenizer=tokenizer).")
+        raise LoadError(
+            f"{type(hf).__name__} reads text: pass its tokenizer, load(model, tokenizer=tokenizer)."
+        )
     name = getattr(hf.config, "_name_or_path", "") or type(hf).__name__
-    return _finished(hf, tokenizer, image_processor, task, name, getattr(hf.config, "_commit_hash", None))
+    return _finished(
+        hf, tokenizer, image_processor, task, name, getattr(hf.config, "_commit_hash", None)
+    )
 
 
-def _finished(hf: Any, tokenizer: Any, image_processor: Any, task: Task, name: str, revision: str | None) -> Model:
+def _finished(
+    hf: Any, tokenizer: Any, image_processor: Any, task: Task, name: str, revision: str | None
+) -> Model:
     if any(p.is_meta for p in hf.parameters()):
-        raise ModelError("the model's weights are on the meta device, so it cannot run; load it onto a real device first.")
+        raise ModelError(
+            "the model's weights are on the meta device, so it cannot run; load it onto a real device first."
+        )
     if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
         raise Unsupported(
             f"{type(tokenizer).__name__} is a slow tokenizer without character offsets, so words cannot be found; "
@@ -145,8 +177,15 @@ def _source(name: str, is_path: bool) -> Path | str:
     if name.strip() and folder.is_dir():
         return folder
     if folder.is_file():
-        raise LoadError(f"{name!r} is a file; give the folder that holds config.json and the weights.")
-    looks_like_a_path = is_path or name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
+        raise LoadError(
+            f"{name!r} is a file; give the folder that holds config.json and the weights."
+        )
+    looks_like_a_path = (
+        is_path
+        or name.startswith((".", "/", "~", "\\"))
+        or name.count("/") > 1
+        or (os.sep != "/" and os.sep in name)
+    )
     if looks_like_a_path or not name.strip():
         raise LoadError(f"no folder {name!r}.{_known()}")
     if "/" not in name and (close := get_close_matches(name, bundled(), n=1)):
@@ -156,16 +195,22 @@ def _source(name: str, is_path: bool) -> Path | str:
 
 def _check_folder(folder: Path, allow_pickle: bool) -> None:
     if not (folder / "config.json").exists():
-        raise LoadError(f"the folder {str(folder)!r} has no config.json, so it holds no Hugging Face model.")
+        raise LoadError(
+            f"the folder {str(folder)!r} has no config.json, so it holds no Hugging Face model."
+        )
     if not list(folder.glob("*.safetensors")):
-        pickles = sorted(p.name for p in [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")])
+        pickles = sorted(
+            p.name for p in [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
+        )
         if pickles and not allow_pickle:
             raise LoadError(
                 f"the folder {str(folder)!r} holds only a pickle ({pickles[0]}), which can run code when it is read. Save it with "
                 "model.save_pretrained(folder) as safetensors, or, if you trust its source, load with allow_pickle=True."
             )
         if not pickles:
-            raise LoadError(f"the folder {str(folder)!r} has a config.json and no weights (*.safetensors).")
+            raise LoadError(
+                f"the folder {str(folder)!r} has a config.json and no weights (*.safetensors)."
+            )
 
 
 def _head(config: Any, name: str) -> tuple[Task, str]:
@@ -180,29 +225,63 @@ def _head(config: Any, name: str) -> tuple[Task, str]:
 def _task(classes: Sequence[str], config: Any, name: str) -> tuple[Task, str]:
     """What a model does, by the name of its class, or of the nearest class that it is made from."""
     own = [c for c in classes if not c.endswith("PreTrainedModel")]
-    found = next((HEADS[ending] for c in own for ending in HEADS if ending != "Model" and c.endswith(ending)), None)
+    found = next(
+        (
+            HEADS[ending]
+            for c in own
+            for ending in HEADS
+            if ending != "Model" and c.endswith(ending)
+        ),
+        None,
+    )
     if found is None and any(c.endswith("Model") for c in own):
         found = HEADS["Model"]
     reads = str(config.get_text_config().model_type) if hasattr(config, "get_text_config") else ""
     if found is None:
-        raise Unsupported(f"{name!r} has the head {classes[0]}, which has no target to explain here. Supported: {KNOWN_HEADS}.")
+        raise Unsupported(
+            f"{name!r} has the head {classes[0]}, which has no target to explain here. Supported: {KNOWN_HEADS}."
+        )
     if found[0] != "image-text" and getattr(config, "model_type", "") in READS_BOTH:
-        raise Unsupported(f"{name!r} has the head {classes[0]}; of its family, only the one that answers questions can be explained here.")
-    is_multimodal = found[0] != "image" and any(hasattr(config, part) for part in ("vision_config", "audio_config"))
-    if is_multimodal or (found[0] == "seq2seq" and not getattr(config, "is_encoder_decoder", False)):
-        text_only = f" Its text part ({reads}) alone can be loaded as a causal LM and passed." if is_multimodal else ""
-        raise Unsupported(f"{name!r} has the head {classes[0]}, which reads more than text. Supported: {KNOWN_HEADS}.{text_only}")
+        raise Unsupported(
+            f"{name!r} has the head {classes[0]}; of its family, only the one that answers questions can be explained here."
+        )
+    is_multimodal = found[0] != "image" and any(
+        hasattr(config, part) for part in ("vision_config", "audio_config")
+    )
+    if is_multimodal or (
+        found[0] == "seq2seq" and not getattr(config, "is_encoder_decoder", False)
+    ):
+        text_only = (
+            f" Its text part ({reads}) alone can be loaded as a causal LM and passed."
+            if is_multimodal
+            else ""
+        )
+        raise Unsupported(
+            f"{name!r} has the head {classes[0]}, which reads more than text. Supported: {KNOWN_HEADS}.{text_only}"
+        )
     return found
 
 
 def _tokenizer(transformers: Any, source: Path | str, name: str, common: dict[str, Any]) -> Any:
-    names = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "source.spm")
+    names = (
+        "tokenizer.json",
+        "vocab.txt",
+        "vocab.json",
+        "spiece.model",
+        "tokenizer.model",
+        "sentencepiece.bpe.model",
+        "source.spm",
+    )
     if isinstance(source, Path) and not any((source / n).exists() for n in names):
-        raise LoadError(f"the folder {str(source)!r} has no tokenizer (tokenizer.json); pass one with tokenizer=….")
+        raise LoadError(
+            f"the folder {str(source)!r} has no tokenizer (tokenizer.json); pass one with tokenizer=…."
+        )
     try:
         return transformers.AutoTokenizer.from_pretrained(source, **common)
     except Exception as problem:  # the tokenizers package raises plain Exceptions
-        raise LoadError(f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} Pass one with tokenizer=….") from problem
+        raise LoadError(
+            f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} Pass one with tokenizer=…."
+        ) from problem
 
 
 def _image_processor(transformers: Any, source: Path | str, common: dict[str, Any]) -> Any:
@@ -216,14 +295,21 @@ def _image_processor(transformers: Any, source: Path | str, common: dict[str, An
 
 
 def _not_loaded(name: str, problem: Exception) -> LoadError:
-    reason, is_offline = _first_line(problem), os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0")
+    reason, is_offline = (
+        _first_line(problem),
+        os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0"),
+    )
     if "trust_remote_code" in str(problem):
         return LoadError(
             f"{name!r} brings its own code, which is not run unasked. If you trust its source, load with allow_remote_code=True."
         )
     if "ignore_mismatched_sizes" in reason:
         reason = "the weights have other shapes than its config.json says."
-    if isinstance(problem, OSError) and is_offline and isinstance(_source(name, is_path=False), str):
+    if (
+        isinstance(problem, OSError)
+        and is_offline
+        and isinstance(_source(name, is_path=False), str)
+    ):
         reason = "it is no folder, no bundled model and not in the local cache. The hub was not asked: HF_HUB_OFFLINE is set."
     return LoadError(f"cannot load {name!r}: {reason}{_known()}")
 

@@ -78,10 +78,14 @@ class Model:
         """What a target can be: the classes, or the tokens of a vocabulary."""
         if self.task in ("classification", "image", "image-text"):
             names = {int(i): str(name) for i, name in self.config.id2label.items()}
-            count = getattr(self.config, "num_qa_labels", None) or self.config.num_labels  # LXMERT counts its answers apart
+            count = (
+                getattr(self.config, "num_qa_labels", None) or self.config.num_labels
+            )  # LXMERT counts its answers apart
             every = {i: names.get(i, f"LABEL_{i}") for i in range(count)}
             clear = len(set(every.values())) == len(every)
-            return every if clear else {i: f"{name} ({i})" for i, name in every.items()}  # two classes of one name stay two
+            return (
+                every if clear else {i: f"{name} ({i})" for i, name in every.items()}
+            )  # two classes of one name stay two
         if self.task == "bare":
             return {}
         size = self.config.get_text_config().vocab_size
@@ -98,7 +102,9 @@ class Model:
         if self.task == "image":
             return None
         config = self.config.get_text_config()
-        limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        limit = getattr(config, "max_position_embeddings", None) or getattr(
+            config, "n_positions", None
+        )
         if limit is None or config.model_type in RELATIVE_POSITIONS:
             return None
         if self.task == "image-text":
@@ -124,11 +130,18 @@ class Model:
     @cached_property
     def is_causal(self) -> bool:
         """Whether a token sees only what stands before it."""
-        causal_names = ("bloom", "mpt", "falcon")  # families that do not mark their attention modules
+        causal_names = (
+            "bloom",
+            "mpt",
+            "falcon",
+        )  # families that do not mark their attention modules
         return (
             self.task == "causal"
             or self.config.model_type in causal_names
-            or (any(getattr(m, "is_causal", False) is True for m in self.hf.modules()) and not self.is_encoder_decoder)
+            or (
+                any(getattr(m, "is_causal", False) is True for m in self.hf.modules())
+                and not self.is_encoder_decoder
+            )
         )
 
     def readout(self, passage: Passage) -> int | None:
@@ -150,7 +163,9 @@ class Model:
                 return len(passage) - 1
             # a decoder that classifies reads the last token that is no padding, also where the padding token ends the text
             return int(np.flatnonzero(passage.ids != pad)[-1])
-        means = getattr(config, "classifier_pooling", "cls") == "mean" or getattr(config, "use_mean_pooling", False)
+        means = getattr(config, "classifier_pooling", "cls") == "mean" or getattr(
+            config, "use_mean_pooling", False
+        )
         return None if means or (self.task == "image" and not passage.special[0]) else 0
 
     @property
@@ -186,14 +201,22 @@ class Model:
 
             return encode_image(self, text)
         if overflow not in get_args(Overflow):
-            raise InputError(f"overflow is one of {', '.join(get_args(Overflow))}, not {overflow!r}.")
+            raise InputError(
+                f"overflow is one of {', '.join(get_args(Overflow))}, not {overflow!r}."
+            )
         if (image is not None) != (self.task == "image-text"):
-            reads = "reads a text with an image: model.encode(text, image=…)" if image is None else "reads no image beside a text"
+            reads = (
+                "reads a text with an image: model.encode(text, image=…)"
+                if image is None
+                else "reads no image beside a text"
+            )
             raise InputError(f"{type(self.hf).__name__} {reads}.")
         passage = tokenize(self, text, pair, units)
         if reply is not None:
             if not self.is_encoder_decoder:
-                raise InputError("reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text.")
+                raise InputError(
+                    "reply= is the decoder's side of an encoder-decoder model, which this is not; append it to the text."
+                )
             passage = replace(passage, reply=tokenize(self, reply, None, units))
         passage = self.fitted(passage, overflow)
         if image is None:
@@ -204,7 +227,9 @@ class Model:
 
     def fitted(self, passage: Passage, overflow: Overflow) -> Passage:
         """The passage, if it fits the model's positions; else what ``overflow`` says, of which ``"window"`` leaves it to be cut."""
-        if self.limit is None or passage.of_text.sum() <= self.limit:  # an image beside the text has positions of its own
+        if (
+            self.limit is None or passage.of_text.sum() <= self.limit
+        ):  # an image beside the text has positions of its own
             return passage
         if overflow == "truncate":
             return truncate(passage, self.limit)
@@ -215,7 +240,9 @@ class Model:
                 "(on the command line: --overflow truncate)."
             )
         if self.task == "image-text":
-            raise InputError("a text with an image cannot be cut into windows. Use overflow='truncate'.")
+            raise InputError(
+                "a text with an image cannot be cut into windows. Use overflow='truncate'."
+            )
         if self.task in ("causal", "seq2seq", "masked"):
             raise InputError(
                 "windows average one class over the text; a language model predicts a token after each. Use overflow='truncate'."
@@ -224,7 +251,11 @@ class Model:
 
     def windows(self, passage: Passage) -> list[Passage]:
         """The passage, in consecutive parts that fit the model."""
-        return [passage] if self.limit is None or passage.of_text.sum() <= self.limit else windows(passage, self.limit)
+        return (
+            [passage]
+            if self.limit is None or passage.of_text.sum() <= self.limit
+            else windows(passage, self.limit)
+        )
 
     @cached_property
     def backend(self) -> Any:
@@ -234,21 +265,29 @@ class Model:
     def fill(self, passage: Passage, at: int) -> Passage:
         """The passage with unit ``at`` under the mask token, to be read there by a masked language model."""
         if not 0 <= at < len(passage.unit_spans):
-            raise TargetError(f"at={at} is outside the {len(passage.unit_spans)} units of this text.")
+            raise TargetError(
+                f"at={at} is outside the {len(passage.unit_spans)} units of this text."
+            )
         here = passage.unit_of == at
         ids = np.where(here, self.tokenizer.mask_token_id, passage.ids)
-        tokens = tuple(self.tokenizer.mask_token if h else t for h, t in zip(here, passage.tokens, strict=True))
+        tokens = tuple(
+            self.tokenizer.mask_token if h else t for h, t in zip(here, passage.tokens, strict=True)
+        )
         return replace(passage, ids=ids, tokens=tokens, readout=int(np.flatnonzero(here)[0]))
 
     def placed(self, passage: Passage, target: Target) -> Passage:
         """The passage with the target's unit under the mask token, where the model is one that fills it; else as it is."""
         if self.task != "masked":
             if target.at is not None:
-                raise TargetError("at= names the unit that a masked language model fills; this model is not one.")
+                raise TargetError(
+                    "at= names the unit that a masked language model fills; this model is not one."
+                )
             return passage
         if target.at is None and passage.readout is None:
             some = ", ".join(f"{i} {n!r}" for i, n in enumerate(passage.names[:8]))
-            raise TargetError(f"a masked language model predicts at a masked unit: say which, Target(label, at=…). Units: {some} …")
+            raise TargetError(
+                f"a masked language model predicts at a masked unit: say which, Target(label, at=…). Units: {some} …"
+            )
         return passage if target.at is None else self.fill(passage, target.at)
 
     # ------------------------------------------------------------------ running
@@ -260,13 +299,19 @@ class Model:
     @property
     def pad_id(self) -> int:
         """The model's own padding token before the tokenizer's: a decoder that classifies looks for it."""
-        known = (getattr(self.config.get_text_config(), "pad_token_id", None), getattr(self.tokenizer, "pad_token_id", None))
+        known = (
+            getattr(self.config.get_text_config(), "pad_token_id", None),
+            getattr(self.tokenizer, "pad_token_id", None),
+        )
         return next((int(i) for i in known if i is not None), 0)
 
     @property
     def decoder_start(self) -> int:
         """The token that a decoder begins with."""
-        known = (getattr(self.config, "decoder_start_token_id", None), getattr(self.config, "bos_token_id", None))
+        known = (
+            getattr(self.config, "decoder_start_token_id", None),
+            getattr(self.config, "bos_token_id", None),
+        )
         return next((int(i) for i in known if i is not None), self.pad_id)
 
     @property
@@ -274,9 +319,14 @@ class Model:
         """Whether passages may share a batch: a decoder that classifies finds its last token by the pad id, and refuses if it has none."""
         if self.task == "image-text":  # padding would stand between the text and its image
             return False
-        return not (self.task == "classification" and self.is_causal) or self.config.get_text_config().pad_token_id is not None
+        return (
+            not (self.task == "classification" and self.is_causal)
+            or self.config.get_text_config().pad_token_id is not None
+        )
 
-    def groups(self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH) -> list[list[int]]:
+    def groups(
+        self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH
+    ) -> list[list[int]]:
         """Indices of passages that go through the model together: of like length, within a budget of padded tokens."""
         return groups_of([len(p) for p in passages], tokens_per_batch if self.pads else 0)
 
@@ -284,7 +334,9 @@ class Model:
         """The logits that a target is read from."""
         logits = getattr(outputs, "logits", getattr(outputs, "question_answering_score", None))
         if logits is None:
-            raise Unsupported(f"{type(self.hf).__name__} has no head, so there is no logit to explain; only attention can be shown.")
+            raise Unsupported(
+                f"{type(self.hf).__name__} has no head, so there is no logit to explain; only attention can be shown."
+            )
         if batch.readout is None:
             return logits
         return logits[torch.arange(len(logits), device=logits.device), batch.readout]
@@ -323,10 +375,19 @@ class Model:
         'positive'
         """
         if isinstance(texts, str):
-            raise InputError("predict takes a list of texts; for one text write model.predict([text]).")
+            raise InputError(
+                "predict takes a list of texts; for one text write model.predict([text])."
+            )
         if self.task == "masked":
-            raise Unsupported("a masked language model predicts at a masked unit: use explain with Target(at=…).")
-        passages = [self.fitted(t, overflow) if isinstance(t, Passage) else self.encode(t, overflow=overflow) for t in texts]
+            raise Unsupported(
+                "a masked language model predicts at a masked unit: use explain with Target(at=…)."
+            )
+        passages = [
+            self.fitted(t, overflow)
+            if isinstance(t, Passage)
+            else self.encode(t, overflow=overflow)
+            for t in texts
+        ]
         pieces = [self.windows(p) for p in passages]
         logits = iter(self.logits([p for ps in pieces for p in ps]) if pieces else ())
         return [self.prediction(np.mean([next(logits) for _ in ps], axis=0)) for ps in pieces]
@@ -335,21 +396,31 @@ class Model:
         """The leading labels, from the logits of one input."""
         row = np.asarray(logits, dtype=np.float64)
         if self.is_regression:
-            return Prediction(self.labels[0], {}, {self.labels[i]: float(x) for i, x in enumerate(row)})
+            return Prediction(
+                self.labels[0], {}, {self.labels[i]: float(x) for i, x in enumerate(row)}
+            )
         p = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
         leading = [int(i) for i in np.argsort(-p, kind="stable")[:LEADING_LABELS]]
         return Prediction(
-            self.labels[leading[0]], {self.labels[i]: float(p[i]) for i in leading}, {self.labels[i]: float(row[i]) for i in leading}
+            self.labels[leading[0]],
+            {self.labels[i]: float(p[i]) for i in leading},
+            {self.labels[i]: float(row[i]) for i in leading},
         )
 
-    def resolve(self, target: Target | str | int | None, logits: Float[np.ndarray, " label"]) -> Target:
+    def resolve(
+        self, target: Target | str | int | None, logits: Float[np.ndarray, " label"]
+    ) -> Target:
         """Fix the target for one input, given its logits."""
         target = as_target(target)
         if self.is_regression and target.read != "logit":
-            raise TargetError(f"this model's head is a regression, whose output has no {target.read}; read it as 'logit'.")
+            raise TargetError(
+                f"this model's head is a regression, whose output has no {target.read}; read it as 'logit'."
+            )
         return resolve(target, logits, self.labels)
 
-    def value(self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]) -> Float[Tensor, " batch"]:
+    def value(
+        self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]
+    ) -> Float[Tensor, " batch"]:
         """The scalar under explanation, for each row; all are read in the same way."""
         read, contrast = targets[0].read, targets[0].against_index is not None
         if any(t.read != read or (t.against_index is not None) != contrast for t in targets):
@@ -357,14 +428,18 @@ class Model:
                 "the targets of one batch are read in one way: all as logit, or all as probability, all with a contrast or none."
             )
         if read == "log-probability":
-            scores = nn.functional.logsigmoid(logits) if self.several_labels else logits.log_softmax(-1)
+            scores = (
+                nn.functional.logsigmoid(logits) if self.several_labels else logits.log_softmax(-1)
+            )
         else:
             scores = self.probabilities(logits) if read == "probability" else logits
         value = _column(scores, [t.index for t in targets])
         return value - _column(scores, [t.against_index for t in targets]) if contrast else value
 
 
-def _column(scores: Float[Tensor, "batch label"], labels: Sequence[int | None]) -> Float[Tensor, " batch"]:
+def _column(
+    scores: Float[Tensor, "batch label"], labels: Sequence[int | None]
+) -> Float[Tensor, " batch"]:
     """Each row's entry; one label for all is a plain column, which is felt on a small model."""
     if len(set(labels)) == 1:
         return scores[:, labels[0]]

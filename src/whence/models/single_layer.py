@@ -14,7 +14,12 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -39,13 +44,22 @@ class SingleLayerConfig(PreTrainedConfig):
         **others: Any,
     ) -> None:
         self.vocab_size, self.embedding_size = vocab_size, embedding_size
-        self.num_attention_heads, self.key_size, self.value_size = num_attention_heads, key_size, value_size
+        self.num_attention_heads, self.key_size, self.value_size = (
+            num_attention_heads,
+            key_size,
+            value_size,
+        )
         self.max_position_embeddings, self.position_base = max_position_embeddings, position_base
-        self.hidden_size, self.num_hidden_layers = embedding_size, 1  # the names that tools look for
+        self.hidden_size, self.num_hidden_layers = (
+            embedding_size,
+            1,
+        )  # the names that tools look for
         super().__init__(**others)
 
 
-def positional_encoding(places: int, width: int, base: float = 10_000.0) -> Float[Tensor, "place width"]:
+def positional_encoding(
+    places: int, width: int, base: float = 10_000.0
+) -> Float[Tensor, "place width"]:
     """sin(t / base^(2i/width)) in the even columns 2i and cos in the odd ones after them, t and i from 0.
 
     >>> positional_encoding(2, 4)[0], positional_encoding(2, 4)[1, 0].item().__round__(5)
@@ -85,11 +99,20 @@ class SingleLayerAttention(nn.Module):
         self.key = nn.Linear(config.embedding_size, self.heads * config.key_size, bias=False)
         self.value = nn.Linear(config.embedding_size, self.heads * config.value_size, bias=False)
 
-    def forward(self, e: Float[Tensor, "batch place width"], attention_mask: Tensor | None, **others: Any) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, e: Float[Tensor, "batch place width"], attention_mask: Tensor | None, **others: Any
+    ) -> tuple[Tensor, Tensor | None]:
         """The averaged values of all heads side by side, for every place that looks; and the weights, where the kernel gives them."""
-        q, k, v = (part(e).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value))
-        attend: Callable = ALL_ATTENTION_FUNCTIONS.get_interface(str(self.config._attn_implementation), eager_attention_forward)
-        out, weights = attend(self, q, k, v, attention_mask, scaling=self.scaling, dropout=0.0, **others)
+        q, k, v = (
+            part(e).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        attend: Callable = ALL_ATTENTION_FUNCTIONS.get_interface(
+            str(self.config._attn_implementation), eager_attention_forward
+        )
+        out, weights = attend(
+            self, q, k, v, attention_mask, scaling=self.scaling, dropout=0.0, **others
+        )
         return out.flatten(2), weights
 
 
@@ -117,7 +140,9 @@ class SingleLayerForSequenceClassification(SingleLayerPreTrainedModel):
         self.embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         self.attention = SingleLayerAttention(config)
         # W_l of all heads, side by side
-        self.classifier = nn.Linear(config.num_attention_heads * config.value_size, len(config.id2label or ()), bias=False)
+        self.classifier = nn.Linear(
+            config.num_attention_heads * config.value_size, len(config.id2label or ()), bias=False
+        )
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -138,13 +163,24 @@ class SingleLayerForSequenceClassification(SingleLayerPreTrainedModel):
     ) -> SequenceClassifierOutput:
         """The logits; with eager attention and ``output_attentions`` also the weights."""
         words = self.embedding(input_ids) if inputs_embeds is None else inputs_embeds
-        positions = positional_encoding(words.shape[1], self.config.embedding_size, self.config.position_base)
+        positions = positional_encoding(
+            words.shape[1], self.config.embedding_size, self.config.position_base
+        )
         e = words + positions.to(words)
-        mask = create_bidirectional_mask(config=self.config, inputs_embeds=e, attention_mask=attention_mask)
-        averaged, weights = self.attention(e, mask, **{k: v for k, v in others.items() if k in ("is_causal",)})
+        mask = create_bidirectional_mask(
+            config=self.config, inputs_embeds=e, attention_mask=attention_mask
+        )
+        averaged, weights = self.attention(
+            e, mask, **{k: v for k, v in others.items() if k in ("is_causal",)}
+        )
         logits = self.classifier(averaged[:, 0]) / self.config.num_attention_heads
-        return SequenceClassifierOutput(logits=logits, attentions=(weights,) if output_attentions and weights is not None else None)
+        return SequenceClassifierOutput(
+            logits=logits,
+            attentions=(weights,) if output_attentions and weights is not None else None,
+        )
 
 
 AutoConfig.register(SingleLayerConfig.model_type, SingleLayerConfig, exist_ok=True)
-AutoModelForSequenceClassification.register(SingleLayerConfig, SingleLayerForSequenceClassification, exist_ok=True)
+AutoModelForSequenceClassification.register(
+    SingleLayerConfig, SingleLayerForSequenceClassification, exist_ok=True
+)

@@ -27,13 +27,26 @@ def tokenize(model: Model, text: str, pair: str | None, units: UnitKind | Sequen
     for part, content in enumerate(contents):
         if part not in parts:
             short = content if len(content) <= 40 else f"{content[:40]}…"
-            raise InputError(f"the text {short!r} has nothing to explain: the tokenizer leaves no token of it.")
+            raise InputError(
+                f"the text {short!r} has nothing to explain: the tokenizer leaves no token of it."
+            )
     size = getattr(model.input_embeddings, "num_embeddings", None)
     if size is not None and max(encoding.ids) >= size:
-        raise ModelError(f"the tokenizer gives the id {max(encoding.ids)} and the model embeds {size}: they do not belong together.")
+        raise ModelError(
+            f"the tokenizer gives the id {max(encoding.ids)} and the model embeds {size}: they do not belong together."
+        )
     wants_types = "token_type_ids" in getattr(model.tokenizer, "model_input_names", [])
     types = encoding.type_ids if wants_types else None
-    return Passage.from_tokens(text, encoding.ids, encoding.tokens, encoding.offsets, parts, units=units, pair=pair, types=types)
+    return Passage.from_tokens(
+        text,
+        encoding.ids,
+        encoding.tokens,
+        encoding.offsets,
+        parts,
+        units=units,
+        pair=pair,
+        types=types,
+    )
 
 
 def _refuse_surrogates(text: str) -> None:

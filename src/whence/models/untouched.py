@@ -21,7 +21,9 @@ def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
         config = waiting.pop()
         if id(config) not in found:
             found[id(config)] = config
-            waiting += [c for key in config.sub_configs if (c := getattr(config, key, None)) is not None]
+            waiting += [
+                c for key in config.sub_configs if (c := getattr(config, key, None)) is not None
+            ]
     return list(found.values())
 
 
@@ -41,9 +43,19 @@ def modules_of(module: nn.Module) -> list[nn.Module]:
 def untouched(module: nn.Module) -> Iterator[None]:
     """Evaluation mode without parameter gradients for the length of a block; every flag is then what it was."""
     modules = modules_of(module)
-    parameters = list({id(p): p for m in modules if m._parameters for p in m._parameters.values() if p is not None}.values())
+    parameters = list(
+        {
+            id(p): p
+            for m in modules
+            if m._parameters
+            for p in m._parameters.values()
+            if p is not None
+        }.values()
+    )
     if any(p.is_meta for p in parameters):
-        raise ModelError("the model's weights are on the meta device, so it cannot run; load it onto a real device first.")
+        raise ModelError(
+            "the model's weights are on the meta device, so it cannot run; load it onto a real device first."
+        )
     training = [m for m in modules if m.training]
     learning = [p for p in parameters if p.requires_grad]
     attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]

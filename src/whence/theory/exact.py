@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.ratio import RatioOfSums, mean_by_size
 from whence.games.functionals import banzhaf, lime, shapley
+from whence.games.ratio import RatioOfSums, mean_by_size
 
 
-def exact_lime(ratio: RatioOfSums, bandwidth: int | float | None = 0.25, whole: bool = False) -> Float[np.ndarray, " unit"]:
+def exact_lime(
+    ratio: RatioOfSums, bandwidth: int | float | None = 0.25, whole: bool = False
+) -> Float[np.ndarray, " unit"]:
     """LIME's coefficients for endlessly many samples; ``bandwidth=None`` is infinite, ``whole`` draws the untouched text too.
 
     The example of three units, whose values are rational:

@@ -23,7 +23,9 @@ def gradient(heads: Heads, cls_term: bool = True) -> Float[np.ndarray, "place wi
     """
     alpha, value = heads.attention, heads.values(heads.e)
     above = alpha * (value - (alpha * value).sum(1, keepdims=True))  # α_t (W_l v_t − f_k)
-    found = np.einsum("ht,hv,hvw->tw", alpha, heads.read, heads.w_v) + np.einsum("ht,hk,hkw->tw", above, heads.query, heads.w_k)
+    found = np.einsum("ht,hv,hvw->tw", alpha, heads.read, heads.w_v) + np.einsum(
+        "ht,hk,hkw->tw", above, heads.query, heads.w_k
+    )
     if cls_term:
         keys = np.einsum("hkw,tw->htk", heads.w_k, heads.e)
         found[0] += np.einsum("ht,htk,hkw->w", above, keys, heads.w_q) / np.sqrt(heads.w_q.shape[1])

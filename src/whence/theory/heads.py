@@ -11,8 +11,8 @@ from torch import Tensor
 
 from whence.core.errors import InputError, ModelError, TargetError, Unsupported
 from whence.core.passage import Passage
-from whence.core.ratio import RatioOfSums
 from whence.core.target import Target
+from whence.games.ratio import RatioOfSums
 from whence.games.removals import chosen_removal, mask_id
 from whence.models.embeddings import mean_embedding
 from whence.models.model import Model
@@ -70,7 +70,9 @@ def heads_of(model: Model, passage: Passage, target: Target, padding: int = 0) -
     ids = np.concatenate([passage.ids, np.full(padding, _unknown(model))])
     attention, heads = hf.attention, hf.config.num_attention_heads
     classifier = _double(hf.classifier.weight)
-    read = classifier[_label(target)] - (0.0 if target.against_index is None else classifier[target.against_index])
+    read = classifier[_label(target)] - (
+        0.0 if target.against_index is None else classifier[target.against_index]
+    )
     words = _double(hf.embedding.get_parameter("weight"))[ids]
     return Heads(
         e=words + _positions(model, len(ids)),
@@ -81,7 +83,9 @@ def heads_of(model: Model, passage: Passage, target: Target, padding: int = 0) -
     )
 
 
-def ratio_of(model: Model, passage: Passage, target: Target, removal: str = "auto", padding: int = 0) -> RatioOfSums:
+def ratio_of(
+    model: Model, passage: Passage, target: Target, removal: str = "auto", padding: int = 0
+) -> RatioOfSums:
     """The game of removing units as a sum of ratios of sums, a term for each head (FACTS of the docs page "Exact values").
 
     A removal must leave the other tokens in their places: ``mask`` ([UNK] instead of the word), ``pad`` (not attended to), ``mean`` or
@@ -97,7 +101,9 @@ def ratio_of(model: Model, passage: Passage, target: Target, removal: str = "aut
     single_layer_of(model)  # first: of another model the removal is no matter
     name = chosen_removal(model, removal)
     if name not in IN_PLACE:
-        raise Unsupported(f"exact values need a removal that leaves the other words in place ({', '.join(IN_PLACE)}), not {name!r}.")
+        raise Unsupported(
+            f"exact values need a removal that leaves the other words in place ({', '.join(IN_PLACE)}), not {name!r}."
+        )
     heads = heads_of(model, passage, target, padding)
     places = len(heads.e)
     scores, values = heads.scores(heads.e), heads.values(heads.e)
@@ -112,7 +118,9 @@ def ratio_of(model: Model, passage: Passage, target: Target, removal: str = "aut
     top = np.maximum(scores, scores_hat).max(1, keepdims=True)
     g, g_hat = np.exp(scores - top), np.exp(scores_hat - top)
     if ((g[:, unit < 0].sum(1) + np.minimum(g, g_hat)[:, unit >= 0].sum(1)) == 0).any():
-        raise ModelError("a head is so sharp that its smallest weights vanish in double precision (e^-745); scale its scores down.")
+        raise ModelError(
+            "a head is so sharp that its smallest weights vanish in double precision (e^-745); scale its scores down."
+        )
     owners = (unit[:, None] == np.arange(len(passage.unit_spans))).astype(np.float64)
     return RatioOfSums(
         n=(g * values) @ owners,
@@ -136,7 +144,9 @@ def single_layer_of(model: Model) -> SingleLayerForSequenceClassification:
 
 def _label(target: Target) -> int:
     if target.read not in ("logit", "margin"):
-        raise TargetError(f"closed forms are of logits, not of the {target.read}; read the target as 'logit' or 'margin'.")
+        raise TargetError(
+            f"closed forms are of logits, not of the {target.read}; read the target as 'logit' or 'margin'."
+        )
     if target.index is None:
         raise InputError("the target is not resolved: take the one of a game or an attribution.")
     return target.index
@@ -163,7 +173,12 @@ def _unknown(model: Model) -> int:
 
 def _positions(model: Model, places: int) -> Float[np.ndarray, "place width"]:
     config = model.config
-    return positional_encoding(places, config.embedding_size, config.position_base).to(model.dtype).double().numpy()
+    return (
+        positional_encoding(places, config.embedding_size, config.position_base)
+        .to(model.dtype)
+        .double()
+        .numpy()
+    )
 
 
 def _double(tensor: Tensor) -> np.ndarray:

@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.ratio import RatioOfSums
+from whence.games.ratio import RatioOfSums
 
 NODES = 200  # of Gauss–Legendre on [0, 1]
 
@@ -52,7 +52,9 @@ def sigmas(d: int, bandwidth: int | float | None) -> Sigmas:
 
 
 def population_lime(
-    average: Float[np.ndarray, " size"], kept: Float[np.ndarray, "size unit"], bandwidth: int | float | None
+    average: Float[np.ndarray, " size"],
+    kept: Float[np.ndarray, "size unit"],
+    bandwidth: int | float | None,
 ) -> Float[np.ndarray, " unit"]:
     """The limit from averages by size k of kept units, E[f | k] and E[f z_j | k], k = 0 … d (``core.ratio.size_averages``)."""
     d = kept.shape[1]
@@ -77,7 +79,9 @@ def corollary(m: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
     return 3 * (m - m.mean())
 
 
-def kept_means(average: Float[np.ndarray, " size"], kept: Float[np.ndarray, "size unit"]) -> tuple[Float[np.ndarray, " unit"], float]:
+def kept_means(
+    average: Float[np.ndarray, " size"], kept: Float[np.ndarray, "size unit"]
+) -> tuple[Float[np.ndarray, " unit"], float]:
     """m_j and m0 from averages by size: s ~ U{1 … d}, and given that j is kept, P(s) = 2(d − s)/(d(d − 1))."""
     d = kept.shape[1]
     return kept[:d].sum(0) / (d * alpha(1, d, None)), float(average[:d].mean())
@@ -104,7 +108,9 @@ def mean_field(ratio: RatioOfSums) -> Float[np.ndarray, " unit"]:
     node, weight = np.polynomial.legendre.leggauss(NODES)
     tau, weight = (node + 1) / 2, weight / 2
 
-    def along(start: np.ndarray, kept: np.ndarray, gone: np.ndarray) -> Float[np.ndarray, "term node"]:
+    def along(
+        start: np.ndarray, kept: np.ndarray, gone: np.ndarray
+    ) -> Float[np.ndarray, "term node"]:
         return start[:, None] + np.outer(kept.sum(1), 1 - tau) + np.outer(gone.sum(1), tau)
 
     top, below = along(ratio.n0, ratio.n, ratio.nh), along(ratio.d0, ratio.g, ratio.gh)

@@ -28,16 +28,27 @@ from whence.trace.edits import Edit
 from whence.trace.reducers import Block, Joined, Reducer
 
 NAME = "whence"
-BLOCK_BYTES = 2 * 2**20  # of weights held at once while reducing; larger ones leave the allocator with holes (1.3 GB at 4,096 tokens)
+BLOCK_BYTES = (
+    2 * 2**20
+)  # of weights held at once while reducing; larger ones leave the allocator with holes (1.3 GB at 4,096 tokens)
 CROSS = re.compile(r"enc(oder)?_?(dec|attn|attention)|cross", re.IGNORECASE)
 
 # The extra arguments that families pass, and that the eager arithmetic honours or that do not change a plain forward pass. An argument
 # that is not here may change the result in a way nobody has looked at, so it is refused by name.
 PER_QUERY = frozenset({"position_bias"})  # tensors with a query axis: cut along with the queries
-HONOURED = frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}) | PER_QUERY
+HONOURED = (
+    frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"}) | PER_QUERY
+)
 WITHOUT_EFFECT = frozenset(
     {
-        *("deterministic", "use_cache", "cache_position", "position_ids", "position_embeddings", "num_items_in_batch"),
+        *(
+            "deterministic",
+            "use_cache",
+            "cache_position",
+            "position_ids",
+            "position_embeddings",
+            "num_items_in_batch",
+        ),
         *("past_key_values", "encoder_hidden_states", "encoder_attention_mask", "token_type_ids"),
     }
 )
@@ -76,12 +87,23 @@ class Observer:
         self.reduced = {name: [] for name in self.reducers}
 
     def attend(
-        self, eager: Callable[..., Any], module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, extra: dict[str, Any]
+        self,
+        eager: Callable[..., Any],
+        module: nn.Module,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        extra: dict[str, Any],
     ) -> tuple[Tensor, Tensor | None]:
         """One layer's attention: edited, kept or reduced, whole or in blocks of query rows."""
         layer = self._layer(module)
         self.layers.append(layer)
-        here = [i for i, e in enumerate(self.edits) if e.where != "embeddings" and e.applies(layer.index, layer.kind)]
+        here = [
+            i
+            for i, e in enumerate(self.edits)
+            if e.where != "embeddings" and e.applies(layer.index, layer.kind)
+        ]
         self.applied.update(here)
         edits = [self.edits[i] for i in here]
         if self.reducers and not self.keep and not torch.is_grad_enabled():
@@ -117,12 +139,23 @@ class Observer:
         for first in range(0, length, rows):
             part = slice(first, first + rows)
             mask_part = of_rows(mask, part, length)
-            extra_part = {n: of_rows(a, part, length) if n in PER_QUERY else a for n, a in extra.items()}
+            extra_part = {
+                n: of_rows(a, part, length) if n in PER_QUERY else a for n, a in extra.items()
+            }
             output, weights = eager(module, q[:, :, part], k, v, mask_part, **extra_part)
             if edits:
                 output, weights = apply_edits(edits, output, weights, v, mask_part)
             outputs.append(output)
-            block = Block(weights, v, first, layer.kind, layer.index, q[:, :, part], k, scale_of(module, extra))
+            block = Block(
+                weights,
+                v,
+                first,
+                layer.kind,
+                layer.index,
+                q[:, :, part],
+                k,
+                scale_of(module, extra),
+            )
             for joined in kept.values():
                 joined.add(block)
         for name, joined in kept.items():
@@ -138,7 +171,9 @@ class Observer:
         return Layer(place.module, place.kind, index)
 
     def _place(self, module: nn.Module) -> Place:
-        name = next((name for name, m in self.hf.named_modules() if m is module), type(module).__name__)
+        name = next(
+            (name for name, m in self.hf.named_modules() if m is module), type(module).__name__
+        )
         two_sided = bool(getattr(self.hf.config, "is_encoder_decoder", False))
         return Place(name, kind_of(name, module, two_sided))
 
@@ -171,7 +206,12 @@ def scale_of(module: nn.Module, extra: Mapping[str, Any]) -> float:
 
 def of_rows(tensor: Any, rows: slice, length: int) -> Any:
     """The part of a mask or bias that belongs to some query rows; one that broadcasts over queries is left whole."""
-    if isinstance(tensor, Tensor) and tensor.ndim >= 2 and tensor.shape[-2] == length and length > 1:
+    if (
+        isinstance(tensor, Tensor)
+        and tensor.ndim >= 2
+        and tensor.shape[-2] == length
+        and length > 1
+    ):
         return tensor[..., rows, :]
     return tensor
 
@@ -190,7 +230,11 @@ def kind_of(name: str, module: nn.Module, two_sided: bool) -> str:
 
 
 def apply_edits(
-    edits: Sequence[Edit], output: Float[Tensor, "b q h dim"], weights: Tensor, value: Tensor, mask: Tensor | None
+    edits: Sequence[Edit],
+    output: Float[Tensor, "b q h dim"],
+    weights: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """Edited weights, and the heads' outputs that follow from them."""
     on_attention = [e for e in edits if e.where == "attention"]
@@ -217,10 +261,19 @@ _observer: ContextVar[Observer | None] = ContextVar("whence_observer", default=N
 
 
 def observed_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **extra: Any
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **extra: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """The function in transformers' registry: the family's own arithmetic, under the eyes of this thread's observer."""
-    unknown = [n for n, a in extra.items() if n not in KNOWN and a is not None and not n.startswith(ASKS_FOR_OUTPUT)]
+    unknown = [
+        n
+        for n, a in extra.items()
+        if n not in KNOWN and a is not None and not n.startswith(ASKS_FOR_OUTPUT)
+    ]
     if unknown:
         names = ", ".join(map(repr, sorted(unknown)))
         raise Unsupported(
@@ -231,7 +284,9 @@ def observed_attention(
     if eager is None:
         eager = _eager[module] = eager_of(module)
     observer = _observer.get()
-    if observer is None:  # another thread of the caller's runs the model while a trace has it switched
+    if (
+        observer is None
+    ):  # another thread of the caller's runs the model while a trace has it switched
         return eager(module, query, key, value, attention_mask, **extra)
     return observer.attend(eager, module, query, key, value, attention_mask, extra)
 
@@ -242,7 +297,9 @@ def eager_of(module: nn.Module) -> Callable[..., Any]:
         home = sys.modules.get(base.__module__)
         if home is not None and hasattr(home, "eager_attention_forward"):
             return home.eager_attention_forward
-    raise Unsupported(f"{type(module).__name__} has no eager_attention_forward beside it; its attention cannot be captured.")
+    raise Unsupported(
+        f"{type(module).__name__} has no eager_attention_forward beside it; its attention cannot be captured."
+    )
 
 
 def can_observe(hf: Any) -> bool:
@@ -277,10 +334,15 @@ def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
         yield observer
     finally:
         _observer.reset(token)
-    missed = [e for i, e in enumerate(observer.edits) if e.where != "embeddings" and i not in observer.applied]
+    missed = [
+        e
+        for i, e in enumerate(observer.edits)
+        if e.where != "embeddings" and i not in observer.applied
+    ]
     if missed:
         known = ", ".join(
-            f"{k} 0–{max(y.index for y in observer.layers if y.kind == k)}" for k in dict.fromkeys(y.kind for y in observer.layers)
+            f"{k} 0–{max(y.index for y in observer.layers if y.kind == k)}"
+            for k in dict.fromkeys(y.kind for y in observer.layers)
         )
         raise InputError(
             f"edit {missed[0].name!r} at layer {missed[0].layer}, kind {missed[0].kind} met no layer. There are: {known or 'none'}."

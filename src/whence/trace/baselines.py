@@ -23,7 +23,9 @@ def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tenso
         neutral = torch.zeros_like(x[0])
     elif trace.model.task == "image":
         if baseline != "mean":
-            raise Unsupported(f"an image model has no {baseline} token; use baseline 'mean' (of the image's patches) or 'zero'.")
+            raise Unsupported(
+                f"an image model has no {baseline} token; use baseline 'mean' (of the image's patches) or 'zero'."
+            )
         neutral = x[content[:, 0]].mean(0)
     elif baseline == "mean":
         neutral = mean_embedding(trace.model)
@@ -36,6 +38,8 @@ def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
     """The embedding of the tokenizer's mask or pad token."""
     known = getattr(model.tokenizer, f"{name}_token_id", None)
     if known is None:
-        raise Unsupported(f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'.")
+        raise Unsupported(
+            f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'."
+        )
     with model.lock, torch.no_grad():
         return model.input_embeddings(torch.tensor([[known]], device=model.device))[0, 0]

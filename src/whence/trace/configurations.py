@@ -31,7 +31,9 @@ class Configuration:
     matrix: Matrix
 
     def __str__(self) -> str:
-        layers = f"layer {self.layers}" if isinstance(self.layers, int) else f"{self.layers} of layers"
+        layers = (
+            f"layer {self.layers}" if isinstance(self.layers, int) else f"{self.layers} of layers"
+        )
         heads = f"head {self.heads}" if isinstance(self.heads, int) else f"{self.heads} of heads"
         return f"{layers}, {heads}, {self.matrix}"
 
@@ -50,11 +52,18 @@ def configurations(trace: Trace) -> list[Configuration]:
     square = kind != "cross"
     layers: list[LayerChoice] = ["mean", *(["product"] if square else []), *range(len(maps))]
     heads: list[HeadChoice] = ["mean", *range(maps[0].shape[1])]
-    matrices: list[Matrix] = ["from", *(["to"] if square and not trace.model.is_causal else []), "mean-columns", "max-columns"]
+    matrices: list[Matrix] = [
+        "from",
+        *(["to"] if square and not trace.model.is_causal else []),
+        "mean-columns",
+        "max-columns",
+    ]
     return [Configuration(a, h, m) for a in layers for h in heads for m in matrices]
 
 
-def readings(trace: Trace, i: int, wanted: Sequence[Configuration]) -> Float[np.ndarray, "configuration unit"]:
+def readings(
+    trace: Trace, i: int, wanted: Sequence[Configuration]
+) -> Float[np.ndarray, "configuration unit"]:
     """The scores of passage ``i``'s units under each configuration; the pieces of a word are summed."""
     passage = trace.passages[i]
     kind = speaking_kind(tuple(trace.attentions))
@@ -65,19 +74,25 @@ def readings(trace: Trace, i: int, wanted: Sequence[Configuration]) -> Float[np.
     scores = []
     for c in wanted:
         if c.layers not in made:
-            made = {c.layers: _of_layers(maps, c.layers)}  # configurations come layer by layer: one layer's is held
+            made = {
+                c.layers: _of_layers(maps, c.layers)
+            }  # configurations come layer by layer: one layer's is held
         matrix = made[c.layers][0 if c.heads == "mean" else 1 + c.heads]
         scores.append(passage.merge(_read(matrix, c.matrix, at).double().cpu().numpy(), "sum"))
     return np.stack(scores)
 
 
-def _of_layers(maps: Sequence[Float[Tensor, "head query key"]], layers: LayerChoice) -> Float[Tensor, "heads query key"]:
+def _of_layers(
+    maps: Sequence[Float[Tensor, "head query key"]], layers: LayerChoice
+) -> Float[Tensor, "heads query key"]:
     """The mean over heads, then each head: of one layer, of the mean over layers, or of their product."""
     if isinstance(layers, int):
         return _with_mean(maps[layers])
     out = _with_mean(maps[0]).double()
     for later in maps[1:]:
-        out = out + _with_mean(later) if layers == "mean" else _with_mean(later).double() @ out  # later layers on the left, no residual
+        out = (
+            out + _with_mean(later) if layers == "mean" else _with_mean(later).double() @ out
+        )  # later layers on the left, no residual
     return out / len(maps) if layers == "mean" else out
 
 

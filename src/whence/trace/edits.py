@@ -39,7 +39,9 @@ class Edit:
         if self.head is None:
             return self.change(tensor, *more)
         if not 0 <= self.head < tensor.shape[dim]:
-            raise InputError(f"edit {self.name!r}: head {self.head} is outside the {tensor.shape[dim]} heads of the layer.")
+            raise InputError(
+                f"edit {self.name!r}: head {self.head} is outside the {tensor.shape[dim]} heads of the layer."
+            )
         changed = tensor.clone()
         here = changed.narrow(dim, self.head, 1)
         here.copy_(self.change(tensor.narrow(dim, self.head, 1), *more))
@@ -53,40 +55,57 @@ def uniform(layer: int | None = None, head: int | None = None, kind: str | None 
     'uniform'
     """
 
-    def change(weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]) -> Float[Tensor, "b h q k"]:
+    def change(
+        weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
+    ) -> Float[Tensor, "b h q k"]:
         flat = allowed.to(weights.dtype)
         return (flat / flat.sum(-1, keepdim=True).clamp(min=1)).expand_as(weights)
 
     return Edit("uniform", "attention", change, layer, head, kind)
 
 
-def permute(layer: int | None = None, head: int | None = None, kind: str | None = None, *, seed: int = 0) -> Edit:
+def permute(
+    layer: int | None = None, head: int | None = None, kind: str | None = None, *, seed: int = 0
+) -> Edit:
     """Shuffle each row's weights among its visible keys, the same shuffle for each row where the mask allows (Jain & Wallace 2019)."""
 
-    def change(weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]) -> Float[Tensor, "b h q k"]:
+    def change(
+        weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
+    ) -> Float[Tensor, "b h q k"]:
         b, _, _, k = weights.shape
         noise = torch.rand(k, generator=torch.Generator().manual_seed(seed)).to(weights.device)
         visible = allowed.expand(b, *allowed.shape[1:])
         hidden_last = torch.full_like(noise, torch.inf)
         shuffled = torch.where(visible, noise, hidden_last).argsort(dim=-1, stable=True)
-        in_order = torch.where(visible, torch.arange(k, device=weights.device, dtype=noise.dtype), hidden_last).argsort(dim=-1, stable=True)
+        in_order = torch.where(
+            visible, torch.arange(k, device=weights.device, dtype=noise.dtype), hidden_last
+        ).argsort(dim=-1, stable=True)
         moved = weights.gather(-1, shuffled.expand_as(weights))
         return torch.zeros_like(weights).scatter(-1, in_order.expand_as(weights), moved)
 
     return Edit("permute", "attention", change, layer, head, kind)
 
 
-def scale(factor: float, layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
+def scale(
+    factor: float, layer: int | None = None, head: int | None = None, kind: str | None = None
+) -> Edit:
     """Multiply the attention weights; rows then sum to ``factor``."""
     return Edit("scale", "attention", lambda weights, _allowed: weights * factor, layer, head, kind)
 
 
 def zero(layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
     """Attend to nothing: the head adds nothing."""
-    return Edit("zero", "attention", lambda weights, _allowed: torch.zeros_like(weights), layer, head, kind)
+    return Edit(
+        "zero", "attention", lambda weights, _allowed: torch.zeros_like(weights), layer, head, kind
+    )
 
 
-def replace(weights: Float[Tensor, "*any q k"], layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
+def replace(
+    weights: Float[Tensor, "*any q k"],
+    layer: int | None = None,
+    head: int | None = None,
+    kind: str | None = None,
+) -> Edit:
     """Use these weights instead; they broadcast over batch and heads."""
 
     def change(old: Float[Tensor, "b h q k"], _allowed: Tensor) -> Float[Tensor, "b h q k"]:
@@ -109,7 +128,9 @@ def swap_embeddings(embeddings: Float[Tensor, "*batch token dim"]) -> Edit:
 
     def change(old: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch token dim"]:
         if embeddings.shape[-2:] != old.shape[-2:]:
-            raise InputError(f"edit 'swap_embeddings': {tuple(embeddings.shape)} for embeddings of {tuple(old.shape)}.")
+            raise InputError(
+                f"edit 'swap_embeddings': {tuple(embeddings.shape)} for embeddings of {tuple(old.shape)}."
+            )
         return embeddings.to(old).expand_as(old)
 
     return Edit("swap_embeddings", "embeddings", change)

@@ -20,7 +20,9 @@ TIGHT = 1e-10  # flow and cut are taken as met at this distance, relative to the
 ROUNDS = 6  # two suffice in practice; each shrinks the distance some hundred-thousandfold
 FULL = 2**30 - 1  # scipy counts in 32 bits; a pipe and its way back together must fit
 NOTHING = 1e-250  # a bound below this could not be scaled up
-SECONDS_PER_PIPE = 4e-7  # for each pipe and each input token, on one core; between 1.5 and 7 measured
+SECONDS_PER_PIPE = (
+    4e-7  # for each pipe and each input token, on one core; between 1.5 and 7 measured
+)
 PATIENCE = 60.0  # seconds that a caller waits unasked
 
 
@@ -41,7 +43,9 @@ class Flow:
         return self.values / max(self.values.sum(), NOTHING)
 
 
-def with_residual(weights: Float[np.ndarray, "query key"], residual: bool = True) -> Float[np.ndarray, "query key"]:
+def with_residual(
+    weights: Float[np.ndarray, "query key"], residual: bool = True
+) -> Float[np.ndarray, "query key"]:
     """(A + I) with its rows brought to one; A itself, its rows brought to one, without the residual."""
     mixed = weights + np.eye(*weights.shape) if residual else weights
     return mixed / np.maximum(mixed.sum(1, keepdims=True), NOTHING)
@@ -70,21 +74,34 @@ def joined_layers(
     for n, (below, across) in enumerate(zip(decoder, cross, strict=True)):
         if n:
             own = np.zeros((answers + tokens, answers + tokens))
-            own[:answers, :answers], own[answers:, answers:] = with_residual(below, residual), waiting
+            own[:answers, :answers], own[answers:, answers:] = (
+                with_residual(below, residual),
+                waiting,
+            )
             tower.append(own)
         whole = across.sum(1, keepdims=True) + 1
-        fork = np.vstack([np.hstack([np.eye(answers), across]) / whole, np.hstack([np.zeros((tokens, answers)), waiting])])
+        fork = np.vstack(
+            [
+                np.hstack([np.eye(answers), across]) / whole,
+                np.hstack([np.zeros((tokens, answers)), waiting]),
+            ]
+        )
         tower.append(fork if n else fork[:, answers:])
     return tower
 
 
 def expected_seconds(layers: Sequence[Layer]) -> float:
     """A guess of what ``attention_flow`` will take: pipes between the first and the last layer, times input tokens."""
-    return SECONDS_PER_PIPE * sum(int(np.count_nonzero(a)) for a in layers[1:-1]) * layers[0].shape[1]
+    return (
+        SECONDS_PER_PIPE * sum(int(np.count_nonzero(a)) for a in layers[1:-1]) * layers[0].shape[1]
+    )
 
 
 def attention_flow(
-    layers: Sequence[Layer], position: int | None, tick: Callable[[], None] = lambda: None, patience: float = PATIENCE
+    layers: Sequence[Layer],
+    position: int | None,
+    tick: Callable[[], None] = lambda: None,
+    patience: float = PATIENCE,
 ) -> Flow:
     """The maximum flow from one output position to each input token, each on its own. None spreads the source evenly over all positions.
 
@@ -140,14 +157,22 @@ class _Pipes:
         bottom, top = np.arange(sizes[0]), first[-2] + np.arange(sizes[-1])
         tails = [first[n + 1] + above for n, (above, _) in enumerate(ends)]
         heads = [first[n] + below for n, (_, below) in enumerate(ends)]
-        self.tails: Int[np.ndarray, " pipe"] = np.concatenate([bottom, np.full(len(top), self.source), *tails])
-        self.heads: Int[np.ndarray, " pipe"] = np.concatenate([np.full(len(bottom), self.sink), top, *heads])
-        self.widths = np.concatenate([np.zeros(len(bottom)), supply, *(a[e] for a, e in zip(between, ends, strict=True))])
+        self.tails: Int[np.ndarray, " pipe"] = np.concatenate(
+            [bottom, np.full(len(top), self.source), *tails]
+        )
+        self.heads: Int[np.ndarray, " pipe"] = np.concatenate(
+            [np.full(len(bottom), self.sink), top, *heads]
+        )
+        self.widths = np.concatenate(
+            [np.zeros(len(bottom)), supply, *(a[e] for a, e in zip(between, ends, strict=True))]
+        )
         self.supply = supply.sum()
 
         count = len(self.widths)
         both = np.concatenate([self.tails, self.heads]), np.concatenate([self.heads, self.tails])
-        slots = csr_array((np.arange(2 * count, dtype=np.int32), both), shape=(self.nodes, self.nodes))
+        slots = csr_array(
+            (np.arange(2 * count, dtype=np.int32), both), shape=(self.nodes, self.nodes)
+        )
         slots.sort_indices()
         self.columns, self.starts = slots.indices.astype(np.int32), slots.indptr.astype(np.int32)
         in_slot = np.asarray(slots.data, np.int32)
@@ -167,9 +192,15 @@ class _Pipes:
         for _ in range(ROUNDS):
             if upper - value <= TIGHT * upper or upper < NOTHING:
                 break
-            scale = FULL / (upper - value)  # no more than this is missing, so no pipe needs more room, and no sum overflows
+            scale = FULL / (
+                upper - value
+            )  # no more than this is missing, so no pipe needs more room, and no sum overflows
             room = np.minimum((self.slot_widths - flow) * scale, FULL).astype(np.int32)
-            found = maximum_flow(csr_array((room, self.columns, self.starts), shape=(self.nodes, self.nodes)), self.source, self.sink)
+            found = maximum_flow(
+                csr_array((room, self.columns, self.starts), shape=(self.nodes, self.nodes)),
+                self.source,
+                self.sink,
+            )
             step = found.flow.data  # in our slots, as each has its way back already
             flow += step / scale
             value = float(flow[self.last].sum())

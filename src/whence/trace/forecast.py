@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from whence.core.memory import Forecast
 from whence.core.passage import Passage
 from whence.core.registry import WHOLE_MAPS, Needs
 from whence.models.model import Model
 from whence.trace.attention import BLOCK_BYTES
+from whence.trace.memory import Forecast
 
 GRAPH_COPIES = 3  # maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
 
@@ -18,16 +18,36 @@ RULED_COPIES = 4  # the same where relevance passes through: factors and signs b
 def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
     """Layers and heads of each kind of attention, as the configuration tells them; empty where it does not."""
     config: Any = model.config
-    if not model.is_encoder_decoder and hasattr(config, "get_text_config") and model.task != "image":
+    if (
+        not model.is_encoder_decoder
+        and hasattr(config, "get_text_config")
+        and model.task != "image"
+    ):
         config = config.get_text_config()
-    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+    layers, heads = (
+        getattr(config, "num_hidden_layers", None),
+        getattr(config, "num_attention_heads", None),
+    )
     if not isinstance(layers, int) or not isinstance(heads, int):
         return {}
     if not model.is_encoder_decoder:
         return {"decoder" if model.is_causal else "encoder": (layers, heads)}
-    below = next((n for n in (getattr(config, "decoder_layers", None), getattr(config, "num_decoder_layers", None)) if n), layers)
+    below = next(
+        (
+            n
+            for n in (
+                getattr(config, "decoder_layers", None),
+                getattr(config, "num_decoder_layers", None),
+            )
+            if n
+        ),
+        layers,
+    )
     decoder = int(below), int(getattr(config, "decoder_attention_heads", heads))
-    above = int(getattr(config, "encoder_layers", layers)), int(getattr(config, "encoder_attention_heads", heads))
+    above = (
+        int(getattr(config, "encoder_layers", layers)),
+        int(getattr(config, "encoder_attention_heads", heads)),
+    )
     return {"encoder": above, "decoder": decoder, "cross": decoder}
 
 
@@ -36,7 +56,11 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
     own = len(passage)
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
-    reply = own if model.task == "classification" else 1 + (0 if passage.reply is None else len(passage.reply))
+    reply = (
+        own
+        if model.task == "classification"
+        else 1 + (0 if passage.reply is None else len(passage.reply))
+    )
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}
 
 
@@ -65,7 +89,12 @@ def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1)
 
 
 def forecast_maps(
-    model: Model, passage: Passage, places: dict[str, tuple[int, int]], heads: int | None, layers: int | None, neurons: bool
+    model: Model,
+    passage: Passage,
+    places: dict[str, tuple[int, int]],
+    heads: int | None,
+    layers: int | None,
+    neurons: bool,
 ) -> Forecast:
     """What ``attend`` holds: chosen layers and heads (None: all) over ``places`` from and to."""
     cell = model.dtype.itemsize
@@ -73,9 +102,20 @@ def forecast_maps(
     kept = working = 0
     for kind, (all_layers, all_heads) in attention_shape(model).items():
         one = (heads or all_heads) * places[kind][0] * places[kind][1]
-        kept += (layers or all_layers) * one * max(cell, 4)  # numpy takes float32; each tensor goes as it is copied
+        kept += (
+            (layers or all_layers) * one * max(cell, 4)
+        )  # numpy takes float32; each tensor goes as it is copied
         # blocks of query rows, and one layer's result twice while its blocks are joined
-        working = max(working, min(all_heads * lengths[kind][0] * lengths[kind][1] * cell, BLOCK_BYTES) + 2 * one * cell)
+        working = max(
+            working,
+            min(all_heads * lengths[kind][0] * lengths[kind][1] * cell, BLOCK_BYTES)
+            + 2 * one * cell,
+        )
         if neurons:
-            kept += all_layers * sum(lengths[kind]) * int(getattr(model.config, "hidden_size", 0)) * (cell + 4)
+            kept += (
+                all_layers
+                * sum(lengths[kind])
+                * int(getattr(model.config, "hidden_size", 0))
+                * (cell + 4)
+            )
     return Forecast(kept, working)

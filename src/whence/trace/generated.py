@@ -47,21 +47,41 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
     3
     """
     if model.task not in ("causal", "seq2seq"):
-        raise InputError(f"{type(model.hf).__name__} does not write text; generate= is for causal and sequence-to-sequence models.")
+        raise InputError(
+            f"{type(model.hf).__name__} does not write text; generate= is for causal and sequence-to-sequence models."
+        )
     if tokens < 1:
         raise InputError(f"generate= is a number of tokens, 1 or more, not {tokens}.")
     if settings.get("num_beams", 1) != 1:
-        raise InputError("beams share steps, so their attention cannot be stitched into one map; use num_beams=1.")
+        raise InputError(
+            "beams share steps, so their attention cannot be stitched into one map; use num_beams=1."
+        )
     if not can_observe(model.hf):
-        raise Unsupported(f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched.")
+        raise Unsupported(
+            f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched."
+        )
     batch = model.batch([replace(passage, reply=None)])
     inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
     before = 1 if model.is_encoder_decoder else len(passage)
     if model.limit is not None and before + tokens > model.limit:
-        raise InputError(f"{before} token{'s' if before > 1 else ''} and {tokens} more go beyond the model's {model.limit} positions.")
-    options = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id, **PLAIN, **settings}
+        raise InputError(
+            f"{before} token{'s' if before > 1 else ''} and {tokens} more go beyond the model's {model.limit} positions."
+        )
+    options = {
+        "do_sample": False,
+        "num_beams": 1,
+        "pad_token_id": model.pad_id,
+        **PLAIN,
+        **settings,
+    }
     observer = Observer(model.hf, keep=True)
-    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.no_grad(), observing(model.hf, observer):
+    with (
+        model.lock,
+        untouched(model.hf),
+        torch.inference_mode(False),
+        torch.no_grad(),
+        observing(model.hf, observer),
+    ):
         written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
     new = written[1 if model.is_encoder_decoder else len(passage) :]
     layers, maps = stitched(observer)
@@ -74,7 +94,9 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
     return Generated(new.cpu().numpy().astype(np.int64), layers, maps)
 
 
-def stitched(observer: Observer) -> tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Tensor, ...]]]:
+def stitched(
+    observer: Observer,
+) -> tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Tensor, ...]]]:
     """The calls of each module, one below the other.
 
     A cache with a sliding window has forgotten the oldest keys, so a step's keys are the last ones.
@@ -82,8 +104,14 @@ def stitched(observer: Observer) -> tuple[dict[str, tuple[Layer, ...]], dict[str
     calls: dict[str, dict[str, list[Tensor]]] = {}
     for layer, weights in zip(observer.layers, observer.maps, strict=True):
         calls.setdefault(layer.kind, {}).setdefault(layer.module, []).append(weights)
-    layers = {kind: tuple(Layer(module, kind, i) for i, module in enumerate(of_kind)) for kind, of_kind in calls.items()}
-    maps = {kind: tuple(_below_each_other(steps, grows=kind == "decoder") for steps in m.values()) for kind, m in calls.items()}
+    layers = {
+        kind: tuple(Layer(module, kind, i) for i, module in enumerate(of_kind))
+        for kind, of_kind in calls.items()
+    }
+    maps = {
+        kind: tuple(_below_each_other(steps, grows=kind == "decoder") for steps in m.values())
+        for kind, m in calls.items()
+    }
     return layers, maps
 
 
@@ -108,30 +136,49 @@ def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) ->
     tokens = [str(t) for t in model.tokenizer.convert_ids_to_tokens(ids.tolist())]
     units: Any = passage.kind if passage.kind in ("word", "token", "sentence") else "word"
     if model.is_encoder_decoder:
-        return replace(passage, reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units))
+        return replace(
+            passage,
+            reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units),
+        )
     # cut on its own, so that no unit is half the caller's and half the model's, even where a word goes on without a space
     new = Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
     part = 0 if passage.pair is None else 1
-    shift, before = len(passage.text if passage.pair is None else passage.pair), len(passage.unit_spans)
+    shift, before = (
+        len(passage.text if passage.pair is None else passage.pair),
+        len(passage.unit_spans),
+    )
     return replace(
         passage,
         text=passage.text + text if passage.pair is None else passage.text,
         pair=None if passage.pair is None else passage.pair + text,
         ids=np.concatenate([passage.ids, new.ids]),
         tokens=(*passage.tokens, *new.tokens),
-        spans=np.concatenate([passage.spans, np.where(new.parts[:, None] < 0, new.spans, new.spans + shift)]),
+        spans=np.concatenate(
+            [passage.spans, np.where(new.parts[:, None] < 0, new.spans, new.spans + shift)]
+        ),
         parts=np.concatenate([passage.parts, np.where(new.parts < 0, new.parts, part)]),
-        unit_of=np.concatenate([passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]),
-        unit_spans=(*passage.unit_spans, *((part, a + shift, b + shift) for _, a, b in new.unit_spans)),
-        types=None if passage.types is None else np.concatenate([passage.types, np.repeat(passage.types[-1:], len(new))]),
+        unit_of=np.concatenate(
+            [passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]
+        ),
+        unit_spans=(
+            *passage.unit_spans,
+            *((part, a + shift, b + shift) for _, a, b in new.unit_spans),
+        ),
+        types=None
+        if passage.types is None
+        else np.concatenate([passage.types, np.repeat(passage.types[-1:], len(new))]),
     )
 
 
-def _spelled(model: Model, before: list[int], ids: Int[np.ndarray, " token"]) -> tuple[str, list[tuple[int, int]]]:
+def _spelled(
+    model: Model, before: list[int], ids: Int[np.ndarray, " token"]
+) -> tuple[str, list[tuple[int, int]]]:
     """The text that ids spell after ``before``, and the characters of each: a character of several tokens belongs to its last."""
 
     def decode(some: list[int]) -> str:
-        return model.tokenizer.decode(some, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return model.tokenizer.decode(
+            some, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
 
     start = len(decode(before))
     whole = decode([*before, *ids.tolist()])[start:]

@@ -24,7 +24,12 @@ from whence.trace.attention import Layer
 
 LANGUAGE, VISION = "language", "vision"
 LANGUAGE_TO_VISION, VISION_TO_LANGUAGE = "language-to-vision", "vision-to-language"
-SIDES = {LANGUAGE: (0, 0), VISION: (1, 1), LANGUAGE_TO_VISION: (0, 1), VISION_TO_LANGUAGE: (1, 0)}  # from, to; 0 text, 1 image
+SIDES = {
+    LANGUAGE: (0, 0),
+    VISION: (1, 1),
+    LANGUAGE_TO_VISION: (0, 1),
+    VISION_TO_LANGUAGE: (1, 0),
+}  # from, to; 0 text, 1 image
 
 
 @dataclass
@@ -46,7 +51,9 @@ def axes(passage: Passage, kind: str, units: str) -> tuple[Axis, Axis]:
     return looks, seen
 
 
-def memberships(passage: Passage, kind: str, units: str) -> tuple[Float[np.ndarray, "from query"], Float[np.ndarray, "to key"]]:
+def memberships(
+    passage: Passage, kind: str, units: str
+) -> tuple[Float[np.ndarray, "from query"], Float[np.ndarray, "to key"]]:
     """Which token belongs to which place of the two axes."""
     looks, seen = (membership(passage.halves()[side], units) for side in SIDES[kind])
     return looks, seen
@@ -59,8 +66,15 @@ def watching(hf: Any) -> Iterator[Watched]:
     names = {module: name for name, module in hf.named_modules()}
     encoder = hf.base_model.encoder
     here = get_ident()
-    handles = [encoder.visn_fc.register_forward_hook(lambda _m, _a, output: _leaf(output) if get_ident() == here else output)]
-    handles += [module.dropout.register_forward_hook(_keeper(seen, names[module], kinds)) for module, kinds in _places(encoder)]
+    handles = [
+        encoder.visn_fc.register_forward_hook(
+            lambda _m, _a, output: _leaf(output) if get_ident() == here else output
+        )
+    ]
+    handles += [
+        module.dropout.register_forward_hook(_keeper(seen, names[module], kinds))
+        for module, kinds in _places(encoder)
+    ]
     try:
         yield seen
     finally:
@@ -86,7 +100,9 @@ def _keeper(seen: Watched, name: str, kinds: tuple[str, ...]) -> Any:
             return
         kind = next(calls, None)
         if kind is None:
-            raise ModelError(f"{name} was called more often than once for each of {', '.join(kinds)}; its maps cannot be told apart.")
+            raise ModelError(
+                f"{name} was called more often than once for each of {', '.join(kinds)}; its maps cannot be told apart."
+            )
         seen.layers.append(Layer(name, kind, sum(layer.kind == kind for layer in seen.layers)))
         seen.maps.append(weights)
 

@@ -64,7 +64,9 @@ class Joined:
             self.whole = made
 
 
-def chosen_heads(weights: Float[Tensor, "batch head row key"], heads: HeadChoice) -> Float[Tensor, "batch chosen row key"]:
+def chosen_heads(
+    weights: Float[Tensor, "batch head row key"], heads: HeadChoice
+) -> Float[Tensor, "batch chosen row key"]:
     """All heads, some of them, or their mean or largest as one."""
     if heads == "all":
         return weights
@@ -75,7 +77,9 @@ def chosen_heads(weights: Float[Tensor, "batch head row key"], heads: HeadChoice
     assert not isinstance(heads, str)
     outside = [h for h in heads if not 0 <= h < weights.shape[1]]
     if outside:
-        raise InputError(f"head {outside[0]} is outside the {weights.shape[1]} heads of a layer (0 to {weights.shape[1] - 1}).")
+        raise InputError(
+            f"head {outside[0]} is outside the {weights.shape[1]} heads of a layer (0 to {weights.shape[1] - 1})."
+        )
     return weights[:, list(heads)]
 
 
@@ -101,7 +105,9 @@ class Queries:
 
     def __call__(self, block: Block) -> Float[Tensor, "batch head row dim"]:
         if block.query is None:
-            raise Unsupported("this model's queries and keys cannot be seen, so there is no neuron view of it.")
+            raise Unsupported(
+                "this model's queries and keys cannot be seen, so there is no neuron view of it."
+            )
         return block.query * block.scale
 
 
@@ -113,7 +119,9 @@ class Keys:
 
     def __call__(self, block: Block) -> Float[Tensor, "batch head key dim"]:
         if block.key is None:
-            raise Unsupported("this model's queries and keys cannot be seen, so there is no neuron view of it.")
+            raise Unsupported(
+                "this model's queries and keys cannot be seen, so there is no neuron view of it."
+            )
         return block.key.repeat_interleave(block.weights.shape[1] // block.key.shape[1], dim=1)
 
 
@@ -185,6 +193,10 @@ class ValueNorm:
 
     def __call__(self, block: Block) -> Float[Tensor, "batch row key"]:
         if block.value is None:
-            raise Unsupported("this model's value vectors cannot be seen, so attention cannot be weighted by their norms.")
-        norm = block.value.norm(dim=-1).repeat_interleave(block.weights.shape[1] // block.value.shape[1], dim=1)
+            raise Unsupported(
+                "this model's value vectors cannot be seen, so attention cannot be weighted by their norms."
+            )
+        norm = block.value.norm(dim=-1).repeat_interleave(
+            block.weights.shape[1] // block.value.shape[1], dim=1
+        )
         return (block.weights * norm[:, :, None]).mean(1)

@@ -25,16 +25,23 @@ class CrossLayer:
     image: Float[Tensor, "image image"]
 
 
-def positive_mean(gradient: Float[Tensor, "*batch head query key"], weights: Float[Tensor, "*batch head query key"]) -> Tensor:
+def positive_mean(
+    gradient: Float[Tensor, "*batch head query key"],
+    weights: Float[Tensor, "*batch head query key"],
+) -> Tensor:
     """Ā, "*batch query key": entry by entry, what speaks for the target, averaged over heads.
 
     What speaks against the target is dropped in each head, before the mean: else it would cancel what another head says for it.
     """
-    wide = torch.promote_types(weights.dtype, torch.float32)  # half precision would lose the smaller of the products
+    wide = torch.promote_types(
+        weights.dtype, torch.float32
+    )  # half precision would lose the smaller of the products
     return (gradient.to(wide) * weights.to(wide)).clamp(min=0).mean(-3)
 
 
-def self_row(start: Float[Tensor, "*batch token"], layers: Sequence[Float[Tensor, "*batch token token"]]) -> Float[Tensor, "*batch token"]:
+def self_row(
+    start: Float[Tensor, "*batch token"], layers: Sequence[Float[Tensor, "*batch token token"]]
+) -> Float[Tensor, "*batch token"]:
     """start · (R − I), with R = (I + Ā_N) … (I + Ā_1): one row, from the last layer to the first, at the cost of a layer's own map.
 
     >>> layers = [torch.tensor([[0.8, 0.2], [0.3, 0.7]]), torch.tensor([[0.6, 0.4], [0.1, 0.9]])]
@@ -97,7 +104,10 @@ def two_modalities(
 
 
 def _crossed(
-    layer: Float[Tensor, "s q"], ss: Float[Tensor, "s s"], qq: Float[Tensor, "q q"], qs: Float[Tensor, "q s"]
+    layer: Float[Tensor, "s q"],
+    ss: Float[Tensor, "s s"],
+    qq: Float[Tensor, "q q"],
+    qs: Float[Tensor, "q s"],
 ) -> tuple[Float[Tensor, "s q"], Float[Tensor, "s s"]]:
     """What one direction of a cross layer, s looking at q, adds to R_sq and to R_ss."""
     return _normalised(ss).T @ (layer @ _normalised(qq)), layer @ qs

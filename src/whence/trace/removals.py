@@ -13,7 +13,9 @@ from whence.trace.trace import Trace
 AT_ONCE = 32  # perturbed copies of a text whose embeddings are held together
 
 
-def drops(trace: Trace, i: int, removed: Bool[np.ndarray, "mask unit"], baseline: Baseline) -> Float[np.ndarray, " mask"]:
+def drops(
+    trace: Trace, i: int, removed: Bool[np.ndarray, "mask unit"], baseline: Baseline
+) -> Float[np.ndarray, " mask"]:
     """By how much the target of passage ``i`` falls when the marked units are removed."""
     passage = trace.passages[i]
     x = trace.embeddings_of(i)

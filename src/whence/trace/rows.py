@@ -25,7 +25,9 @@ def chosen_layers(count: int, layer: Layers, kind: str) -> range:
         return range(count)
     if -count <= layer < count:
         return range(layer % count, layer % count + 1)
-    raise SettingsError(f"layer {layer} is outside the {count} layers of {kind} attention (0 to {count - 1}, 'last' or 'all').")
+    raise SettingsError(
+        f"layer {layer} is outside the {count} layers of {kind} attention (0 to {count - 1}, 'last' or 'all')."
+    )
 
 
 def speaking_kind(kinds: Sequence[str]) -> str:
@@ -33,7 +35,9 @@ def speaking_kind(kinds: Sequence[str]) -> str:
     return "cross" if "cross" in kinds else next(iter(kinds))
 
 
-def readout_row(trace: Trace, i: int, maps: Float[Tensor, "*head query key"], row: RowChoice, kind: str) -> Float[Tensor, "*head key"]:
+def readout_row(
+    trace: Trace, i: int, maps: Float[Tensor, "*head query key"], row: RowChoice, kind: str
+) -> Float[Tensor, "*head key"]:
     """The row of the token that the head reads, and the mean over rows where the model pools by the mean or ``row`` says so."""
     at = trace.model.readout(trace.passages[i])
     if row == "readout" and at is not None:
@@ -42,7 +46,9 @@ def readout_row(trace: Trace, i: int, maps: Float[Tensor, "*head query key"], ro
     return maps[..., :queries, :].mean(-2)
 
 
-def attention_rows(trace: Trace, layer: Layers, row: RowChoice) -> Float[Tensor, "layer batch head token"]:
+def attention_rows(
+    trace: Trace, layer: Layers, row: RowChoice
+) -> Float[Tensor, "layer batch head token"]:
     """Attention paid to each input token, at the chosen layers.
 
     ``readout`` takes the row of the token that the head reads (see ``Model.readout``), and the mean over rows where the model
@@ -51,7 +57,10 @@ def attention_rows(trace: Trace, layer: Layers, row: RowChoice) -> Float[Tensor,
     kind = speaking_kind(tuple(trace.attentions))
     maps = trace.attentions[kind]
     chosen = [maps[n] for n in chosen_layers(len(maps), layer, kind)]
-    rows = [torch.stack([readout_row(trace, i, m[i], row, kind) for m in chosen]) for i in range(len(trace.passages))]
+    rows = [
+        torch.stack([readout_row(trace, i, m[i], row, kind) for m in chosen])
+        for i in range(len(trace.passages))
+    ]
     return torch.stack(rows, 1)
 
 
@@ -62,18 +71,24 @@ def across_layers(rows: Float[Tensor, "layer ..."], layer: Layers) -> Tensor:
     return rows.sum(0) if layer == "sum" else rows.mean(0)
 
 
-def down_the_layers(layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool) -> Float[Tensor, " key"]:
+def down_the_layers(
+    layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool
+) -> Float[Tensor, " key"]:
     """One row of the product of layers (later ones on the left), O(L·T²); with the residual, of (A + I) with its rows brought to one."""
     for layer in reversed(layers):
         if residual:
-            share = row / (layer.sum(-1) + 1)  # so that neither A + I nor its normalised copy is ever held
+            share = row / (
+                layer.sum(-1) + 1
+            )  # so that neither A + I nor its normalised copy is ever held
             row = share @ layer + share
         else:
             row = row @ layer
     return row
 
 
-def rolled_row(trace: Trace, i: int, means: dict[str, tuple[Tensor, ...]], residual: bool, start: int = 0) -> Float[Tensor, " token"]:
+def rolled_row(
+    trace: Trace, i: int, means: dict[str, tuple[Tensor, ...]], residual: bool, start: int = 0
+) -> Float[Tensor, " token"]:
     """What reaches each input token of passage ``i`` from the output, through every layer of its maps "batch query key".
 
     An encoder-decoder is one tall stack: each decoder layer looks across to the encoder's top (half of it stays, with the residual)
@@ -84,18 +99,28 @@ def rolled_row(trace: Trace, i: int, means: dict[str, tuple[Tensor, ...]], resid
     length = len(passage)
     if "cross" not in means:
         own = [m[i, :length, :length] for m in next(iter(means.values()))[start:]]
-        row = own[0].new_full((length,), 1 / length) if at is None else nn.functional.one_hot(torch.tensor(at), length).to(own[0])
+        row = (
+            own[0].new_full((length,), 1 / length)
+            if at is None
+            else nn.functional.one_hot(torch.tensor(at), length).to(own[0])
+        )
         return down_the_layers(own, row, residual)
     cross, decoder = means["cross"], means["decoder"]
     answers = length if at is None else at + 1
-    row = cross[0].new_full((answers,), 1 / answers) if at is None else nn.functional.one_hot(torch.tensor(at), answers).to(cross[0])
+    row = (
+        cross[0].new_full((answers,), 1 / answers)
+        if at is None
+        else nn.functional.one_hot(torch.tensor(at), answers).to(cross[0])
+    )
     crossed = row.new_zeros(length)
     for across, below in zip(reversed(cross), reversed(decoder), strict=True):
         looks = across[i, :answers, :length]
         share = row / (looks.sum(-1) + 1) if residual else row / 2
         crossed = crossed + share @ looks
         row = down_the_layers([below[i, :answers, :answers]], share, residual)
-    return down_the_layers([m[i, :length, :length] for m in means["encoder"][start:]], crossed, residual)
+    return down_the_layers(
+        [m[i, :length, :length] for m in means["encoder"][start:]], crossed, residual
+    )
 
 
 def padded(rows: Sequence[Tensor], width: int) -> Float[Tensor, "batch token"]:
@@ -108,7 +133,9 @@ def aggregated(
 ) -> Float[Tensor, "batch token"]:
     """Heads first, then layers: entry by entry, or as a product of matrices (an encoder-decoder's from its last cross attention down
     the encoder)."""
-    maps = {kind: tuple(_of_heads(m, head) for m in found) for kind, found in trace.attentions.items()}
+    maps = {
+        kind: tuple(_of_heads(m, head) for m in found) for kind, found in trace.attentions.items()
+    }
     kind = speaking_kind(tuple(maps))
     rows = []
     for i, passage in enumerate(trace.passages):
@@ -129,13 +156,19 @@ def aggregated(
 
 def _mixed(weights: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:
     """(A + I), its rows brought to one."""
-    return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / (weights.sum(-1, keepdim=True) + 1)
+    return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / (
+        weights.sum(-1, keepdim=True) + 1
+    )
 
 
-def _of_heads(weights: Float[Tensor, "batch head query key"], head: int | Literal["mean", "max"]) -> Float[Tensor, "batch query key"]:
+def _of_heads(
+    weights: Float[Tensor, "batch head query key"], head: int | Literal["mean", "max"]
+) -> Float[Tensor, "batch query key"]:
     if isinstance(head, str):
         return weights.mean(1) if head == "mean" else weights.amax(1)
     count = weights.shape[1]
     if not -count <= head < count:
-        raise SettingsError(f"head {head} is outside the {count} heads of a layer (0 to {count - 1}).")
+        raise SettingsError(
+            f"head {head} is outside the {count} heads of a layer (0 to {count - 1})."
+        )
     return weights[:, head]

@@ -67,7 +67,9 @@ class Trace:
     hidden_states: tuple[Tensor, ...] = ()
     attention_via: str = "own"
     passes: Passes = field(default_factory=lambda: Passes([], []))
-    tick: Callable[[], None] = lambda: None  # called after each batch of reruns: a progress bar moves
+    tick: Callable[[], None] = lambda: (
+        None
+    )  # called after each batch of reruns: a progress bar moves
 
     @property
     def logits(self) -> Float[Tensor, "batch label"]:
@@ -82,7 +84,9 @@ class Trace:
     @property
     def _head(self) -> Head:
         if self.head is None:
-            raise Unsupported(f"{type(self.model.hf).__name__} has no head, so there is no number to explain.")
+            raise Unsupported(
+                f"{type(self.model.hf).__name__} has no head, so there is no number to explain."
+            )
         return self.head
 
     @property
@@ -90,7 +94,9 @@ class Trace:
         """The target's slope along each entry of each token's embedding."""
         self.check_embeddings()
         if self.gradients is None:
-            raise Unsupported("this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS.")
+            raise Unsupported(
+                "this trace was made without gradients; ask for Needs.EMBEDDING_GRADIENTS."
+            )
         return self.gradients
 
     @cached_property
@@ -131,12 +137,16 @@ class Trace:
                 "embeddings would say nothing of the image; use generic-attention."
             )
 
-    def values_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, " point"]:
+    def values_at(
+        self, i: int, points: Float[Tensor, "point token dim"]
+    ) -> Float[Tensor, " point"]:
         """The value of passage ``i``'s target at other embeddings."""
         with torch.inference_mode(False), torch.no_grad():
             return torch.cat([value for _, value in self._rerun(i, points)])
 
-    def gradients_at(self, i: int, points: Float[Tensor, "point token dim"]) -> Float[Tensor, "point token dim"]:
+    def gradients_at(
+        self, i: int, points: Float[Tensor, "point token dim"]
+    ) -> Float[Tensor, "point token dim"]:
         """The gradient of passage ``i``'s target at other embeddings: along a path, in a cloud."""
         slopes = []
         with torch.inference_mode(False), torch.enable_grad():
@@ -145,7 +155,9 @@ class Trace:
                 self.passes.backwards[i] += len(leaf)
         return torch.cat(slopes)
 
-    def _rerun(self, i: int, points: Float[Tensor, "point token dim"]) -> Iterator[tuple[Tensor, Tensor]]:
+    def _rerun(
+        self, i: int, points: Float[Tensor, "point token dim"]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of (embeddings, values), with the model's own fast attention."""
         self.check_embeddings()
         model, passage = self.model, self.passages[i]
@@ -184,13 +196,24 @@ def trace(
     edits_attention = any(e.where != "embeddings" for e in edits)
     wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None or bool(reducers)
     if reducer is not None and needs & Needs.ATTENTION_GRADIENTS:
-        raise Unsupported("a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other.")
+        raise Unsupported(
+            "a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other."
+        )
     via = _path(model, attention_via, wants_maps or edits_attention, edits_attention)
-    chosen = {**({} if reducer is None else {ASKED: reducer}), **(reducers or {}), **_reducers_of(needs, via)}
+    chosen = {
+        **({} if reducer is None else {ASKED: reducer}),
+        **(reducers or {}),
+        **_reducers_of(needs, via),
+    }
     keep = bool(needs & WHOLE_MAPS) and reducer is None
     batch = model.batch(passages)
     backward = bool(needs & GRADIENTS)
-    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.enable_grad() if backward else torch.no_grad():
+    with (
+        model.lock,
+        untouched(model.hf),
+        torch.inference_mode(False),
+        torch.enable_grad() if backward else torch.no_grad(),
+    ):
         run = _forward(model, batch, needs, keep, chosen, edits, via)
         if model.task == "bare" and not backward:
             targets, head, slopes = (), None, []
@@ -200,8 +223,15 @@ def trace(
             head = Head(logits, model.value(logits, targets))
             slopes = _backward(head.values, run, needs) if backward else []
     kinds = list(dict.fromkeys(layer.kind for layer in run.layers)) if wants_maps else []
-    reduced = {name: {k: _of_kind(k, run.layers, made) for k in kinds} for name, made in run.reduced.items()}
-    maps = {k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds} if run.maps else {}
+    reduced = {
+        name: {k: _of_kind(k, run.layers, made) for k in kinds}
+        for name, made in run.reduced.items()
+    }
+    maps = (
+        {k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds}
+        if run.maps
+        else {}
+    )
     return Trace(
         model=model,
         passages=tuple(passages),
@@ -210,7 +240,9 @@ def trace(
         head=None if head is None else Head(head.logits.detach(), head.values.detach()),
         gradients=_in_place(slopes[0], batch) if slopes else None,
         attentions=reduced.pop(ASKED, maps),
-        attention_gradients={k: _of_kind(k, run.layers, slopes[1:]) for k in kinds} if len(slopes) > 1 else {},
+        attention_gradients={k: _of_kind(k, run.layers, slopes[1:]) for k in kinds}
+        if len(slopes) > 1
+        else {},
         reduced=reduced,
         layers={k: _of_kind(k, run.layers, run.layers) for k in kinds},
         hidden_states=_hidden_states(run.outputs) if needs & Needs.HIDDEN_STATES else (),
@@ -242,7 +274,13 @@ def _reducers_of(needs: Needs, via: str) -> dict[str, Reducer]:
 
 
 def _forward(
-    model: Model, batch: Batch, needs: Needs, keep: bool, reducers: Mapping[str, Reducer], edits: Sequence[Edit], via: str
+    model: Model,
+    batch: Batch,
+    needs: Needs,
+    keep: bool,
+    reducers: Mapping[str, Reducer],
+    edits: Sequence[Edit],
+    via: str,
 ) -> _Run:
     observer = Observer(model.hf, keep=keep, reducers=reducers, edits=edits)
     asked = {"output_hidden_states": True} if needs & Needs.HIDDEN_STATES else {}
@@ -258,17 +296,34 @@ def _forward(
         caught.append(old.detach().clone().requires_grad_(torch.is_grad_enabled()))
         return caught[0]
 
-    observed = observing(model.hf, observer) if via == "interface" else watching(model.hf) if via == "hooks" else nullcontext()
-    with without_leftovers(model.hf) if asked else nullcontext(), observed as seen, embedded(model, batch, catch):
+    observed = (
+        observing(model.hf, observer)
+        if via == "interface"
+        else watching(model.hf)
+        if via == "hooks"
+        else nullcontext()
+    )
+    with (
+        without_leftovers(model.hf) if asked else nullcontext(),
+        observed as seen,
+        embedded(model, batch, catch),
+    ):
         outputs = model.hf(**batch.inputs, **asked)
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
     if via in ("output", "hooks"):
-        layers, maps = (seen.layers, seen.maps) if isinstance(seen, Watched) else _from_outputs(model, outputs)
-        blocks = [Block(m.detach(), None, 0, layer.kind, layer.index) for layer, m in zip(layers, maps, strict=True)]
+        layers, maps = (
+            (seen.layers, seen.maps) if isinstance(seen, Watched) else _from_outputs(model, outputs)
+        )
+        blocks = [
+            Block(m.detach(), None, 0, layer.kind, layer.index)
+            for layer, m in zip(layers, maps, strict=True)
+        ]
         reduced = {name: [reducer(b) for b in blocks] for name, reducer in reducers.items()}
         maps = maps if keep else []
     if (keep or reducers) and not layers:
-        raise Unsupported(f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work.")
+        raise Unsupported(
+            f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work."
+        )
     return _Run(outputs, caught[0], layers, maps, reduced)
 
 
@@ -276,10 +331,14 @@ def _backward(values: Float[Tensor, " batch"], run: _Run, needs: Needs) -> list[
     """Gradients of the embeddings, and of the maps when asked; zero where the target does not depend on them."""
     wanted = [run.leaf, *(run.maps if needs & Needs.ATTENTION_GRADIENTS else [])]
     if any(not w.requires_grad for w in wanted):
-        raise Unsupported("the attention weights that this model returns are outside the graph; use a gradient method without attention.")
+        raise Unsupported(
+            "the attention weights that this model returns are outside the graph; use a gradient method without attention."
+        )
     slopes = torch.autograd.grad(values.sum(), wanted, allow_unused=True)
     if len(slopes) > 1 and all(s is None for s in slopes[1:]):
-        raise Unsupported("no gradient reaches the attention weights that this model returns; use a gradient method without attention.")
+        raise Unsupported(
+            "no gradient reaches the attention weights that this model returns; use a gradient method without attention."
+        )
     return [torch.zeros_like(w) if s is None else s for w, s in zip(wanted, slopes, strict=True)]
 
 
@@ -300,7 +359,9 @@ def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
     return via if via != "auto" else "interface" if observable else "output"
 
 
-def _resolve(model: Model, target: Target | str | int | list[Target] | None, logits: Tensor) -> tuple[Target, ...]:
+def _resolve(
+    model: Model, target: Target | str | int | list[Target] | None, logits: Tensor
+) -> tuple[Target, ...]:
     rows = logits.detach().double().cpu().numpy()
     wanted = target if isinstance(target, list) else [as_target(target)] * len(rows)
     return tuple(model.resolve(t, row) for t, row in zip(wanted, rows, strict=True))
@@ -329,7 +390,11 @@ def _of_kind(kind: str, layers: Sequence[Layer], things: Sequence[Any]) -> tuple
 
 
 def _hidden_states(outputs: Any) -> tuple[Tensor, ...]:
-    states = getattr(outputs, "hidden_states", None) or getattr(outputs, "encoder_hidden_states", None) or ()
+    states = (
+        getattr(outputs, "hidden_states", None)
+        or getattr(outputs, "encoder_hidden_states", None)
+        or ()
+    )
     return tuple(s.detach() for s in states)
 
 
@@ -340,4 +405,8 @@ def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
     """
     missing = max(batch.lengths) - embeddings.shape[1]
     behind = "input_ids" in batch.inputs
-    return embeddings if missing <= 0 else nn.functional.pad(embeddings, (0, 0, 0, missing) if behind else (0, 0, missing, 0))
+    return (
+        embeddings
+        if missing <= 0
+        else nn.functional.pad(embeddings, (0, 0, 0, missing) if behind else (0, 0, missing, 0))
+    )

@@ -28,21 +28,34 @@ def agreement_section(found: Agreement) -> str:
     mean = float(np.mean([r for _, _, r in found.pairs]))
     maps = [
         ("Rank correlation", _heat(found, found.correlation, wording.correlation, 0.0)),
-        (f"Top {found.k} in common (chance {wording.share(found.chance)})", _heat(found, found.overlap, wording.share, found.chance)),
+        (
+            f"Top {found.k} in common (chance {wording.share(found.chance)})",
+            _heat(found, found.overlap, wording.share, found.chance),
+        ),
     ]
-    tables = "".join(f"<h4>{title}</h4>{scrolling(title, table, whole=True)}" for title, table in maps)
+    tables = "".join(
+        f"<h4>{title}</h4>{scrolling(title, table, whole=True)}" for title, table in maps
+    )
     about = f'<p class="soft">{text(wording.about_agreement(found))} Similar methods stand together.</p>'
     summary = f"Agreement of every two methods, {wording.correlation(mean)} in the mean"
     return f"<h3>Agreement</h3>\n<p>{ends}</p>{fold(summary, about + tables)}{_conflicts(found)}"
 
 
-def _heat(found: Agreement, matrix: Float[np.ndarray, "method method"], shown: Callable[[float], str], chance: float) -> str:
+def _heat(
+    found: Agreement,
+    matrix: Float[np.ndarray, "method method"],
+    shown: Callable[[float], str],
+    chance: float,
+) -> str:
     """Orange where two methods agree more than chance has it, blue where less."""
     order = similar_together(found.correlation)
     heads = "".join(f'<th scope="col"><span>{text(found.methods[j])}</span></th>' for j in order)
     rows = []
     for i in order:
-        cells = "".join(f"<td{_tint(float(matrix[i, j]), chance, i == j)}>{shown(float(matrix[i, j]))}</td>" for j in order)
+        cells = "".join(
+            f"<td{_tint(float(matrix[i, j]), chance, i == j)}>{shown(float(matrix[i, j]))}</td>"
+            for j in order
+        )
         rows.append(f'<tr><th scope="row">{text(found.methods[i])}</th>{cells}</tr>')
     return f'<table class="heat"><thead><tr><td></td>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
@@ -50,7 +63,11 @@ def _heat(found: Agreement, matrix: Float[np.ndarray, "method method"], shown: C
 def _tint(value: float, chance: float, itself: bool) -> str:
     if np.isnan(value) or itself:
         return ' class="self"'
-    level = (value - chance) / (1 - chance) if value > chance and chance < 1 else (value - chance) / (chance or 1.0)
+    level = (
+        (value - chance) / (1 - chance)
+        if value > chance and chance < 1
+        else (value - chance) / (chance or 1.0)
+    )
     return f' class="{"p" if level > 0 else "n"}" style="--v:{min(abs(level), 1.0):.2f}"'
 
 
@@ -85,4 +102,6 @@ def _conflicts(found: Agreement) -> str:
 
 
 def _camp(word: str, methods: Sequence[str]) -> str:
-    return f'<td><span class="soft">{word} in {len(methods)}:</span> {text(", ".join(methods))}</td>'
+    return (
+        f'<td><span class="soft">{word} in {len(methods)}:</span> {text(", ".join(methods))}</td>'
+    )

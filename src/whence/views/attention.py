@@ -16,7 +16,13 @@ from whence.views.packing import Packed, pack, rounded_up
 from whence.views.payload import PLURAL, blobs, data, packed_neurons
 from whence.views.pictures import png
 
-SCRIPTS = ("attention-shared.js", "attention-head.js", "attention-model.js", "attention-neuron.js", "attention.js")
+SCRIPTS = (
+    "attention-shared.js",
+    "attention-head.js",
+    "attention-model.js",
+    "attention-neuron.js",
+    "attention.js",
+)
 LONGEST_TEXT = 240
 GROUND = (
     "<style>body{margin:0;background:#fff}@media (prefers-color-scheme:dark){body{background:#14161a}}"
@@ -26,7 +32,9 @@ GROUND = (
 
 def maps_page(maps: AttentionMaps) -> str:
     """A whole page for the attention of one passage."""
-    text = " ".join(wording.visible(maps.passage.text, keep="\n\t").split()) or wording.visible(maps.model)
+    text = " ".join(wording.visible(maps.passage.text, keep="\n\t").split()) or wording.visible(
+        maps.model
+    )
     title = escape(text[:LONGEST_TITLE] + ("…" if len(text) > LONGEST_TITLE else ""))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -66,16 +74,23 @@ def _section(maps: AttentionMaps, name: str) -> str:
         # every name of the program stays inside this function, so that several fragments do not meet
         f'<script>(function (root) {{\n"use strict";\n{program}\n}})(document.getElementById("{name}"));</script>',
     ]
-    return f'<section class="whence-maps" id="{name}" data-view="head" aria-busy="true">\n' + "\n".join(parts) + "\n</section>"
+    return (
+        f'<section class="whence-maps" id="{name}" data-view="head" aria-busy="true">\n'
+        + "\n".join(parts)
+        + "\n</section>"
+    )
 
 
 def _header(maps: AttentionMaps) -> str:
-    kinds = "; ".join(f"{k} {w.shape[0]} layers × {w.shape[1]} heads" for k, w in maps.weights.items())
+    kinds = "; ".join(
+        f"{k} {w.shape[0]} layers × {w.shape[1]} heads" for k, w in maps.weights.items()
+    )
     about = escape(" · ".join(filter(None, (wording.visible(maps.model), kinds))))
     reply = maps.passage.reply.text if maps.passage.reply is not None else None
     texts = [t for t in (maps.passage.text, maps.passage.pair, reply) if t]
     shown = "".join(
-        f'<p class="text" dir="auto">{escape(wording.visible(t[:LONGEST_TEXT]))}{"…" if len(t) > LONGEST_TEXT else ""}</p>' for t in texts
+        f'<p class="text" dir="auto">{escape(wording.visible(t[:LONGEST_TEXT]))}{"…" if len(t) > LONGEST_TEXT else ""}</p>'
+        for t in texts
     )
     cut = (
         f'<p class="soft">Only the beginning was read: {maps.passage.dropped:,} characters were cut off.</p>'
@@ -90,7 +105,9 @@ def _header(maps: AttentionMaps) -> str:
 
 
 def _views(with_neurons: bool) -> dict[str, str]:
-    return {"head": "Head view", "model": "Model view"} | ({"neuron": "Neuron view"} if with_neurons else {})
+    return {"head": "Head view", "model": "Model view"} | (
+        {"neuron": "Neuron view"} if with_neurons else {}
+    )
 
 
 def _tabs(name: str, with_neurons: bool) -> str:
@@ -103,7 +120,10 @@ def _tabs(name: str, with_neurons: bool) -> str:
 
 
 def _select(name: str, title: str, options: Mapping[str, str]) -> str:
-    inner = "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in options.items())
+    inner = "".join(
+        f'<option value="{escape(value)}">{escape(text)}</option>'
+        for value, text in options.items()
+    )
     return f'<label class="control {name}"><span>{title}</span><select data-control="{name}">{inner}</select></label>'
 
 
@@ -151,13 +171,17 @@ def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
     if maps.passage.pixels is not None:
         places = "The places are patches of the image (row, column) and special tokens."
     elif maps.units == "token":
-        places = 'The places are tokens. <code>attend(…, units="word")</code> merges them into words.'
+        places = (
+            'The places are tokens. <code>attend(…, units="word")</code> merges them into words.'
+        )
     else:
         places = (
             f"The places are {escape(units)}: attention to the tokens of one is summed, attention from them averaged. "
             '<code>attend(…, units="token")</code> keeps the tokens.'
         )
-    errors = "; ".join(f"{escape(k)} {rounded_up(p.error):g} ({_levels(p)})" for k, p in packed.items())
+    errors = "; ".join(
+        f"{escape(k)} {rounded_up(p.error):g} ({_levels(p)})" for k, p in packed.items()
+    )
     return (
         '<details class="notes"><summary>About these numbers</summary>'
         f"<p>{places} Hiding special tokens, or showing one text of two, leaves out places; the other weights stay as they are.</p>"
@@ -172,7 +196,11 @@ def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
 
 def _levels(p: Packed) -> str:
     low, high = min(p.levels), max(p.levels)
-    return f"{high} steps" if low == high else f"{low} to {high} steps, by layer: noise does not fit into more"
+    return (
+        f"{high} steps"
+        if low == high
+        else f"{low} to {high} steps, by layer: noise does not fit into more"
+    )
 
 
 def _image(maps: AttentionMaps) -> str:

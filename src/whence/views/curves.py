@@ -47,7 +47,9 @@ def curves(found: Mapping[str, Any], between: tuple[float, float], told: str) ->
             f'<polygon class="band {kind}" points="{path([b[2] for b in band])} {path([b[0] for b in band][::-1], steps[::-1])}"/>'
         )
     for kind in ("deletion", "insertion"):
-        parts.append(f'<polyline class="middle {kind}" points="{path([b[1] for b in found[f"random_{kind}"]])}"/>')
+        parts.append(
+            f'<polyline class="middle {kind}" points="{path([b[1] for b in found[f"random_{kind}"]])}"/>'
+        )
         parts.append(f'<polyline class="line {kind}" points="{path(found[kind])}"/>')
     floor = HIGH - BOTTOM
     shown = wording.score_format([low, high], signed=False)

@@ -27,9 +27,25 @@ GREY, INK = "#8a8f99", "#2b2e35"
 DEEP: RGB = (58, 28, 112)  # where the purple of an unsigned ramp ends, so that it prints
 # tried in this order for letters that the user's own font lacks; those that are not installed are passed over
 FALLBACKS = (
-    *("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Emoji", "Noto Sans Symbols2"),
+    *(
+        "DejaVu Sans",
+        "Noto Sans",
+        "Noto Sans CJK SC",
+        "Noto Sans CJK JP",
+        "Noto Sans CJK KR",
+        "Noto Emoji",
+        "Noto Sans Symbols2",
+    ),
     *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Arial Unicode MS"),
-    *("Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Segoe UI", "Segoe UI Symbol", "Nirmala UI", "Leelawadee UI"),
+    *(
+        "Microsoft YaHei",
+        "Yu Gothic",
+        "Malgun Gothic",
+        "Segoe UI",
+        "Segoe UI Symbol",
+        "Nirmala UI",
+        "Leelawadee UI",
+    ),
 )
 
 
@@ -40,7 +56,9 @@ def new_axes(ax: Any, width: float, height: float) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise InputError("drawing a figure needs matplotlib: pip install 'whence[figures]'.") from None
+        raise InputError(
+            "drawing a figure needs matplotlib: pip install 'whence[figures]'."
+        ) from None
     return pyplot.subplots(figsize=(width, height), layout="compressed")[1]
 
 
@@ -74,7 +92,9 @@ def label_axis(ax: Any, side: str, axis: Axis, turned: bool = True) -> None:
     at = range(0, len(axis), step)
     shown, style = plain([short(axis.labels[i]) for i in at])
     rotation = {"rotation": 90} if side == "x" and turned else {}
-    getattr(ax, f"set_{side}ticks")(list(at), labels=shown, fontsize=SMALL, color=INK, **rotation, **style)
+    getattr(ax, f"set_{side}ticks")(
+        list(at), labels=shown, fontsize=SMALL, color=INK, **rotation, **style
+    )
     special: Bool[np.ndarray, " place"] = axis.special
     for i, label in zip(at, getattr(ax, f"get_{side}ticklabels")(), strict=True):
         if special[i]:
@@ -118,7 +138,11 @@ def _letters(families: tuple[str, ...], generic: tuple[str, ...]) -> frozenset[i
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     del generic
-    return frozenset(code for family in families for code in get_font(findfont(FontProperties(family=[family]))).get_charmap())
+    return frozenset(
+        code
+        for family in families
+        for code in get_font(findfont(FontProperties(family=[family]))).get_charmap()
+    )
 
 
 def hex_of(colour: RGB) -> str:
@@ -131,5 +155,11 @@ def ramp(diverging: bool = False) -> Any:
     """White to deep purple; or blue over white to orange. What is missing is grey."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    ends = [LIGHT.negative, LIGHT.ground, LIGHT.positive] if diverging else [LIGHT.ground, LIGHT.unsigned, DEEP]
-    return LinearSegmentedColormap.from_list("whence", [hex_of(c) for c in ends]).with_extremes(bad="#d5d7dc")
+    ends = (
+        [LIGHT.negative, LIGHT.ground, LIGHT.positive]
+        if diverging
+        else [LIGHT.ground, LIGHT.unsigned, DEEP]
+    )
+    return LinearSegmentedColormap.from_list("whence", [hex_of(c) for c in ends]).with_extremes(
+        bad="#d5d7dc"
+    )

@@ -15,7 +15,20 @@ from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable
 from whence.core.maps import AttentionMaps, Axis
 from whence.views import wording
-from whence.views.drawing import GREY, INK, SMALL, TEXT_SIZE, bar_beside, hex_of, label_axis, new_axes, plain, ramp, room_for, set_title
+from whence.views.drawing import (
+    GREY,
+    INK,
+    SMALL,
+    TEXT_SIZE,
+    bar_beside,
+    hex_of,
+    label_axis,
+    new_axes,
+    plain,
+    ramp,
+    room_for,
+    set_title,
+)
 from whence.views.palette import LIGHT, RGB
 from whence.views.pictures import grid_of, screen
 
@@ -26,7 +39,12 @@ FADED = 0.55  # what is left of a picture's contrast: over black and white a col
 
 
 def plot_map(
-    maps: AttentionMaps, layer: int | str, head: int | str = "mean", ax: Any = None, kind: str | None = None, colour_bar: bool = True
+    maps: AttentionMaps,
+    layer: int | str,
+    head: int | str = "mean",
+    ax: Any = None,
+    kind: str | None = None,
+    colour_bar: bool = True,
 ) -> Any:
     """One head's attention, a row for each place that looks and a column for each that is looked at; special tokens in grey.
 
@@ -39,7 +57,9 @@ def plot_map(
     weights, kind, title = _weights(maps, layer, head, kind)
     rows, columns = maps.from_axis[kind], maps.to_axis[kind]
     wide, high = (min(max(CELL * len(side), 1.6), LONGEST_SIDE) for side in (columns, rows))
-    ax = new_axes(ax, wide + room_for(rows) + (0.85 if colour_bar else 0.0), high + room_for(columns) + 0.25)
+    ax = new_axes(
+        ax, wide + room_for(rows) + (0.85 if colour_bar else 0.0), high + room_for(columns) + 0.25
+    )
     image = ax.imshow(weights, cmap=ramp(), vmin=0, interpolation="nearest")
     label_axis(ax, "x", columns)
     label_axis(ax, "y", rows)
@@ -53,15 +73,30 @@ def plot_map(
 def plot_heads(table: HeadTable, value: str, ax: Any = None, colour_bar: bool = True) -> Any:
     """One value of every head: layers downwards, heads to the right. Orange and blue where some are negative, grey where one is missing."""
     values = np.asarray(table[value], dtype=np.float64)
-    wide, high = (min(max(0.32 * count, 1.6), LONGEST_SIDE) for count in (len(table.heads), len(table.layers)))
+    wide, high = (
+        min(max(0.32 * count, 1.6), LONGEST_SIDE) for count in (len(table.heads), len(table.layers))
+    )
     ax = new_axes(ax, wide + (1.4 if colour_bar else 0.6), high + 0.75)
     finite = values[np.isfinite(values)]
     diverging = bool((finite < 0).any())
     largest = float(np.abs(finite).max(initial=0.0)) or 1.0
     limits = (-largest, largest) if diverging else (0.0, largest)
-    image = ax.imshow(np.ma.masked_invalid(values), cmap=ramp(diverging), vmin=limits[0], vmax=limits[1], interpolation="nearest")
+    image = ax.imshow(
+        np.ma.masked_invalid(values),
+        cmap=ramp(diverging),
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
+    )
     for side, names in (("x", table.heads), ("y", table.layers)):
-        label_axis(ax, side, Axis(tuple(names), np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=np.int64)), turned=False)
+        label_axis(
+            ax,
+            side,
+            Axis(
+                tuple(names), np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=np.int64)
+            ),
+            turned=False,
+        )
     ax.set(xlabel="head", ylabel="layer")
     set_title(ax, f"{value}, {table.kind} attention")
     if colour_bar:
@@ -81,8 +116,16 @@ def plot_distances(table: HeadTable, ax: Any = None) -> Any:
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.1)
     names = [f"{layer}-{head}" for layer in table.layers for head in table.heads]
-    for place, name, (dx, dy, across) in zip(points, names, _free_sides(ax, points, names), strict=True):
-        style: dict[str, Any] = {"ha": across, "va": "center", "fontsize": SMALL - 1.5, "color": INK, "textcoords": "offset points"}
+    for place, name, (dx, dy, across) in zip(
+        points, names, _free_sides(ax, points, names), strict=True
+    ):
+        style: dict[str, Any] = {
+            "ha": across,
+            "va": "center",
+            "fontsize": SMALL - 1.5,
+            "color": INK,
+            "textcoords": "offset points",
+        }
         ax.annotate(name, place, (dx, dy), **style, **plain([name])[1])
     bar = bar_beside(ax, dots, "layer")
     step = ceil(layers / 12)
@@ -104,7 +147,11 @@ def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> 
     kept = np.sort(a.ranking()[:top])
     alone = a.passage.pixels is not None and a.passage.pictured.all()
     ax = _heat(a, kept, ax) if alone else _bars(a, kept, ax)
-    left_out = "" if len(kept) == len(a.scores) else f"\nthe {len(kept)} strongest of {len(a.scores)} units"
+    left_out = (
+        ""
+        if len(kept) == len(a.scores)
+        else f"\nthe {len(kept)} strongest of {len(a.scores)} units"
+    )
     set_title(ax, f"{wording.value(a)}\n{a.method}{left_out}")
     return ax
 
@@ -112,13 +159,22 @@ def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> 
 def _bars(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     ax = new_axes(ax, 5.5, min(CELL * len(kept), 40.0) + 1.2)
     scores, spread = a.scores[kept], None if a.error is None else a.error.standard_error
-    colours = [hex_of(LIGHT.unsigned if not a.signed else LIGHT.positive if s > 0 else LIGHT.negative) for s in scores]
-    whiskers = {} if spread is None else {"xerr": spread[kept], "error_kw": {"ecolor": INK, "elinewidth": 1, "capsize": 2}}
+    colours = [
+        hex_of(LIGHT.unsigned if not a.signed else LIGHT.positive if s > 0 else LIGHT.negative)
+        for s in scores
+    ]
+    whiskers = (
+        {}
+        if spread is None
+        else {"xerr": spread[kept], "error_kw": {"ecolor": INK, "elinewidth": 1, "capsize": 2}}
+    )
     ax.barh(np.arange(len(kept)), scores, color=colours, height=0.76, **whiskers)
     ax.axvline(0, color=INK, linewidth=0.8)
     parts = np.array([part for part, _, _ in a.passage.unit_spans])[kept]
     for second in np.flatnonzero(np.diff(parts)):
-        ax.axhline(second + 0.5, color=GREY, linewidth=0.8, linestyle="--")  # between the texts of a pair, or a text and a picture
+        ax.axhline(
+            second + 0.5, color=GREY, linewidth=0.8, linestyle="--"
+        )  # between the texts of a pair, or a text and a picture
     names = tuple(a.names[i] for i in kept)
     label_axis(ax, "y", Axis(names, np.zeros(len(kept), dtype=bool), parts))
     ax.set_ylim(len(kept) - 0.4, -0.6)  # read from the top
@@ -126,7 +182,9 @@ def _bars(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     ax.tick_params(axis="x", labelsize=SMALL)
     ax.spines[["top", "right", "left"]].set_visible(False)
     meaning = "score (+ for the target, − against it)" if a.signed else "score (without a sign)"
-    ax.set_xlabel(meaning if spread is None else f"{meaning}; whiskers: standard error", fontsize=TEXT_SIZE)
+    ax.set_xlabel(
+        meaning if spread is None else f"{meaning}; whiskers: standard error", fontsize=TEXT_SIZE
+    )
     return ax
 
 
@@ -136,19 +194,28 @@ def _heat(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
     high, wide = picture.shape[:2]
     scale = 4.0 / max(high, wide)
     ax = new_axes(ax, max(scale * wide, 2.0) + 0.9, max(scale * high, 1.0) + 0.6)
-    area = (0, wide, high, 0)  # in pixels, from the upper left corner; the patches share it among them
+    area = (
+        0,
+        wide,
+        high,
+        0,
+    )  # in pixels, from the upper left corner; the patches share it among them
     grey = 255 - FADED * (255 - picture @ np.array([0.299, 0.587, 0.114]))
     ax.imshow(grey, cmap="gray", vmin=0, vmax=255, extent=area, interpolation="nearest")
     heat = grid_of(a, np.where(np.isin(np.arange(len(a.scores)), kept), a.scores, 0.0))
     largest = float(np.abs(a.scores).max(initial=0.0)) or 1.0
     low = -largest if a.signed else 0.0
-    image = ax.imshow(heat, cmap=_veil(a.signed), vmin=low, vmax=largest, extent=area, interpolation="nearest")
+    image = ax.imshow(
+        heat, cmap=_veil(a.signed), vmin=low, vmax=largest, extent=area, interpolation="nearest"
+    )
     ax.set(xticks=[], yticks=[])
     bar_beside(ax, image, "score")
     return ax
 
 
-def _weights(maps: AttentionMaps, layer: int | str, head: int | str, kind: str | None) -> tuple[Float[np.ndarray, "from to"], str, str]:
+def _weights(
+    maps: AttentionMaps, layer: int | str, head: int | str, kind: str | None
+) -> tuple[Float[np.ndarray, "from to"], str, str]:
     """The matrix that was asked for, its kind, and what it is called."""
     kind = kind or maps.kinds[0]
     if kind not in maps.kinds:
@@ -160,7 +227,12 @@ def _weights(maps: AttentionMaps, layer: int | str, head: int | str, kind: str |
     if head == "mean" and "mean" not in names:
         return of_layer.mean(0), kind, f"{where}, mean of {len(names)} heads"
     chosen = _place("head", head, names)
-    return of_layer[chosen], kind, f"{where}, " + ("mean of the heads" if names[chosen] == "mean" else f"head {names[chosen]}")
+    return (
+        of_layer[chosen],
+        kind,
+        f"{where}, "
+        + ("mean of the heads" if names[chosen] == "mean" else f"head {names[chosen]}"),
+    )
 
 
 def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
@@ -171,7 +243,9 @@ def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
         return len(names) + int(asked)
     whole = list(names) == [str(i) for i in range(len(names))]
     known = f"0 to {len(names) - 1}" if whole and len(names) > 1 else ", ".join(names)
-    raise SettingsError(f"{what} {asked!r} is outside the {len(names)} {what}{'s' if len(names) != 1 else ''} of these maps ({known}).")
+    raise SettingsError(
+        f"{what} {asked!r} is outside the {len(names)} {what}{'s' if len(names) != 1 else ''} of these maps ({known})."
+    )
 
 
 @cache
@@ -183,12 +257,21 @@ def _veil(signed: bool) -> Any:
         return (*(c / 255 for c in colour), opacity)
 
     if not signed:
-        return LinearSegmentedColormap.from_list("whence-heat", [tint(LIGHT.unsigned, 0.0), tint(LIGHT.unsigned, VEIL)])
-    against, both = tint(LIGHT.negative, VEIL), [(0.5, tint(LIGHT.negative, 0.0)), (0.5, tint(LIGHT.positive, 0.0))]
-    return LinearSegmentedColormap.from_list("whence-heat", [(0.0, against), *both, (1.0, tint(LIGHT.positive, VEIL))])
+        return LinearSegmentedColormap.from_list(
+            "whence-heat", [tint(LIGHT.unsigned, 0.0), tint(LIGHT.unsigned, VEIL)]
+        )
+    against, both = (
+        tint(LIGHT.negative, VEIL),
+        [(0.5, tint(LIGHT.negative, 0.0)), (0.5, tint(LIGHT.positive, 0.0))],
+    )
+    return LinearSegmentedColormap.from_list(
+        "whence-heat", [(0.0, against), *both, (1.0, tint(LIGHT.positive, VEIL))]
+    )
 
 
-def _free_sides(ax: Any, points: Float[np.ndarray, "point 2"], names: Sequence[str]) -> list[tuple[float, float, str]]:
+def _free_sides(
+    ax: Any, points: Float[np.ndarray, "point 2"], names: Sequence[str]
+) -> list[tuple[float, float, str]]:
     """For each point, where its name is nearest to it without lying on another name or point: offsets in points, and the alignment."""
     ax.apply_aspect()
     at = ax.transData.transform(points) * 72 / ax.figure.dpi
@@ -199,7 +282,14 @@ def _free_sides(ax: Any, points: Float[np.ndarray, "point 2"], names: Sequence[s
         sides = [
             (dx, dy)
             for far in (4.0, 9.0)
-            for dx, dy in ((far, 0.0), (-far, 0.0), (0.0, far + 2), (0.0, -far - 2), (far, far), (-far, -far))
+            for dx, dy in (
+                (far, 0.0),
+                (-far, 0.0),
+                (0.0, far + 2),
+                (0.0, -far - 2),
+                (far, far),
+                (-far, -far),
+            )
         ]
         best = None
         for dx, dy in sides:

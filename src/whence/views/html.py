@@ -47,7 +47,9 @@ def comparison_fragment(c: Comparison) -> str:
 def page(results: Sequence[Attribution | Comparison]) -> str:
     """One document with all results, each in its own section."""
     first = _attributions(results[0])[0]
-    words = " ".join(wording.visible(first.passage.text, keep="\n\t").split()) or first.provenance.model
+    words = (
+        " ".join(wording.visible(first.passage.text, keep="\n\t").split()) or first.provenance.model
+    )
     title = escape(words[:LONGEST_TITLE] + ("…" if len(words) > LONGEST_TITLE else ""))
     bodies = "\n".join(_body(r, f"whence-{i}") for i, r in enumerate(results))
     return (
@@ -75,7 +77,11 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
 
 
 def _body(result: Attribution | Comparison, name: str) -> str:
-    parts = [*(_compared(result) if isinstance(result, Comparison) else _explained(result)), _details(_attributions(result)), _data(result)]
+    parts = [
+        *(_compared(result) if isinstance(result, Comparison) else _explained(result)),
+        _details(_attributions(result)),
+        _data(result),
+    ]
     parts.append(f"<script>{_static('report.js').replace('ROOT', name)}</script>")
     return f'<section class="whence" id="{name}">\n' + "\n".join(parts) + "\n</section>"
 
@@ -83,7 +89,9 @@ def _body(result: Attribution | Comparison, name: str) -> str:
 def _explained(a: Attribution) -> list[str]:
     """One method: the coloured text, its bars, its evidence."""
     judged = cards([a])
-    bars = f"<h3>Scores</h3>\n{scrolling('scores of each unit', score_bars(a, range(len(a.scores))))}"
+    bars = (
+        f"<h3>Scores</h3>\n{scrolling('scores of each unit', score_bars(a, range(len(a.scores))))}"
+    )
     return [_header(a), *_seen([a]), bars, overview([a], a), *([judged] if judged else [])]
 
 
@@ -94,13 +102,24 @@ def _compared(c: Comparison) -> list[str]:
     judged = cards(every)
     folded = [fold("Evidence: curves and strongest units of each method", judged)] if judged else []
     folded.append(fold("Scores of every unit by every method", _matrix(ordered)))
-    return [_header(c.first), overview(every, c), *_seen(ordered), agreement_section(c.agreement()), "<h3>Details</h3>", *folded]
+    return [
+        _header(c.first),
+        overview(every, c),
+        *_seen(ordered),
+        agreement_section(c.agreement()),
+        "<h3>Details</h3>",
+        *folded,
+    ]
 
 
 def _seen(every: Sequence[Attribution]) -> list[str]:
     """The text or the picture as each method sees it."""
     parts = [_pictures(every)] if every[0].passage.pixels is not None else []
-    return [*parts, *([_strips(every)] if not every[0].passage.pictured.all() else []), _legend(every)]
+    return [
+        *parts,
+        *([_strips(every)] if not every[0].passage.pictured.all() else []),
+        _legend(every),
+    ]
 
 
 def _header(a: Attribution) -> str:
@@ -122,8 +141,13 @@ def _header(a: Attribution) -> str:
     )
 
 
-def _unit(i: int, content: str, tip: str, level: float, signed: bool, reachable: bool, also: str = "") -> str:
-    place, classes = "0" if reachable else "-1", " ".join(filter(None, ("u", kind(level, signed), also)))
+def _unit(
+    i: int, content: str, tip: str, level: float, signed: bool, reachable: bool, also: str = ""
+) -> str:
+    place, classes = (
+        "0" if reachable else "-1",
+        " ".join(filter(None, ("u", kind(level, signed), also))),
+    )
     return (
         f'<span class="{classes}" style="--v:{abs(level):.3f}" data-i="{i}" data-tip="{escape(tip)}" tabindex="{place}" '
         f'aria-label="{escape(tip)}">{content}</span>'
@@ -134,7 +158,9 @@ def _coloured(a: Attribution) -> str:
     """The text; white space in front of a unit stays outside its colour."""
     out, part = [], 0
     spread, anchor = wording.spread(a), set(wording.anchored(a))
-    for i, (unit, (here, _, _), level) in enumerate(zip(a.units, a.passage.unit_spans, levels(a), strict=True)):
+    for i, (unit, (here, _, _), level) in enumerate(
+        zip(a.units, a.passage.unit_spans, levels(a), strict=True)
+    ):
         if a.passage.pixels is not None and a.passage.pictured[i]:  # over the image already
             continue
         if here != part:
@@ -145,14 +171,26 @@ def _coloured(a: Attribution) -> str:
         tip += (f" {spread[i]}" if spread else "") + (", in the anchor" if i in anchor else "")
         out.append(text(unit[: len(unit) - len(body)], keep="\n\t"))
         if body:
-            out.append(_unit(i, text(body, keep="\n\t"), tip, float(level), a.signed, i == 0, "anchor" if i in anchor else ""))
+            out.append(
+                _unit(
+                    i,
+                    text(body, keep="\n\t"),
+                    tip,
+                    float(level),
+                    a.signed,
+                    i == 0,
+                    "anchor" if i in anchor else "",
+                )
+            )
     rule = wording.anchor(a)
     below = f'<p class="rule">{text(rule)}</p>' if rule else ""
     return f'<div class="text" dir="auto" role="group" aria-label="the text as {escape(a.method)} sees it">{"".join(out)}</div>{below}'
 
 
 def _strips(every: Sequence[Attribution]) -> str:
-    rows = "\n".join(f"<dt>{text(a.method)} {badge(a, mark=True)}</dt><dd>{_coloured(a)}</dd>" for a in every)
+    rows = "\n".join(
+        f"<dt>{text(a.method)} {badge(a, mark=True)}</dt><dd>{_coloured(a)}</dd>" for a in every
+    )
     return f'<h3>The text, by method</h3>\n<dl class="strips">\n{rows}\n</dl>'
 
 
@@ -167,16 +205,26 @@ def _legend(every: Sequence[Attribution]) -> str:
 
     parts = []
     if any(a.signed for a in every):
-        cells = [*(("n", v) for v in (1.0, 0.66, 0.33)), ("p", 0.0), *(("p", v) for v in (0.33, 0.66, 1.0))]
+        cells = [
+            *(("n", v) for v in (1.0, 0.66, 0.33)),
+            ("p", 0.0),
+            *(("p", v) for v in (0.33, 0.66, 1.0)),
+        ]
         parts.append(f"<span>against the target{ramp(cells)}for it</span>")
     if any(not a.signed for a in every):
-        parts.append(f"<span>unimportant{ramp([('m', v) for v in (0.0, 0.33, 0.66, 1.0)])}important (a method without signs)</span>")
-    parts.append("<span>Each method is scaled by its own largest score; point at a unit for the number.</span>")
+        parts.append(
+            f"<span>unimportant{ramp([('m', v) for v in (0.0, 0.33, 0.66, 1.0)])}important (a method without signs)</span>"
+        )
+    parts.append(
+        "<span>Each method is scaled by its own largest score; point at a unit for the number.</span>"
+    )
     return f'<p class="legend">{"".join(parts)}</p>'
 
 
 def _matrix(every: Sequence[Attribution]) -> str:
-    heads = "".join(f'<th scope="col">{escape(a.method).replace("-", "-<wbr>")}</th>' for a in every)
+    heads = "".join(
+        f'<th scope="col">{escape(a.method).replace("-", "-<wbr>")}</th>' for a in every
+    )
     columns = [(a, levels(a), wording.score_format(a.scores, a.signed)) for a in every]
     rows = []
     for i, name in enumerate(every[0].names):
@@ -199,7 +247,11 @@ def _details(every: Sequence[Attribution]) -> str:
         *((a.method, f"version {a.version}; {wording.settings(a.settings)}") for a in every),
         ("seed", first.seed),
         ("units", f"{len(first.scores)}, by {first.passage.kind}"),
-        ("model", f"{p.model} ({p.architecture}), weights {p.fingerprint}" + (f", revision {p.revision}" if p.revision else "")),
+        (
+            "model",
+            f"{p.model} ({p.architecture}), weights {p.fingerprint}"
+            + (f", revision {p.revision}" if p.revision else ""),
+        ),
         ("computed in", f"{p.dtype} on {p.device}; attention: {attention}"),
         ("versions", ", ".join(f"{k} {v}" for k, v in p.versions.items())),
     ]
@@ -213,7 +265,10 @@ def _data(result: Attribution | Comparison) -> str:
     content: dict[str, Any] = result.to_dict()
     if isinstance(result, Comparison):
         content["passage"] = result.first.passage.to_dict()
-        content["attributions"] = {n: {k: v for k, v in d.items() if k != "passage"} for n, d in content["attributions"].items()}
+        content["attributions"] = {
+            n: {k: v for k, v in d.items() if k != "passage"}
+            for n, d in content["attributions"].items()
+        }
     content["passage"].pop("pixels", None)  # a megabyte that the picture above already shows
     raw = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":

@@ -48,7 +48,9 @@ def overview(every: Sequence[Attribution], result: Attribution | Comparison) -> 
     heads += '<th scope="col" class="left">evidence</th>'
     heads += "".join(f'<th scope="col" class="wide">{text(name)}</th>' for name in removals)
     heads += "".join(
-        f'<th scope="col"><abbr title="{whole}">{name}</abbr></th>' if whole else f'<th scope="col">{name}</th>'
+        f'<th scope="col"><abbr title="{whole}">{name}</abbr></th>'
+        if whole
+        else f'<th scope="col">{name}</th>'
         for name, whole in numbers.items()
     )
     rows = "".join(_row(a, removals, saved) for a in verdicts.by_evidence(every))
@@ -60,10 +62,19 @@ def overview(every: Sequence[Attribution], result: Attribution | Comparison) -> 
 
 def _row(a: Attribution, removals: Sequence[str], saved: bool) -> str:
     top = ", ".join(f"<bdi>{text(n)}</bdi>" for n, score in a.top(3) if score) or "–"
-    note = a.error.note if a.error and not wording.anchor(a) else ""  # an anchor is told beside its text
+    note = (
+        a.error.note if a.error and not wording.anchor(a) else ""
+    )  # an anchor is told beside its text
     of = {v.removal: v for v in verdicts.by_removal(a)}
-    cells = [f"{a.cost.forwards:,}{'*' if a.cost.shared else ''}", *([f"{a.cost.saved:,}" if a.cost.saved else "–"] if saved else [])]
-    cells += [f"{a.cost.backwards:,}", wording.milliseconds(a.cost.seconds), escape(wording.error(a)).replace(", ", ",<br>") or "–"]
+    cells = [
+        f"{a.cost.forwards:,}{'*' if a.cost.shared else ''}",
+        *([f"{a.cost.saved:,}" if a.cost.saved else "–"] if saved else []),
+    ]
+    cells += [
+        f"{a.cost.backwards:,}",
+        wording.milliseconds(a.cost.seconds),
+        escape(wording.error(a)).replace(", ", ",<br>") or "–",
+    ]
     return (
         f'<tr{" class=noted" if note else ""}><th scope="row" class="left">{text(a.method)}</th>'
         f'<td class="left strongest"><span class="wide">{top}</span></td>'
@@ -82,7 +93,11 @@ def _row(a: Attribution, removals: Sequence[str], saved: bool) -> str:
 def _share(v: verdicts.Verdict | None) -> str:
     if v is None or v.beaten is None:
         return "–"
-    p = f' <span class="soft">{escape(wording.p_value(v.p).replace(" = ", " "))}</span>' if v.p is not None else ""
+    p = (
+        f' <span class="soft">{escape(wording.p_value(v.p).replace(" = ", " "))}</span>'
+        if v.p is not None
+        else ""
+    )
     return f'<span title="{text(v.sentence())}">{v.mark} {wording.share(v.beaten)}{p}</span>'
 
 
@@ -95,7 +110,11 @@ def _notes(every: Sequence[Attribution], result: Attribution | Comparison) -> li
             f"way to remove units ({', '.join(removals)}). {verdicts.CAUTION}"
         )
     if isinstance(result, Comparison):
-        shared = "* one forward (and backward) is the trace that all methods share. " if any(a.cost.shared for a in every) else ""
+        shared = (
+            "* one forward (and backward) is the trace that all methods share. "
+            if any(a.cost.shared for a in every)
+            else ""
+        )
         notes.append(f"{shared}In all {wording.cost(result.cost)}.")
         notes += [f"{name} left out: {why}" for name, why in result.skipped.items()]
     return notes
@@ -103,7 +122,11 @@ def _notes(every: Sequence[Attribution], result: Attribution | Comparison) -> li
 
 def cards(every: Sequence[Attribution]) -> str:
     """A card for each method that has evidence or error bars, best evidence first: its words, its strongest units, its curves."""
-    shown = [a for a in verdicts.by_evidence(every) if a.evidence is not None or wording.spread(a) or wording.detail(a)]
+    shown = [
+        a
+        for a in verdicts.by_evidence(every)
+        if a.evidence is not None or wording.spread(a) or wording.detail(a)
+    ]
     if not shown:
         return ""
     scales = _scales(every)
@@ -130,13 +153,22 @@ def _card(a: Attribution, scales: Mapping[tuple[str, str], tuple[float, float]],
     pictures = []
     for v in verdicts.by_removal(a):
         found, scale = verdicts.removals(a)[v.removal], scales.get((_question(a), v.removal))
-        drawn = curves(found, scale, f"{a.method}, removal {v.removal}: {v.sentence()}") if scale and has_curves(found) else ""
+        drawn = (
+            curves(found, scale, f"{a.method}, removal {v.removal}: {v.sentence()}")
+            if scale and has_curves(found)
+            else ""
+        )
         pictures.append(
             f"<figure>{drawn}<figcaption><strong>{text(v.removal)}</strong> {v.mark} {text(v.sentence())}</figcaption></figure>"
         )
     question = verdicts.QUESTIONS.get(_question(a), "") if pictures else ""
     own = verdicts.own(a)
-    lines = [question, f"Its own evidence: {own}" if own else "", verdicts.note(a), wording.detail(a)]
+    lines = [
+        question,
+        f"Its own evidence: {own}" if own else "",
+        verdicts.note(a),
+        wording.detail(a),
+    ]
     scores = score_bars(a, a.ranking()[:bars]) if bars else ""
     head = f"<h4>{text(a.method)} {badge(a)}</h4>{paragraphs([line for line in lines if line])}"
     return f'<article class="card">{head}{scores}<div class="panels">{"".join(pictures)}</div></article>'
@@ -145,9 +177,15 @@ def _card(a: Attribution, scales: Mapping[tuple[str, str], tuple[float, float]],
 def score_bars(a: Attribution, units: Sequence[int] | np.ndarray) -> str:
     """A bar for each of these units, whiskers for one standard error where the method gives them."""
     shown, spread = wording.score_format(a.scores, a.signed), wording.spread(a)
-    errors = np.zeros_like(a.scores) if a.error is None or a.error.standard_error is None else np.nan_to_num(a.error.standard_error)
+    errors = (
+        np.zeros_like(a.scores)
+        if a.error is None or a.error.standard_error is None
+        else np.nan_to_num(a.error.standard_error)
+    )
     reach = float((np.abs(a.scores) + errors).max(initial=0.0)) or 1.0
-    zero, unit = (50.0, 50.0 / reach) if a.signed else (0.0, 100.0 / reach)  # in per cent of the track
+    zero, unit = (
+        (50.0, 50.0 / reach) if a.signed else (0.0, 100.0 / reach)
+    )  # in per cent of the track
     rows = []
     for i in units:
         s, e = float(a.scores[i]), float(errors[i])
@@ -156,7 +194,9 @@ def score_bars(a: Attribution, units: Sequence[int] | np.ndarray) -> str:
         if spread is not None:
             low, high = max(zero + unit * (s - e), 0.0), zero + unit * (s + e)
             bar += f'<span style="left:{low:.2f}%;width:{high - low:.2f}%"></span>'
-        number = shown(s) + (f' <span class="soft">{spread[i]}</span>' if spread is not None else "")
+        number = shown(s) + (
+            f' <span class="soft">{spread[i]}</span>' if spread is not None else ""
+        )
         rows.append(
             f'<tr><th scope="row"><bdi>{text(a.names[i])}</bdi></th><td>{number}</td>'
             f'<td class="track{" both" if a.signed else ""}" aria-hidden="true"><div>{bar}</div></td></tr>'

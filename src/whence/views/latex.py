@@ -47,7 +47,10 @@ def comparison_latex(c: Comparison) -> str:
     """A table with the coloured text once for each method. It takes the width of a line."""
     every = list(c.attributions.values())
     _need_words(every)
-    rows = [rf"  {escaped(a.method)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline" for a in every]
+    rows = [
+        rf"  {escaped(a.method)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline"
+        for a in every
+    ]
     body = "\n".join(["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"])
     comments = [line for a in every for line in _settings(a)]
     comments += [_comment(f"{name} left out: {why}") for name, why in c.skipped.items()]
@@ -63,12 +66,17 @@ def escaped(text: str) -> str:
     """
     text = wording.visible(text)
     following = [*text[1:], ""]
-    return "".join(f"{c}{{}}" if c in LIGATURES and c == after else SAFE.get(c, c) for c, after in zip(text, following, strict=True))
+    return "".join(
+        f"{c}{{}}" if c in LIGATURES and c == after else SAFE.get(c, c)
+        for c, after in zip(text, following, strict=True)
+    )
 
 
 def _need_words(every: Sequence[Attribution]) -> None:
     if every[0].passage.pictured.all():
-        raise InputError("an image has no words to colour; draw it with .plot() and include the file.")
+        raise InputError(
+            "an image has no words to colour; draw it with .plot() and include the file."
+        )
 
 
 def _comment(text: str) -> str:
@@ -78,14 +86,35 @@ def _comment(text: str) -> str:
 def _about(every: Sequence[Attribution]) -> list[str]:
     a = every[0]
     signed, unsigned = any(x.signed for x in every), any(not x.signed for x in every)
-    colours = [*(["orange for the target, blue against it"] if signed else []), *(["purple without a sign"] if unsigned else [])]
-    shown = ", ".join(f"{wording.label(name)} {p:.1%}" for name, p in list(a.prediction.items())[:5])
-    lines = [f"whence: {NEEDS}", f"explained: {wording.value(a)}", f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}"]
+    colours = [
+        *(["orange for the target, blue against it"] if signed else []),
+        *(["purple without a sign"] if unsigned else []),
+    ]
+    shown = ", ".join(
+        f"{wording.label(name)} {p:.1%}" for name, p in list(a.prediction.items())[:5]
+    )
+    lines = [
+        f"whence: {NEEDS}",
+        f"explained: {wording.value(a)}",
+        f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}",
+    ]
     lines += [f"prediction: {shown}"] if shown else []
     lines += [f"note: {wording.dropped(a)}"] if a.passage.dropped else []
     pictured = int(a.passage.pictured.sum())
-    lines += [f"note: {pictured} patches or regions of the picture beside the text have scores too, and are not shown"] if pictured else []
-    return [_comment(line) for line in [*lines, f"colours: {'; '.join(colours)}; scaled by each method's largest score"]]
+    lines += (
+        [
+            f"note: {pictured} patches or regions of the picture beside the text have scores too, and are not shown"
+        ]
+        if pictured
+        else []
+    )
+    return [
+        _comment(line)
+        for line in [
+            *lines,
+            f"colours: {'; '.join(colours)}; scaled by each method's largest score",
+        ]
+    ]
 
 
 def _settings(a: Attribution) -> list[str]:
@@ -93,7 +122,12 @@ def _settings(a: Attribution) -> list[str]:
     largest = max(map(abs, a.scores.tolist()), default=0.0)
     told = wording.error(a)
     note = a.error.note if a.error else ""
-    parts = [f"version {a.version}", f"settings: {wording.settings(a.settings)}", f"seed {a.seed}", f"cost: {wording.cost(a.cost)}"]
+    parts = [
+        f"version {a.version}",
+        f"settings: {wording.settings(a.settings)}",
+        f"seed {a.seed}",
+        f"cost: {wording.cost(a.cost)}",
+    ]
     parts += [f"error: {told}"] if told else []
     parts += [f"evidence: {'; '.join(found)}"] if (found := verdicts.lines(a)) else []
     parts += [part for part in (wording.anchor(a), wording.detail(a), note) if part]
@@ -107,7 +141,9 @@ def _grouped(body: str) -> str:
 def _coloured(a: Attribution) -> str:
     """Every word in a box of its own, as a box never breaks; where no space stands between two, a line may still end there."""
     out, part = "", 0
-    for unit, (here, _, _), level, pictured in zip(a.units, a.passage.unit_spans, levels(a), a.passage.pictured, strict=True):
+    for unit, (here, _, _), level, pictured in zip(
+        a.units, a.passage.unit_spans, levels(a), a.passage.pictured, strict=True
+    ):
         if pictured:
             continue
         if here != part:
@@ -124,4 +160,7 @@ def _coloured(a: Attribution) -> str:
 def _box(word: str, background: tuple[int, int, int] | None) -> str:
     if background is None:
         return escaped(word)
-    return "\\colorbox[HTML]{{{:02X}{:02X}{:02X}}}".format(*background) + f"{{\\strut {escaped(word)}}}"
+    return (
+        "\\colorbox[HTML]{{{:02X}{:02X}{:02X}}}".format(*background)
+        + f"{{\\strut {escaped(word)}}}"
+    )

@@ -21,7 +21,11 @@ from jaxtyping import Float, UInt8
 from whence.core.maps import Neurons
 
 LEVELS = (255, 191, 127, 95, 63, 47, 31)
-NEURON_LEVELS = (127, 63, 31)  # on either side of zero; coarser ones would save little, and a score be off by several
+NEURON_LEVELS = (
+    127,
+    63,
+    31,
+)  # on either side of zero; coarser ones would save little, and a score be off by several
 ROOM = 1_080_000  # bytes of a page for weights; the limit is 1.2 MB, and the rest of the page is under 0.1 MB
 ROOM_PER_WEIGHT = 0.915  # bytes beyond that: as much for each weight as in a page of 128 tokens × 6 layers × 12 heads
 BESIDE_NEURONS = 0.65  # of that room is for weights where neurons want some too
@@ -57,7 +61,9 @@ class PackedNeurons:
     query: Float[np.ndarray, "kept head"]  # the largest entry of each head
     key: Float[np.ndarray, "kept head"]
     levels: int
-    error: tuple[float, ...]  # the largest that any score (scale · query · key) of a layer is off, measured
+    error: tuple[
+        float, ...
+    ]  # the largest that any score (scale · query · key) of a layer is off, measured
 
 
 def rounded_up(error: float) -> float:
@@ -78,7 +84,9 @@ def blob(content: bytes) -> str:
 
 
 def pack(
-    weights: Mapping[str, Float[np.ndarray, "layer head from to"]], causal: Mapping[str, bool], beside_neurons: bool = False
+    weights: Mapping[str, Float[np.ndarray, "layer head from to"]],
+    causal: Mapping[str, bool],
+    beside_neurons: bool = False,
 ) -> dict[str, Packed]:
     """All kinds with 255 levels, or with as many as fit; of a causal kind only the half that is not empty, row by row."""
     finest = {k: _with_levels(w, causal[k], LEVELS[0]) for k, w in weights.items()}
@@ -95,14 +103,20 @@ def stored(shape: Sequence[int], causal: bool) -> int:
     return layers * heads * (rows * (rows + 1) // 2 if causal else rows * columns)
 
 
-def _with_levels(weights: Float[np.ndarray, "layer head from to"], causal: bool, levels: int) -> Packed:
+def _with_levels(
+    weights: Float[np.ndarray, "layer head from to"], causal: bool, levels: int
+) -> Packed:
     weights = np.nan_to_num(weights)
     scale = weights.max((-2, -1), initial=0.0).astype(np.float32)
-    blobs = tuple(blob(_quantised(w, s, causal, levels)) for w, s in zip(weights, scale, strict=True))
+    blobs = tuple(
+        blob(_quantised(w, s, causal, levels)) for w, s in zip(weights, scale, strict=True)
+    )
     return Packed(blobs, scale, (levels,) * len(blobs))
 
 
-def _within(weights: Float[np.ndarray, "layer head from to"], causal: bool, per_weight: float) -> Packed:
+def _within(
+    weights: Float[np.ndarray, "layer head from to"], causal: bool, per_weight: float
+) -> Packed:
     """Every layer with the most levels that keep its blob within its share of the room."""
     each = stored((1, *weights.shape[1:]), causal)
     best = []
@@ -114,10 +128,19 @@ def _within(weights: Float[np.ndarray, "layer head from to"], causal: bool, per_
                 break
         assert last is not None
         best.append(last)
-    return Packed(tuple(p.blobs[0] for p in best), np.concatenate([p.scale for p in best]), tuple(p.levels[0] for p in best))
+    return Packed(
+        tuple(p.blobs[0] for p in best),
+        np.concatenate([p.scale for p in best]),
+        tuple(p.levels[0] for p in best),
+    )
 
 
-def _quantised(weights: Float[np.ndarray, "head from to"], scale: Float[np.ndarray, " head"], causal: bool, levels: int) -> bytes:
+def _quantised(
+    weights: Float[np.ndarray, "head from to"],
+    scale: Float[np.ndarray, " head"],
+    causal: bool,
+    levels: int,
+) -> bytes:
     steps = _steps(weights, scale, levels).astype(np.uint8)
     if causal:
         steps = steps[:, *np.tril_indices(steps.shape[-1])]
@@ -159,7 +182,9 @@ def _neurons_with_levels(n: Neurons, layers: tuple[int, ...], levels: int) -> Pa
     for q, k, q_largest, k_largest in zip(query, key, query_largest, key_largest, strict=True):
         bytes_q, bytes_k = _signed(q, q_largest, levels), _signed(k, k_largest, levels)
         blobs.append(blob(bytes_q.tobytes() + bytes_k.tobytes()))
-        stored_scores = _scores(_back(bytes_q, q_largest, levels), _back(bytes_k, k_largest, levels))
+        stored_scores = _scores(
+            _back(bytes_q, q_largest, levels), _back(bytes_k, k_largest, levels)
+        )
         error.append(abs(n.scale) * float(np.abs(stored_scores - _scores(q, k)).max(initial=0.0)))
     return PackedNeurons(layers, tuple(blobs), query_largest, key_largest, levels, tuple(error))
 
@@ -170,10 +195,14 @@ def _signed(
     return (_steps(values, largest, levels) + levels).astype(np.uint8)
 
 
-def _back(steps: UInt8[np.ndarray, "head row dim"], largest: Float[np.ndarray, " head"], levels: int) -> Float[np.ndarray, "head row dim"]:
+def _back(
+    steps: UInt8[np.ndarray, "head row dim"], largest: Float[np.ndarray, " head"], levels: int
+) -> Float[np.ndarray, "head row dim"]:
     return (steps.astype(np.float32) - levels) * (largest / levels)[:, None, None]
 
 
-def _scores(query: Float[np.ndarray, "head from dim"], key: Float[np.ndarray, "group to dim"]) -> Float[np.ndarray, "head from to"]:
+def _scores(
+    query: Float[np.ndarray, "head from dim"], key: Float[np.ndarray, "group to dim"]
+) -> Float[np.ndarray, "head from to"]:
     """Dot products; several heads may share a key, as in grouped-query attention."""
     return query @ np.repeat(key, len(query) // len(key), axis=0).swapaxes(-1, -2)

@@ -47,12 +47,16 @@ def colour(level: float, signed: bool, theme: Theme) -> RGB | None:
         return None
     end = theme.unsigned if not signed else theme.positive if level > 0 else theme.negative
     share = 0.12 + 0.88 * min(abs(level), 1.0)
-    r, g, b = (round(start + share * (stop - start)) for start, stop in zip(theme.ground, end, strict=True))
+    r, g, b = (
+        round(start + share * (stop - start)) for start, stop in zip(theme.ground, end, strict=True)
+    )
     return r, g, b
 
 
 def ink(background: RGB) -> RGB:
     """Black or white, whichever is easier to read on a background."""
-    linear = [(c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in background]
+    linear = [
+        (c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in background
+    ]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return (0, 0, 0) if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else (255, 255, 255)

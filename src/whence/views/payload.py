@@ -12,12 +12,30 @@ from jaxtyping import Bool
 
 from whence.core.maps import AttentionMaps, Axis, Neurons, groups_of
 from whence.views import wording
-from whence.views.packing import Packed, PackedNeurons, neuron_room, pack_neurons, rounded_up, stored
+from whence.views.packing import (
+    Packed,
+    PackedNeurons,
+    neuron_room,
+    pack_neurons,
+    rounded_up,
+    stored,
+)
 
-PLURAL = {"word": "words", "token": "tokens", "sentence": "sentences", "patch": "patches", "section": "sections"}
+PLURAL = {
+    "word": "words",
+    "token": "tokens",
+    "sentence": "sentences",
+    "patch": "patches",
+    "section": "sections",
+}
 
 
-def data(maps: AttentionMaps, packed: Mapping[str, Packed], neurons: Mapping[str, PackedNeurons], causal: Mapping[str, bool]) -> str:
+def data(
+    maps: AttentionMaps,
+    packed: Mapping[str, Packed],
+    neurons: Mapping[str, PackedNeurons],
+    causal: Mapping[str, bool],
+) -> str:
     """All that is not packed. ``<`` never appears in it, so that no text can end the script element."""
     content = {
         "model": wording.visible(maps.model),
@@ -42,13 +60,19 @@ def blobs(packed: Mapping[str, Packed], neurons: Mapping[str, PackedNeurons]) ->
     return out
 
 
-def packed_neurons(maps: AttentionMaps, packed: Mapping[str, Packed], taken: int, causal: Mapping[str, bool]) -> dict[str, PackedNeurons]:
+def packed_neurons(
+    maps: AttentionMaps, packed: Mapping[str, Packed], taken: int, causal: Mapping[str, bool]
+) -> dict[str, PackedNeurons]:
     """Each kind's neurons in its share of the room that weights and image leave."""
     weights = sum(stored(w.shape, causal[k]) for k, w in maps.weights.items())
     room = neuron_room(weights, taken + sum(p.size for p in packed.values()))
     every = {k: _aligned(maps, k) for k in maps.neurons if k in packed}
     entries = {k: n.query.size + n.key.size for k, n in every.items()}
-    return {k: pack_neurons(every[k], room * count / sum(entries.values())) for k, count in entries.items() if count}
+    return {
+        k: pack_neurons(every[k], room * count / sum(entries.values()))
+        for k, count in entries.items()
+        if count
+    }
 
 
 def _aligned(maps: AttentionMaps, kind: str) -> Neurons:
@@ -58,12 +82,18 @@ def _aligned(maps: AttentionMaps, kind: str) -> Neurons:
     if len(query) != layers and len(query) > max(map(int, maps.layer_names(kind))):
         query, key = (side[[int(name) for name in maps.layer_names(kind)]] for side in (query, key))
     names = maps.head_names(kind)
-    if query.shape[1] != heads and query.shape[1] == key.shape[1] and all(name.isdigit() for name in names):
+    if (
+        query.shape[1] != heads
+        and query.shape[1] == key.shape[1]
+        and all(name.isdigit() for name in names)
+    ):
         query, key = (side[:, [int(name) for name in names]] for side in (query, key))
     return replace(n, query=query, key=key)
 
 
-def _kind(maps: AttentionMaps, kind: str, packed: Packed, neurons: PackedNeurons | None, causal: bool) -> dict[str, Any]:
+def _kind(
+    maps: AttentionMaps, kind: str, packed: Packed, neurons: PackedNeurons | None, causal: bool
+) -> dict[str, Any]:
     patches = maps.passage.pixels is not None
     return {
         "name": kind,
@@ -105,15 +135,15 @@ def _neuron_data(maps: AttentionMaps, kind: str, packed: PackedNeurons) -> dict[
     why = ""  # there is no weight beside a score
     if maps.units != "token":
         places = PLURAL.get(maps.units, maps.units)
-        why = (
-            f'The places of the other views are {places}, which have no query of their own: attend(…, units="token") gives the weights too.'
-        )
+        why = f'The places of the other views are {places}, which have no query of their own: attend(…, units="token") gives the weights too.'
     elif weights.shape != (layers, heads, len(n.from_labels), len(n.to_labels)):
         why = "The other views do not hold these heads one by one, so there are scores here, but no weights."
     return {
         "layers": packed.layers,
         "names": names,
-        "heads": maps.head_names(kind) if heads == weights.shape[1] else tuple(map(str, range(heads))),
+        "heads": maps.head_names(kind)
+        if heads == weights.shape[1]
+        else tuple(map(str, range(heads))),
         "shared": heads // n.key.shape[1],
         "dim": n.query.shape[-1],
         "scale": n.scale,
@@ -132,7 +162,11 @@ def _special(maps: AttentionMaps, n: Neurons, kind: str) -> Bool[np.ndarray, " t
     """Which of the tokens attended to are special, as far as that can be told."""
     if n.to_labels == maps.to_axis[kind].labels:
         return maps.to_axis[kind].special
-    return maps.passage.special if n.to_labels == maps.passage.tokens else np.zeros(len(n.to_labels), dtype=bool)
+    return (
+        maps.passage.special
+        if n.to_labels == maps.passage.tokens
+        else np.zeros(len(n.to_labels), dtype=bool)
+    )
 
 
 def _cells(maps: AttentionMaps) -> dict[str, Any] | None:
@@ -141,8 +175,14 @@ def _cells(maps: AttentionMaps) -> dict[str, Any] | None:
     if p.pixels is None:
         return None
     first = range(len(p)) if maps.units == "token" else [g[0] for g in groups_of(p)]
-    cells: Sequence[Any] = [p.unit_spans[p.unit_of[t]][1:] if p.unit_of[t] >= 0 else None for t in first]
-    return {"rows": 1 + max(r for _, r, _ in p.unit_spans), "columns": 1 + max(c for _, _, c in p.unit_spans), "cells": cells}
+    cells: Sequence[Any] = [
+        p.unit_spans[p.unit_of[t]][1:] if p.unit_of[t] >= 0 else None for t in first
+    ]
+    return {
+        "rows": 1 + max(r for _, r, _ in p.unit_spans),
+        "columns": 1 + max(c for _, _, c in p.unit_spans),
+        "cells": cells,
+    }
 
 
 def _blob(what: str, kind: int, layer: int, content: str) -> str:

@@ -38,11 +38,23 @@ def patches(a: Attribution, unit: Callable[..., str]) -> str:
     high, wide = a.passage.pixels.shape[1:]
     first = int(a.passage.pictured.argmax())  # where the keyboard comes in
     cells = "".join(
-        unit(i, "", f"{name}: {wording.exact(float(a.scores[i]), a.signed)}", float(level), a.signed, i == first)
-        for i, (name, level, pictured) in enumerate(zip(a.names, levels(a), a.passage.pictured, strict=True))
+        unit(
+            i,
+            "",
+            f"{name}: {wording.exact(float(a.scores[i]), a.signed)}",
+            float(level),
+            a.signed,
+            i == first,
+        )
+        for i, (name, level, pictured) in enumerate(
+            zip(a.names, levels(a), a.passage.pictured, strict=True)
+        )
         if pictured
     )
-    name, layout = f"patches as {escape(a.method)} sees them", f"grid-template:repeat({rows},1fr)/repeat({columns},1fr)"
+    name, layout = (
+        f"patches as {escape(a.method)} sees them",
+        f"grid-template:repeat({rows},1fr)/repeat({columns},1fr)",
+    )
     grid = f'<div class="patches" role="group" aria-label="{name}" style="{layout};aspect-ratio:{wide}/{high}">'
     return f"<figure>{grid}{cells}</div><figcaption>{escape(a.method)}</figcaption></figure>"
 
@@ -55,7 +67,9 @@ def grid_of(a: Attribution, values: Float[np.ndarray, " unit"]) -> Float[np.ndar
     return out
 
 
-def screen(pixels: Float[np.ndarray, "channel height width"]) -> UInt8[np.ndarray, "height width 3"]:
+def screen(
+    pixels: Float[np.ndarray, "channel height width"],
+) -> UInt8[np.ndarray, "height width 3"]:
     """Normalised pixels in the range of a screen: the smallest becomes black, the largest white.
 
     >>> screen(np.array([[[-2.0, 0.0, 2.0]]]))[0, :, 0].tolist()
@@ -76,8 +90,18 @@ def png(pixels: Float[np.ndarray, "channel height width"]) -> bytes:
     image = screen(pixels)
     rows = b"".join(b"\0" + row.tobytes() for row in image)
     header = struct.pack(">IIBBBBB", image.shape[1], image.shape[0], 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 9)) + _chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", zlib.compress(rows, 9))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )

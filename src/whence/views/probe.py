@@ -33,12 +33,19 @@ STYLE = """
 
 def probe_view(p: Probe) -> RenderableType:
     """The texts, what was aligned, and the weights that differ most."""
-    parts: list[RenderableType] = [_line("first", p.first.passage.text), _line("second", p.second.passage.text)]
+    parts: list[RenderableType] = [
+        _line("first", p.first.passage.text),
+        _line("second", p.second.passage.text),
+    ]
     apart = [label for label, changed in zip(p.labels, p.changed, strict=True) if changed]
     parts += [Text(wording.visible(line), DIM) for line in p.about()]
     if p.is_same:
         return Group(*parts)
-    parts += [Text(), Text("the weights that differ most (second less first)", BOLD), _table(p, None)]
+    parts += [
+        Text(),
+        Text("the weights that differ most (second less first)", BOLD),
+        _table(p, None),
+    ]
     for label in apart[:3]:
         parts += [Text(), Text(f"what {wording.visible(label)} looks at", BOLD), _table(p, label)]
     return Group(*parts)
@@ -49,11 +56,21 @@ def _line(name: str, text: str) -> Text:
 
 
 def _table(p: Probe, source: str | None) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD)
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD
+    )
     for i, name in enumerate(("kind", "layer-head", "from", "to", "first", "second", "change")):
         table.add_column(Text(name), justify="left" if i < 4 else "right")
     for c in p.strongest(MOST if source is None else 6, source):
-        row = (c.kind, f"{c.layer}-{c.head}", c.source, c.to, f"{c.first:.3f}", f"{c.second:.3f}", f"{c.change:+.3f}")
+        row = (
+            c.kind,
+            f"{c.layer}-{c.head}",
+            c.source,
+            c.to,
+            f"{c.first:.3f}",
+            f"{c.second:.3f}",
+            f"{c.change:+.3f}",
+        )
         table.add_row(*(Text(wording.visible(cell)) for cell in row))
     return table
 
@@ -74,14 +91,15 @@ def probe_fragment(p: Probe) -> str:
         f"<p><span class=soft>{name}</span> <bdi>{_safe(maps.passage.text)}</bdi></p>"
         for name, maps in (("first", p.first), ("second", p.second))
     )
-    maps = "".join(f"<h3>{_safe(kind)}: mean over layers and heads</h3>{_heat(p, kind)}" for kind in p.difference)
+    maps = "".join(
+        f"<h3>{_safe(kind)}: mean over layers and heads</h3>{_heat(p, kind)}"
+        for kind in p.difference
+    )
     left = f"<p class=soft>{_safe('; '.join(p.about()))}.</p>"
     opening = f'<section class="wp" id="whence-{uuid4().hex[:12]}"><style>{STYLE}</style><h2>Attention that differs</h2>{texts}{left}'
     if p.is_same:
         return f"{opening}</section>"
-    legend = (
-        "<p class=soft>Rows look, columns are looked at. Orange: the second text more; blue: the first. Each map by its own largest.</p>"
-    )
+    legend = "<p class=soft>Rows look, columns are looked at. Orange: the second text more; blue: the first. Each map by its own largest.</p>"
     return f"{opening}{maps}{legend}<h3>The weights that differ most</h3>{_list(p)}</section>"
 
 
@@ -89,7 +107,8 @@ def _heat(p: Probe, kind: str) -> str:
     mean = p.mean(kind)
     largest = float(np.abs(mean).max()) or 1.0
     names = [
-        f'<th scope="col" class="{"changed" if c else ""}"><bdi>{_safe(n)}</bdi></th>' for n, c in zip(p.labels, p.changed, strict=True)
+        f'<th scope="col" class="{"changed" if c else ""}"><bdi>{_safe(n)}</bdi></th>'
+        for n, c in zip(p.labels, p.changed, strict=True)
     ]
     rows = []
     for i, name in enumerate(p.labels):
@@ -100,11 +119,16 @@ def _heat(p: Probe, kind: str) -> str:
         mark = "changed" if p.changed[i] else ""
         rows.append(f'<tr><th scope="row" class="{mark}"><bdi>{_safe(name)}</bdi></th>{cells}</tr>')
     table = f'<table class="map"><thead><tr><td></td>{"".join(names)}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="mean difference">{table}</div>'
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="mean difference">{table}</div>'
+    )
 
 
 def _list(p: Probe) -> str:
-    heads = "".join(f"<th scope=col>{n}</th>" for n in ("kind", "layer-head", "from", "to", "first", "second", "change"))
+    heads = "".join(
+        f"<th scope=col>{n}</th>"
+        for n in ("kind", "layer-head", "from", "to", "first", "second", "change")
+    )
     rows = "".join(
         f"<tr><th>{_safe(c.kind)}</th><th>{_safe(c.layer)}-{_safe(c.head)}</th><th><bdi>{_safe(c.source)}</bdi></th><th><bdi>{_safe(c.to)}</bdi>"
         f"</th><td>{c.first:.3f}</td><td>{c.second:.3f}</td><td>{c.change:+.3f}</td></tr>"

@@ -53,11 +53,27 @@ def _has_colour(console: Console) -> bool:
 def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
     """One method: prediction, target, the coloured text, and a bar for each unit."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    about = [("method", f"{a.method} ({wording.settings(a.settings)})"), ("cost", wording.cost(a.cost) + _for_evidence(a))]
-    told = {"error": wording.error(a), "evidence": "\n".join(_evidence(a)), "anchor": wording.anchor(a), "detail": wording.detail(a)}
+    about = [
+        ("method", f"{a.method} ({wording.settings(a.settings)})"),
+        ("cost", wording.cost(a.cost) + _for_evidence(a)),
+    ]
+    told = {
+        "error": wording.error(a),
+        "evidence": "\n".join(_evidence(a)),
+        "anchor": wording.anchor(a),
+        "detail": wording.detail(a),
+    }
     about += [(name, line) for name, line in told.items() if line]
     picture = _patches(a, theme, coloured) if a.passage.pixels is not None else _coloured(a, theme)
-    parts = [_heading(a), _pairs(about), Text(), picture, Text(), *_bars(a, theme, every_row), *_footnotes([a])]
+    parts = [
+        _heading(a),
+        _pairs(about),
+        Text(),
+        picture,
+        Text(),
+        *_bars(a, theme, every_row),
+        *_footnotes([a]),
+    ]
     return Group(*parts, *_legend([a], theme, coloured))
 
 
@@ -81,7 +97,11 @@ def comparison_view(c: Comparison, console: Console, every_row: bool = False) ->
         parts += [_strips(every, theme) if strips else _plain(c.first), Text()]
     else:
         parts += [_grids(every, theme, coloured), Text()]
-    parts += [*_matrix(every, theme, every_row, console.width), *_legend(every, theme, coloured), Text()]
+    parts += [
+        *_matrix(every, theme, every_row, console.width),
+        *_legend(every, theme, coloured),
+        Text(),
+    ]
     judged = any(a.evidence is not None for a in every)
     parts += [*evidence_table(every, console.width), Text()] if judged else []
     parts += [cost_table(every, with_units=not judged), *_footnotes(every)]
@@ -97,7 +117,14 @@ def prediction_view(probabilities: dict[str, float], text: str | None = None) ->
     width = max((cell_len(wording.label(name)) for name in probabilities), default=0)
     for i, (name, p) in enumerate(probabilities.items()):
         style = BOLD if i == 0 else Style()
-        parts.append(Text.assemble("  ", (_fit(wording.label(name), min(width, LONGEST_NAME)), style), f"  {p:7.2%}  ", _bar(p)))
+        parts.append(
+            Text.assemble(
+                "  ",
+                (_fit(wording.label(name), min(width, LONGEST_NAME)), style),
+                f"  {p:7.2%}  ",
+                _bar(p),
+            )
+        )
     return Group(*parts)
 
 
@@ -114,7 +141,10 @@ def _fit(text: str, width: int) -> str:
 
 
 def _heading(a: Attribution) -> RenderableType:
-    shown = "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in list(a.prediction.items())[:5]) or "–"
+    shown = (
+        "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in list(a.prediction.items())[:5])
+        or "–"
+    )
     rows = [("model", wording.model_line(a)), ("prediction", shown), ("target", wording.value(a))]
     if note := wording.dropped(a):
         rows.append(("note", note))
@@ -126,7 +156,9 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> RenderableType:
     table.add_column(style=DIM, width=10)
     table.add_column(overflow="fold")
     for name, content in rows:
-        table.add_row(Text(name), Text(content, style=BOLD if name in ("prediction", "target") else Style()))
+        table.add_row(
+            Text(name), Text(content, style=BOLD if name in ("prediction", "target") else Style())
+        )
     return table
 
 
@@ -135,21 +167,28 @@ def _style(level: float, signed: bool, theme: Theme) -> Style:
     if background is None:
         return Style()
     front = ink(background)
-    return Style(bgcolor=f"rgb({background[0]},{background[1]},{background[2]})", color=f"rgb({front[0]},{front[1]},{front[2]})")
+    return Style(
+        bgcolor=f"rgb({background[0]},{background[1]},{background[2]})",
+        color=f"rgb({front[0]},{front[1]},{front[2]})",
+    )
 
 
 def _coloured(a: Attribution, theme: Theme) -> Text:
     """The text itself; the space in front of a word stays uncoloured, so that words stay apart."""
     out = Text(overflow="fold")
     part, anchor = 0, wording.anchored(a)
-    for i, (unit, (here, _, _), level) in enumerate(zip(a.units, a.passage.unit_spans, levels(a), strict=True)):
+    for i, (unit, (here, _, _), level) in enumerate(
+        zip(a.units, a.passage.unit_spans, levels(a), strict=True)
+    ):
         if here != part:
             out.append("  ‖  ", style=DIM)
             part = here
         body = unit.lstrip()
         out.append(wording.visible(unit[: len(unit) - len(body)], keep="\n"))
         anchored = Style(underline=True, bold=True) if i in anchor else Style()
-        out.append(wording.visible(body, keep="\n"), style=_style(float(level), a.signed, theme) + anchored)
+        out.append(
+            wording.visible(body, keep="\n"), style=_style(float(level), a.signed, theme) + anchored
+        )
     return out
 
 
@@ -170,7 +209,9 @@ def _strips(every: Sequence[Attribution], theme: Theme) -> RenderableType:
 def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
     """The grid of an image's patches: coloured blocks, or shades where there is no colour."""
     out, row = Text(no_wrap=True), 0
-    for (_, here, _), level, pictured in zip(a.passage.unit_spans, levels(a), a.passage.pictured, strict=True):
+    for (_, here, _), level, pictured in zip(
+        a.passage.unit_spans, levels(a), a.passage.pictured, strict=True
+    ):
         if not pictured:
             continue
         if here != row:
@@ -183,7 +224,10 @@ def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
 
 def _grids(every: Sequence[Attribution], theme: Theme, coloured: bool) -> RenderableType:
     """The patches as each method sees them, side by side as far as the terminal is wide."""
-    return Columns([Group(Text(a.method, style=BOLD), _patches(a, theme, coloured), Text()) for a in every], padding=(0, 4))
+    return Columns(
+        [Group(Text(a.method, style=BOLD), _patches(a, theme, coloured), Text()) for a in every],
+        padding=(0, 4),
+    )
 
 
 def _kept(every: Sequence[Attribution], every_row: bool) -> np.ndarray:
@@ -215,11 +259,15 @@ def _bars(a: Attribution, theme: Theme, every_row: bool) -> Iterator[Text]:
         bar = _bar(abs(float(level[i])))
         ink_of_bar = Style(color=style.bgcolor) if style.bgcolor else DIM
         numbered = [(number.rjust(wide), style), (error.ljust(wide_beside), DIM)]
-        yield Text.assemble(_fit(name, width), "  ", *numbered, "  ", (bar, ink_of_bar), no_wrap=True)
+        yield Text.assemble(
+            _fit(name, width), "  ", *numbered, "  ", (bar, ink_of_bar), no_wrap=True
+        )
     yield from _left_out(len(kept), len(a.scores))
 
 
-def _matrix(every: Sequence[Attribution], theme: Theme, every_row: bool, room: int) -> Iterator[Text]:
+def _matrix(
+    every: Sequence[Attribution], theme: Theme, every_row: bool, room: int
+) -> Iterator[Text]:
     """Units × methods. As many methods side by side as the terminal is wide; the others follow below."""
     kept = _kept(every, every_row)
     names = [wording.visible(every[0].names[i]) for i in kept]
@@ -251,7 +299,11 @@ def _head(method: str) -> list[str]:
 
 
 def _block(
-    block: Sequence[tuple[Attribution, int]], kept: np.ndarray, names: Sequence[str], name_width: int, theme: Theme
+    block: Sequence[tuple[Attribution, int]],
+    kept: np.ndarray,
+    names: Sequence[str],
+    name_width: int,
+    theme: Theme,
 ) -> Iterator[Text]:
     heads = [_head(a.method) for a, _ in block]
     deep = max(map(len, heads))
@@ -259,24 +311,43 @@ def _block(
         cells = [head[i - deep + len(head)] if i >= deep - len(head) else "" for head in heads]
         line = " ".join(cell.rjust(width) for cell, (_, width) in zip(cells, block, strict=True))
         yield Text(f"{' ' * name_width} {line}", style=BOLD, no_wrap=True)
-    columns = [(a, width, levels(a), wording.score_format(a.scores, a.signed)) for a, width in block]
+    columns = [
+        (a, width, levels(a), wording.score_format(a.scores, a.signed)) for a, width in block
+    ]
     for i, name in zip(kept, names, strict=True):
         row = Text(_fit(name, name_width), no_wrap=True)
         for a, width, level, shown in columns:
             row.append(" ")
-            row.append(shown(float(a.scores[i])).rjust(width), style=_style(float(level[i]), a.signed, theme))
+            row.append(
+                shown(float(a.scores[i])).rjust(width),
+                style=_style(float(level[i]), a.signed, theme),
+            )
         yield row
 
 
 def _footnotes(every: Sequence[Attribution]) -> list[Text]:
     # an anchor is told in the view's own words, which say all that the method's note says; alone, it has a line of its own above
     alone = len(every) == 1
-    notes = [(a, ("" if alone else told) if (told := wording.anchor(a)) else a.error.note if a.error else "") for a in every]
+    notes = [
+        (
+            a,
+            ("" if alone else told)
+            if (told := wording.anchor(a))
+            else a.error.note
+            if a.error
+            else "",
+        )
+        for a in every
+    ]
     return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes if note]
 
 
 def _total(c: Comparison) -> Text:
-    shared = "* one forward (and backward) is the trace that all share. " if any(a.cost.shared for a in c.attributions.values()) else ""
+    shared = (
+        "* one forward (and backward) is the trace that all share. "
+        if any(a.cost.shared for a in c.attributions.values())
+        else ""
+    )
     total = f"In all {wording.cost(c.cost)}."
     return Text(shared + total, style=DIM)
 
@@ -286,7 +357,9 @@ def _legend(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[
         return []
     out = Text()
     if any(a.signed for a in every):
-        out.append(" for the target ", _style(0.8, True, theme)).append(" ").append(" against it ", _style(-0.8, True, theme)).append(" ")
+        out.append(" for the target ", _style(0.8, True, theme)).append(" ").append(
+            " against it ", _style(-0.8, True, theme)
+        ).append(" ")
     if any(not a.signed for a in every):
         out.append(" importance without a sign ", _style(0.8, False, theme)).append(" ")
     return [Text(), out.append(" scaled per method", DIM)]

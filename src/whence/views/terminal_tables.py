@@ -17,7 +17,12 @@ from whence.core.comparison import Comparison
 from whence.views import verdicts, wording
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
-TINTS = {"better": Style(color="green"), "worse": Style(color="red"), "unclear": Style(), "none": DIM}
+TINTS = {
+    "better": Style(color="green"),
+    "worse": Style(color="red"),
+    "unclear": Style(),
+    "none": DIM,
+}
 MOST_CONFLICTS = 5
 EVIDENCE, REMOVAL = len("~ unclear"), len("✓ 100 % .010")  # cells that their columns need
 FEWEST_CELLS = len("strongest units")
@@ -31,18 +36,30 @@ def evidence_table(every: Sequence[Attribution], room: int) -> Iterator[Renderab
     removals = removals[: len(removals) - len(left_out)]
     table = _table("method", "strongest units", "evidence", *removals)
     others = names + EVIDENCE + 4 + (REMOVAL + 2) * len(removals)
-    table.columns[1].width = min(max(room - others, FEWEST_CELLS), max(cell_len(strongest(a)) for a in every) + 1)
+    table.columns[1].width = min(
+        max(room - others, FEWEST_CELLS), max(cell_len(strongest(a)) for a in every) + 1
+    )
     for a in verdicts.by_evidence(every):
         found = verdicts.overall(a)
         of = {v.removal: v for v in verdicts.by_removal(a)}
         cells = [Text(a.method), Text(strongest(a))]
-        cells.append(Text("–", DIM) if found is None else _marked(f"{found.mark} {verdicts.SHORT.get(found.verdict, '')}".strip(), found))
-        cells += [_marked(of[name].cell(), of[name]) if name in of else Text("–", DIM) for name in removals]
+        cells.append(
+            Text("–", DIM)
+            if found is None
+            else _marked(f"{found.mark} {verdicts.SHORT.get(found.verdict, '')}".strip(), found)
+        )
+        cells += [
+            _marked(of[name].cell(), of[name]) if name in of else Text("–", DIM)
+            for name in removals
+        ]
         table.add_row(*cells)
     yield table
     yield from (Text(line, DIM) for line in _evidence_notes(every, bool(removals)))
     if left_out:
-        yield Text(f"removals without room here: {', '.join(map(wording.visible, left_out))}; --json and --html have them", DIM)
+        yield Text(
+            f"removals without room here: {', '.join(map(wording.visible, left_out))}; --json and --html have them",
+            DIM,
+        )
 
 
 def _marked(text: str, found: verdicts.Verdict) -> Text:
@@ -52,18 +69,35 @@ def _marked(text: str, found: verdicts.Verdict) -> Text:
 def _evidence_notes(every: Sequence[Attribution], told: bool) -> list[str]:
     n = verdicts.rankings(every)
     random = f"{n} random rankings" if n else "random rankings"
-    out = [f"✓ better than {random} of the same text, ~ not separable from them, ✗ worse."] if told else []
-    out += [f"Then the share of them that it beats (50 % is chance), and p. {verdicts.CAUTION}"] if told else []
+    out = (
+        [f"✓ better than {random} of the same text, ~ not separable from them, ✗ worse."]
+        if told
+        else []
+    )
+    out += (
+        [f"Then the share of them that it beats (50 % is chance), and p. {verdicts.CAUTION}"]
+        if told
+        else []
+    )
     notes: dict[str, list[str]] = {}
     for a in every:
         notes.setdefault(verdicts.note(a), []).append(a.method)
-    return out + [f"evidence, {wording.few(names)}: {note}" for note, names in notes.items() if note]
+    return out + [
+        f"evidence, {wording.few(names)}: {note}" for note, names in notes.items() if note
+    ]
 
 
 def cost_table(every: Sequence[Attribution], with_units: bool) -> RenderableType:
     """Passes, time and error of each method; its strongest units too, where no other table has them."""
     saved, errors = any(a.cost.saved for a in every), any(wording.error(a) for a in every)
-    heads = ["method", *(["strongest units"] if with_units else []), "fwd", *(["saved"] if saved else []), "bwd", "ms"]
+    heads = [
+        "method",
+        *(["strongest units"] if with_units else []),
+        "fwd",
+        *(["saved"] if saved else []),
+        "bwd",
+        "ms",
+    ]
     table = _table(*heads, *(["error"] if errors else []))
     for column in table.columns:
         column.justify = "right" if column.header.plain in ("fwd", "saved", "bwd", "ms") else "left"  # type: ignore[union-attr]
@@ -107,7 +141,9 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
 def _means(found: Agreement) -> RenderableType:
     """Two methods side by side, the one that agrees most with the others first."""
     correlation, overlap = found.mean_correlation(), found.mean_overlap()
-    ordered = sorted(found.methods, key=lambda m: -correlation[m] if math.isfinite(correlation[m]) else 2.0)
+    ordered = sorted(
+        found.methods, key=lambda m: -correlation[m] if math.isfinite(correlation[m]) else 2.0
+    )
     half = (len(ordered) + 1) // 2
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style=DIM)
     for i in range(2 if len(ordered) > 1 else 1):
@@ -129,7 +165,9 @@ def _means(found: Agreement) -> RenderableType:
 def _pairs_line(found: Agreement) -> str:
     (a, b, most), (x, y, least) = found.pairs[0], found.pairs[-1]
     told = f"Closest: {a} and {b} ({wording.correlation(most)})."
-    told += f" Furthest: {x} and {y} ({wording.correlation(least)})." if len(found.pairs) > 1 else ""
+    told += (
+        f" Furthest: {x} and {y} ({wording.correlation(least)})." if len(found.pairs) > 1 else ""
+    )
     return f"{told} {wording.about_agreement(found)}"
 
 
@@ -143,7 +181,9 @@ def _conflict_rows(found: Agreement) -> Iterator[tuple[str, Text]]:
 
 
 def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False, header_style=BOLD)
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False, header_style=BOLD
+    )
     for head in heads:
         table.add_column(Text(head), no_wrap=True, overflow="ellipsis")
     return table

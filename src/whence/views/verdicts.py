@@ -42,7 +42,10 @@ class Verdict:
 
     def cell(self) -> str:
         """For a narrow column: mark, share beaten, p."""
-        parts = [self.mark, *([f"{wording.share(self.beaten):>5}"] if self.beaten is not None else [])]
+        parts = [
+            self.mark,
+            *([f"{wording.share(self.beaten):>5}"] if self.beaten is not None else []),
+        ]
         return " ".join([*parts, *([short_p(self.p)] if self.p is not None else [])])
 
     def sentence(self) -> str:
@@ -69,7 +72,11 @@ def by_removal(a: Attribution) -> list[Verdict]:
 def removals(a: Attribution) -> dict[str, Mapping[str, Any]]:
     """What was found under each removal, curves included; empty where none was tried."""
     found = (a.evidence or {}).get("removals")  # the arbiter's own evidence has their number there
-    return {str(k): v for k, v in found.items() if isinstance(v, Mapping)} if isinstance(found, Mapping) else {}
+    return (
+        {str(k): v for k, v in found.items() if isinstance(v, Mapping)}
+        if isinstance(found, Mapping)
+        else {}
+    )
 
 
 def removal_names(every: Sequence[Attribution]) -> list[str]:
@@ -80,12 +87,16 @@ def removal_names(every: Sequence[Attribution]) -> list[str]:
 def own(a: Attribution) -> str:
     """The evidence that a method itself had to look for, in one line; empty where it has none."""
     found = a.evidence or {}
-    found = found.get("own") if isinstance(found.get("removals"), Mapping) or "own" in found else found
+    found = (
+        found.get("own") if isinstance(found.get("removals"), Mapping) or "own" in found else found
+    )
     if not isinstance(found, Mapping) or found.get("value") is None:
         return ""
     ends = [found.get("random_low"), found.get("random_high")]
     random = f" (random: {ends[0]:.2f} to {ends[1]:.2f})" if None not in ends else ""
-    return wording.visible(f"{found.get('measure', '')} {found['value']:.2f}{random}: {found.get('verdict', '')}")
+    return wording.visible(
+        f"{found.get('measure', '')} {found['value']:.2f}{random}: {found.get('verdict', '')}"
+    )
 
 
 def note(a: Attribution) -> str:
@@ -100,7 +111,8 @@ def lines(a: Attribution) -> list[str]:
         return []
     told = [found.sentence()] if found.beaten is not None or not (own(a) or note(a)) else []
     told += [
-        f"{v.removal}: {v.mark} {v.sentence().replace(': beats', ',', 1).replace(' of random rankings', '', 1)}" for v in by_removal(a)
+        f"{v.removal}: {v.mark} {v.sentence().replace(': beats', ',', 1).replace(' of random rankings', '', 1)}"
+        for v in by_removal(a)
     ]
     told += [f"its own: {own(a)}" if removals(a) else own(a)] if own(a) else []
     return [wording.visible(line) for line in [*told, *([note(a)] if note(a) else [])]]
@@ -108,7 +120,14 @@ def lines(a: Attribution) -> list[str]:
 
 def rankings(every: Sequence[Attribution]) -> int | None:
     """How many random rankings stood beside; None where it is not told."""
-    return next((int(n) for a in every if isinstance(n := (a.evidence or {}).get("rankings"), (int, float))), None)
+    return next(
+        (
+            int(n)
+            for a in every
+            if isinstance(n := (a.evidence or {}).get("rankings"), (int, float))
+        ),
+        None,
+    )
 
 
 def by_evidence(every: Sequence[Attribution]) -> list[Attribution]:

@@ -10,11 +10,16 @@ from typing import Any
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
 
-JOINERS = frozenset("\u200c\u200d")  # hold emoji and Indic clusters together, and draw nothing by themselves
+JOINERS = frozenset(
+    "\u200c\u200d"
+)  # hold emoji and Indic clusters together, and draw nothing by themselves
 TAGS = range(0xE0020, 0xE0080)  # spell the flags of Scotland and Wales
 UNREADABLE = {"Cc", "Cs", "Cn", "Co", "Zl", "Zp"}
 MOST_DECIMALS = 6
-CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}  # what the two sides of a conflict say of a unit
+CAMPS = {
+    "sign": ("for", "against"),
+    "rank": ("strong", "weak"),
+}  # what the two sides of a conflict say of a unit
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -35,7 +40,13 @@ def _acts(c: str) -> bool:
 
 def _spelt(c: str) -> str:
     code = ord(c)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def label(name: object) -> str:
@@ -116,7 +127,13 @@ def percent(share: int | float) -> str:
     ('0.31 %', '50 %', '83000 %')
     """
     hundred = share * 100
-    return f"{hundred:.0f} %" if hundred >= 9.95 or hundred == 0 else f"{hundred:.2g} %" if hundred >= 0.01 else "< 0.01 %"
+    return (
+        f"{hundred:.0f} %"
+        if hundred >= 9.95 or hundred == 0
+        else f"{hundred:.2g} %"
+        if hundred >= 0.01
+        else "< 0.01 %"
+    )
 
 
 def between(ends: Sequence[int | float]) -> str:
@@ -169,13 +186,29 @@ def anchor(a: Attribution) -> str:
     if not isinstance(found.get("anchor"), Sequence):
         return ""
     names = [f"“{visible(a.names[i])}”" for i in anchored(a)]
-    kept = f"{' and '.join(names)} stay{'s' if len(names) == 1 else ''}" if names else "anything at all stays"
+    kept = (
+        f"{' and '.join(names)} stay{'s' if len(names) == 1 else ''}"
+        if names
+        else "anything at all stays"
+    )
     label_ = next(iter(a.prediction), None)
-    then = f"the prediction is {label(label_)}" if label_ is not None else "the prediction is the same"
+    then = (
+        f"the prediction is {label(label_)}" if label_ is not None else "the prediction is the same"
+    )
     parts = []
     if found.get("precision") is not None:
-        sure = " exactly" if found.get("exact") else f" ({between(found['interval'])})" if found.get("interval") else ""
-        wanted = f", at least {percent(found['threshold'])} asked" if found.get("threshold") is not None else ""
+        sure = (
+            " exactly"
+            if found.get("exact")
+            else f" ({between(found['interval'])})"
+            if found.get("interval")
+            else ""
+        )
+        wanted = (
+            f", at least {percent(found['threshold'])} asked"
+            if found.get("threshold") is not None
+            else ""
+        )
         parts.append(f"precision {percent(found['precision'])}{sure}{wanted}")
     if found.get("coverage") is not None:
         parts.append(f"coverage {percent(found['coverage'])}")
@@ -187,7 +220,11 @@ def anchor(a: Attribution) -> str:
 def anchored(a: Attribution) -> list[int]:
     """The units of the anchor, in reading order; none where there is no anchor."""
     found = (a.detail or {}).get("anchor")
-    return sorted(int(i) for i in found if 0 <= int(i) < len(a.scores)) if isinstance(found, Sequence) else []
+    return (
+        sorted(int(i) for i in found if 0 <= int(i) < len(a.scores))
+        if isinstance(found, Sequence)
+        else []
+    )
 
 
 def detail(a: Attribution) -> str:
@@ -198,7 +235,10 @@ def detail(a: Attribution) -> str:
     parts = []
     if (samples := found.pop("samples", None)) is not None:
         distinct = found.pop("distinct", None)
-        parts.append(f"{samples:,} samples" + (f", {distinct:,} of them distinct" if distinct is not None else ""))
+        parts.append(
+            f"{samples:,} samples"
+            + (f", {distinct:,} of them distinct" if distinct is not None else "")
+        )
     if (estimator := found.pop("estimator", None)) is not None:
         parts.append(f"estimator {estimator}")
     if (fit := found.pop("r2", None)) is not None:
@@ -225,7 +265,9 @@ def about_agreement(found: Agreement) -> str:
     """What the numbers of an agreement are, and what chance would give."""
     measure = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}[found.measure]
     top = f"share of the top {found.k} units in common, by chance {share(found.chance)}"
-    return f"{measure} of the scores (of their sizes, where one method has no signs), and the {top}."
+    return (
+        f"{measure} of the scores (of their sizes, where one method has no signs), and the {top}."
+    )
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
@@ -258,4 +300,8 @@ def settings(given: Mapping[str, Any]) -> str:
 def dropped(a: Attribution) -> str:
     """Said whenever truncation left something out; empty otherwise."""
     n = a.passage.dropped
-    return f"only the beginning is explained: {n:,} character{'s were' if n != 1 else ' was'} cut off" if n else ""
+    return (
+        f"only the beginning is explained: {n:,} character{'s were' if n != 1 else ' was'} cut off"
+        if n
+        else ""
+    )

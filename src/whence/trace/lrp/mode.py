@@ -22,29 +22,127 @@ from whence.trace.lrp.rules import Call, Rules, is_variable
 # Entries are moved, chosen, repeated or cast: the gradient moves, drops, adds up or casts what comes down, and so does relevance.
 REARRANGES = frozenset(
     {
-        *("__get__", "__getitem__", "__setitem__", "copy_", "requires_grad_", "detach", "clone", "contiguous", "register_hook"),
-        *("view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "broadcast_to"),
+        *(
+            "__get__",
+            "__getitem__",
+            "__setitem__",
+            "copy_",
+            "requires_grad_",
+            "detach",
+            "clone",
+            "contiguous",
+            "register_hook",
+        ),
+        *(
+            "view",
+            "view_as",
+            "reshape",
+            "flatten",
+            "unflatten",
+            "squeeze",
+            "unsqueeze",
+            "expand",
+            "expand_as",
+            "broadcast_to",
+        ),
         *("transpose", "permute", "swapaxes", "swapdims", "movedim", "t", "moveaxis", "unfold"),
-        *("split", "chunk", "unbind", "narrow", "select", "cat", "concat", "concatenate", "stack", "tensor_split", "split_with_sizes"),
-        *("repeat", "repeat_interleave", "tile", "roll", "flip", "pad", "tril", "triu", "masked_fill", "where"),
-        *("gather", "index_select", "take_along_dim", "masked_select", "topk", "sort", "scatter", "max", "min", "amax", "amin"),
+        *(
+            "split",
+            "chunk",
+            "unbind",
+            "narrow",
+            "select",
+            "cat",
+            "concat",
+            "concatenate",
+            "stack",
+            "tensor_split",
+            "split_with_sizes",
+        ),
+        *(
+            "repeat",
+            "repeat_interleave",
+            "tile",
+            "roll",
+            "flip",
+            "pad",
+            "tril",
+            "triu",
+            "masked_fill",
+            "where",
+        ),
+        *(
+            "gather",
+            "index_select",
+            "take_along_dim",
+            "masked_select",
+            "topk",
+            "sort",
+            "scatter",
+            "max",
+            "min",
+            "amax",
+            "amin",
+        ),
         *("to", "type", "type_as", "float", "double", "half", "bfloat16", "dropout"),
     }
 )
-BILINEAR = frozenset({"linear", "matmul", "bmm", "mm", "einsum", "conv1d", "conv2d", "grouped_mm", "_grouped_mm"})  # in two tensors
-WITH_SUMMAND = frozenset({"addmm", "baddbmm"})  # of the second and the third argument, added to the first
+BILINEAR = frozenset(
+    {"linear", "matmul", "bmm", "mm", "einsum", "conv1d", "conv2d", "grouped_mm", "_grouped_mm"}
+)  # in two tensors
+WITH_SUMMAND = frozenset(
+    {"addmm", "baddbmm"}
+)  # of the second and the third argument, added to the first
 ADDS = frozenset({"add", "sub", "__rsub__", "rsub", "subtract"})
 POOLS = frozenset({"sum", "mean", "nanmean", "avg_pool1d", "adaptive_avg_pool1d", "cumsum"})
 NORMS = frozenset({"layer_norm", "rms_norm"})
 ACTIVATES = frozenset(
     {
-        *("gelu", "silu", "relu", "tanh", "relu6", "leaky_relu", "elu", "selu", "celu", "mish", "hardswish", "softsign", "erf"),
-        *("square", "clamp", "clamp_min", "clamp_max", "clip", "hardtanh", "abs", "sin", "tanhshrink", "softshrink"),
+        *(
+            "gelu",
+            "silu",
+            "relu",
+            "tanh",
+            "relu6",
+            "leaky_relu",
+            "elu",
+            "selu",
+            "celu",
+            "mish",
+            "hardswish",
+            "softsign",
+            "erf",
+        ),
+        *(
+            "square",
+            "clamp",
+            "clamp_min",
+            "clamp_max",
+            "clip",
+            "hardtanh",
+            "abs",
+            "sin",
+            "tanhshrink",
+            "softshrink",
+        ),
     }
 )
 # A normaliser or a gate: f(0) is not 0, so f(x)/x has a pole, and R stays with what is multiplied by it. For x·σ(x) that is the same as
 # the rule for SiLU.
-CONSTANT = frozenset({"rsqrt", "sqrt", "var", "std", "norm", "vector_norm", "reciprocal", "sigmoid", "__rdiv__", "__rtruediv__"})
+CONSTANT = frozenset(
+    {
+        "rsqrt",
+        "sqrt",
+        "var",
+        "std",
+        "norm",
+        "vector_norm",
+        "reciprocal",
+        "sigmoid",
+        "__rdiv__",
+        "__rtruediv__",
+    }
+)
 ACTIVATION_CLASS = re.compile(r"(gelu|silu|swish|mish|activation)$", re.IGNORECASE)
 
 
@@ -58,9 +156,18 @@ class Ruling(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         call = Call(getattr(func, "__name__", str(func)), func, tuple(args), dict(kwargs or {}))
-        if self.paused or call.name in REARRANGES or not torch.is_grad_enabled() or not call.variables:
+        if (
+            self.paused
+            or call.name in REARRANGES
+            or not torch.is_grad_enabled()
+            or not call.variables
+        ):
             return call()
-        return self._in_place(call) if call.name.endswith("_") and not call.name.startswith("_") else self._ruled(call)
+        return (
+            self._in_place(call)
+            if call.name.endswith("_") and not call.name.startswith("_")
+            else self._ruled(call)
+        )
 
     def _in_place(self, call: Call) -> Any:
         """The rule of the same operation out of place, on a copy, then written where it was meant to go."""
@@ -88,7 +195,9 @@ class Ruling(TorchFunctionMode):
             return rules.weighed(call)
         if name in NORMS and count == 1:
             return rules.normed(call)
-        if (name in ACTIVATES or (name == "pow" and _is_positive(call.at(1, "exponent")))) and count == 1:
+        if (
+            name in ACTIVATES or (name == "pow" and _is_positive(call.at(1, "exponent")))
+        ) and count == 1:
             call.kwargs.pop("inplace", None)
             return rules.activated(call)
         value = call()
@@ -104,7 +213,14 @@ class Ruling(TorchFunctionMode):
         if not is_variable(above):
             return call().detach()
         below = below.detach() if isinstance(below, Tensor) else below
-        return self.rules.scaled(Call("div", torch.div, (above, below), {n: a for n, a in call.kwargs.items() if n == "rounding_mode"}))
+        return self.rules.scaled(
+            Call(
+                "div",
+                torch.div,
+                (above, below),
+                {n: a for n, a in call.kwargs.items() if n == "rounding_mode"},
+            )
+        )
 
 
 def _is_positive(exponent: Any) -> bool:
@@ -133,7 +249,9 @@ def ruling(hf: nn.Module, rules: Rules) -> Iterator[None]:
             if mode.paused > 1 or not args or not is_variable(args[0]):
                 return None
             value = output.detach()
-            return mode.rules.activated(Call(type(module).__name__, lambda _: value.clone(), (args[0],), {}))
+            return mode.rules.activated(
+                Call(type(module).__name__, lambda _: value.clone(), (args[0],), {})
+            )
         finally:
             mode.paused -= 1
 
@@ -143,7 +261,10 @@ def ruling(hf: nn.Module, rules: Rules) -> Iterator[None]:
             if type(module).__module__ == "transformers.activations" or (
                 ACTIVATION_CLASS.search(type(module).__name__) and not list(module.children())
             ):
-                handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
+                handles += [
+                    module.register_forward_pre_hook(before),
+                    module.register_forward_hook(after),
+                ]
         with mode:
             yield
     finally:

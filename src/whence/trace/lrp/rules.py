@@ -33,7 +33,11 @@ class Call:
     @cached_property
     def variables(self) -> list[Tensor]:
         """The tensors among the arguments that depend on the input, in order."""
-        flat = [a for given in (*self.args, *self.kwargs.values()) for a in (given if isinstance(given, list | tuple) else (given,))]
+        flat = [
+            a
+            for given in (*self.args, *self.kwargs.values())
+            for a in (given if isinstance(given, list | tuple) else (given,))
+        ]
         return [a for a in flat if is_variable(a)]
 
     def __call__(self, *others: Tensor) -> Any:
@@ -56,11 +60,15 @@ def is_variable(thing: Any) -> bool:
 
 def _swapped(given: Any, rest: Iterator[Tensor]) -> Any:
     if isinstance(given, list | tuple):
-        return type(given)(_swapped(a, rest) for a in given) if any(map(is_variable, given)) else given
+        return (
+            type(given)(_swapped(a, rest) for a in given) if any(map(is_variable, given)) else given
+        )
     return next(rest) if is_variable(given) else given
 
 
-Rule = Callable[..., Sequence[Tensor]]  # of what comes down to the output, and the variables: what goes down to each variable
+Rule = Callable[
+    ..., Sequence[Tensor]
+]  # of what comes down to the output, and the variables: what goes down to each variable
 
 
 class _Ruled(torch.autograd.Function):
@@ -155,15 +163,23 @@ class AttnLRP:
         gamma, eps = call.at(2, "weight"), call.at(4 if centred else 3, "eps")
 
         def rule(g: Tensor, x: Tensor) -> Sequence[Tensor]:
-            square = x.var(dims, correction=0, keepdim=True) if centred else x.square().mean(dims, keepdim=True)
-            h = (g if gamma is None else g * gamma) * torch.rsqrt(square + (torch.finfo(x.dtype).eps if eps is None else eps))
+            square = (
+                x.var(dims, correction=0, keepdim=True)
+                if centred
+                else x.square().mean(dims, keepdim=True)
+            )
+            h = (g if gamma is None else g * gamma) * torch.rsqrt(
+                square + (torch.finfo(x.dtype).eps if eps is None else eps)
+            )
             return [h - h.mean(dims, keepdim=True) if centred else h]
 
         return ruled(call, rule)
 
     def activated(self, call: Call) -> Tensor:
         """R_x = R_z, so g·f(x)/x takes the place of g·f′(x)."""
-        return ruled(call, lambda g, x: [g * torch.where(x == 0, 0, call(x) / torch.where(x == 0, 1, x))])
+        return ruled(
+            call, lambda g, x: [g * torch.where(x == 0, 0, call(x) / torch.where(x == 0, 1, x))]
+        )
 
 
 def weaken(z: Tensor, factor: Tensor | float) -> Tensor:
@@ -182,7 +198,9 @@ class DeepTaylor:
 
         def rule(r: Tensor, x: Tensor) -> Sequence[Tensor]:
             w_plus, w_minus = weight.clamp(min=0), weight.clamp(max=0)
-            plus, minus = shares(lambda p, m: apply(p, w_plus) + apply(m, w_minus), r, x.clamp(min=0), x.clamp(max=0))
+            plus, minus = shares(
+                lambda p, m: apply(p, w_plus) + apply(m, w_minus), r, x.clamp(min=0), x.clamp(max=0)
+            )
             return [plus + minus]
 
         return ruled(call, rule)
@@ -221,7 +239,10 @@ def shares(func: Callable[..., Tensor], r: Tensor, *xs: Tensor) -> list[Tensor]:
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in xs]
         z = func(*leaves)
-    return [x * slope for x, slope in zip(xs, torch.autograd.grad(z, leaves, over(r, z.detach())), strict=True)]
+    return [
+        x * slope
+        for x, slope in zip(xs, torch.autograd.grad(z, leaves, over(r, z.detach())), strict=True)
+    ]
 
 
 def over(a: Tensor, b: Tensor, guard: float = GUARD) -> Tensor:
@@ -234,7 +255,10 @@ def bilinear(call: Call) -> tuple[Callable[[Tensor, Tensor], Tensor], Tensor]:
     if call.name == "linear":
         return torch.nn.functional.linear, call.at(1, "weight")
     if call.name in ("matmul", "mm", "bmm"):
-        first, second = call.at(0, "input"), call.at(1, "mat2" if call.name != "matmul" else "other")
+        first, second = (
+            call.at(0, "input"),
+            call.at(1, "mat2" if call.name != "matmul" else "other"),
+        )
         if is_variable(first):
             return call.func, second
         return (lambda x, w: call.func(w, x)), first
@@ -245,4 +269,6 @@ def bilinear(call: Call) -> tuple[Callable[[Tensor, Tensor], Tensor], Tensor]:
         return (lambda x, w: call.func(x, w, *call.args[2:], **named)), call.at(1, "mat2")
     if call.name == "addmm" and not {"alpha", "beta"} & set(call.kwargs):
         return torch.mm, call.at(2, "mat2")
-    raise Unsupported(f"relevance propagation has no rule for the operation {call.name!r} with constant weights.")
+    raise Unsupported(
+        f"relevance propagation has no rule for the operation {call.name!r} with constant weights."
+    )

@@ -20,7 +20,11 @@ from whence.trace.lrp.rules import DeepTaylor, Rules
 from whence.trace.trace import Trace
 
 # attention that ``output_attentions`` returns, by the kinds of a trace
-RETURNED = {"encoder_attentions": "encoder", "decoder_attentions": "decoder", "cross_attentions": "cross"}
+RETURNED = {
+    "encoder_attentions": "encoder",
+    "decoder_attentions": "decoder",
+    "cross_attentions": "cross",
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,12 @@ def embedding_relevance(trace: Trace, i: int, rules: Rules) -> Relevance:
         down, slope = torch.autograd.grad(value.sum(), [run.logits, run.leaf])
         trace.passes.backwards[i] += 1
         relevance = _usable((run.leaf * slope).detach().sum(-1)[0])
-        missing = len(trace.passages[i]) - len(relevance)  # an image model's special tokens stand in front of its patches
-        return Relevance(nn.functional.pad(relevance, (missing, 0)), float((run.logits * down).detach().sum()))
+        missing = len(trace.passages[i]) - len(
+            relevance
+        )  # an image model's special tokens stand in front of its patches
+        return Relevance(
+            nn.functional.pad(relevance, (missing, 0)), float((run.logits * down).detach().sum())
+        )
 
 
 def map_relevance(trace: Trace, i: int) -> dict[str, list[Float[Tensor, "head query key"]]]:
@@ -59,18 +67,27 @@ def map_relevance(trace: Trace, i: int) -> dict[str, list[Float[Tensor, "head qu
     with running(trace, i, DeepTaylor()) as run:
         maps = [m for found in run.maps.values() for m in found]
         if not maps or not all(m.requires_grad for m in maps):
-            raise Unsupported(f"{type(trace.model.hf).__name__} keeps its attention weights outside the graph; use a gradient method.")
+            raise Unsupported(
+                f"{type(trace.model.hf).__name__} keeps its attention weights outside the graph; use a gradient method."
+            )
         start = torch.zeros_like(run.logits)
         start[:, trace.targets[i].index] = 1
         found = torch.autograd.grad(run.logits, maps, start, allow_unused=True)
         trace.passes.backwards[i] += 1
-        down = iter([torch.zeros_like(m[0]) if r is None else _usable(r[0]) for m, r in zip(maps, found, strict=True)])
+        down = iter(
+            [
+                torch.zeros_like(m[0]) if r is None else _usable(r[0])
+                for m, r in zip(maps, found, strict=True)
+            ]
+        )
         return {kind: [next(down) for _ in layers] for kind, layers in run.maps.items()}
 
 
 def _usable(relevance: Tensor) -> Tensor:
     if not bool(torch.isfinite(relevance).all()):
-        raise ModelError("relevance came out not finite (NaN or infinite); load the model in float32, as half precision overflows.")
+        raise ModelError(
+            "relevance came out not finite (NaN or infinite); load the model in float32, as half precision overflows."
+        )
     return relevance
 
 
@@ -96,17 +113,28 @@ def running(trace: Trace, i: int, rules: Rules) -> Iterator[Ruled]:
             outputs = model.hf(**batch.inputs, **asked)
         logits = finite(model.read(outputs, batch))
         if not logits.requires_grad:
-            raise Unsupported(f"{type(model.hf).__name__} computes its logits outside the graph, so no relevance comes down from them.")
+            raise Unsupported(
+                f"{type(model.hf).__name__} computes its logits outside the graph, so no relevance comes down from them."
+            )
         trace.passes.forwards[i] += 1
-        maps = _by_kind(observer.layers, observer.maps) if inside else _returned(outputs, "decoder" if model.is_causal else "encoder")
+        maps = (
+            _by_kind(observer.layers, observer.maps)
+            if inside
+            else _returned(outputs, "decoder" if model.is_causal else "encoder")
+        )
         yield Ruled(logits, caught[0], maps)
     trace.tick()
 
 
 def _by_kind(layers: list[Layer], maps: list[Tensor]) -> dict[str, list[Tensor]]:
-    return {kind: [m for y, m in zip(layers, maps, strict=True) if y.kind == kind] for kind in dict.fromkeys(y.kind for y in layers)}
+    return {
+        kind: [m for y, m in zip(layers, maps, strict=True) if y.kind == kind]
+        for kind in dict.fromkeys(y.kind for y in layers)
+    }
 
 
 def _returned(outputs: object, own: str) -> dict[str, list[Tensor]]:
-    found = {kind: getattr(outputs, name, None) for name, kind in {**RETURNED, "attentions": own}.items()}
+    found = {
+        kind: getattr(outputs, name, None) for name, kind in {**RETURNED, "attentions": own}.items()
+    }
     return {kind: [m for m in maps if m is not None] for kind, maps in found.items() if maps}

@@ -1,0 +1,219 @@
+"""What a lab writes down as it runs: text, figures, tables, and claims, each with what was measured and whether it holds.
+
+A lab is a function of a Notebook. It never prints and never opens a file; the notebook is shown, saved or put into a page afterwards.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from whence.core.errors import InputError, SettingsError
+from whence.core.render import render, write_text
+
+FORMATS = ("png", "svg", "pdf")
+DPI = 150
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that can be wrong, the measurement that decides it, and the decision."""
+
+    claim: str
+    measured: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The beginning of a section; in a page it is also the beginning of a slide."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Plain text; with ``code`` in a fixed width, its lines kept."""
+
+    text: str
+    code: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A drawn picture in several formats, by file ending."""
+
+    name: str
+    caption: str
+    images: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers and words; ``name`` becomes a CSV file."""
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+Part = Heading | Paragraph | Figure | Table
+
+
+@dataclass(eq=False, repr=False)
+class Notebook:
+    """A lab's results in the order in which they were written down.
+
+    >>> book = Notebook("Sums")
+    >>> book.say("Two numbers are added.")
+    >>> book.claim("1 + 1 is 2", f"{1 + 1}", 1 + 1 == 2)
+    >>> [(c.claim, c.holds) for c in book.claims]
+    [('1 + 1 is 2', True)]
+    """
+
+    title: str
+    quick: bool = False
+    seed: int = 0
+    formats: tuple[str, ...] = ("png", "svg", "pdf")
+    parts: list[Part] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    tell: Callable[[str], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        if wrong := set(self.formats) - set(FORMATS):
+            raise SettingsError(
+                f"figures can be written as {', '.join(FORMATS)}, not {', '.join(sorted(map(repr, wrong)))}."
+            )
+
+    # ------------------------------------------------------------------ writing down
+
+    def head(self, text: str) -> None:
+        """Begin a section."""
+        self.parts.append(Heading(text))
+
+    def say(self, text: str, code: bool = False) -> None:
+        """Add a paragraph; ``code`` keeps its lines, in a fixed width."""
+        self.parts.append(Paragraph(text, code))
+
+    def figure(self, name: str, drawn: Any, caption: str) -> None:
+        """Keep a matplotlib figure (or the figure of axes) in every format, and close it."""
+        from matplotlib import pyplot, rc_context
+
+        drawn = getattr(drawn, "figure", drawn)
+        self._new(name)
+        images = {}
+        for kind in dict.fromkeys((*self.formats, "svg")):  # the page shows the SVG
+            file = io.BytesIO()
+            # no dates, fixed ids: the same lab gives the same file
+            stamp = {
+                "png": {"Software": None},
+                "svg": {"Date": None},
+                "pdf": {"CreationDate": None},
+            }[kind]
+            with rc_context({"svg.fonttype": "path", "svg.hashsalt": name}):
+                drawn.savefig(file, format=kind, dpi=DPI, metadata=stamp)
+            images[kind] = file.getvalue()
+        pyplot.close(drawn)
+        self.parts.append(Figure(name, caption, images))
+
+    def table(
+        self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+    ) -> None:
+        """Keep a table."""
+        self._new(name)
+        kept = tuple(tuple(row) for row in rows)
+        if any(len(row) != len(columns) for row in kept):
+            raise SettingsError(
+                f"the table {name!r} has {len(columns)} columns, and a row of another length."
+            )
+        self.parts.append(Table(name, caption, tuple(columns), kept))
+
+    def claim(self, claim: str, measured: str, holds: bool | np.bool_) -> None:
+        """Write down a claim with what was measured; one that does not hold is written down too."""
+        self.claims.append(Claim(claim, measured, bool(holds)))
+
+    def track(self, items: Sequence[Item], label: str) -> Iterator[Item]:
+        """The items one by one, with progress told."""
+        for i, item in enumerate(items):
+            self.tell(f"{label} {i + 1}/{len(items)}")
+            yield item
+
+    def _new(self, name: str) -> None:
+        if any(isinstance(p, (Figure, Table)) and p.name == name for p in self.parts):
+            raise SettingsError(f"the lab {self.title!r} has two parts named {name!r}.")
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures, in order."""
+        return [p for p in self.parts if isinstance(p, Figure)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables, in order."""
+        return [p for p in self.parts if isinstance(p, Table)]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim does."""
+        return all(c.holds for c in self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Claims and tables as plain values; figures by name and caption."""
+        return {
+            "title": self.title,
+            "quick": self.quick,
+            "seed": self.seed,
+            "claims": [asdict(c) for c in self.claims],
+            "tables": [asdict(t) for t in self.tables],
+            "figures": [{"name": f.name, "caption": f.caption} for f in self.figures],
+        }
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained page, a slide for each section; also written to ``path`` when one is given."""
+        page = render("notebook_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def save(self, folder: str | Path) -> Path:
+        """Every figure in every format, every table as CSV, the claims as JSON, and the page ``index.html``."""
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(
+                f"cannot make the folder {str(folder)!r}: {problem.strerror or problem}."
+            ) from problem
+        for figure in self.figures:
+            for kind in self.formats:
+                (folder / f"{figure.name}.{kind}").write_bytes(figure.images[kind])
+        for table in self.tables:
+            lines = io.StringIO()
+            csv.writer(lines, lineterminator="\n").writerows([table.columns, *table.rows])
+            write_text(folder / f"{table.name}.csv", lines.getvalue())
+        write_text(
+            folder / "claims.json",
+            json.dumps(self.to_dict()["claims"], ensure_ascii=False, indent=1) + "\n",
+        )
+        self.to_html(folder / "index.html")
+        return folder
+
+    def __repr__(self) -> str:
+        return f"Notebook({self.title!r}, {len(self.figures)} figures, {sum(c.holds for c in self.claims)} of {len(self.claims)} claims hold)"
+
+    def __str__(self) -> str:
+        return render("notebook_text", self)
+
+    def _repr_html_(self) -> str:
+        return render("notebook_fragment", self)

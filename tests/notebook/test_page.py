@@ -1,0 +1,142 @@
+"""A lab's page: nothing in it is more than text, it needs no network, and its slides can be stepped through without a script."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from whence.notebook.book import Notebook
+from whence.notebook.page import notebook_fragment, notebook_page, pages
+
+HOSTILE = (
+    "</style></section><script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m &amp; 中国"
+)
+
+
+def drawn(values=(3, 1)):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    fig, ax = pyplot.subplots(figsize=(3, 2))
+    ax.plot([1, 2], values, label="clipped")
+    ax.legend()
+    return fig
+
+
+def hostile() -> Notebook:
+    book = Notebook(HOSTILE, quick=True)
+    book.say(HOSTILE)
+    book.head(HOSTILE)
+    book.say(HOSTILE + "\nsecond line", code=True)
+    book.figure("first", drawn(), HOSTILE + '" onload="alert(1)')
+    book.head("two")
+    book.figure("second", drawn(), "the same drawing under another name")
+    book.table("table", (HOSTILE, "b"), [(HOSTILE, 0.123456), ("x", True)], HOSTILE)
+    book.claim(HOSTILE, HOSTILE, False)
+    return book
+
+
+def ids(page: str) -> list[str]:
+    return re.findall(r'\sid="([^"]*)"', page)
+
+
+def test_every_text_is_escaped():
+    page = notebook_page(hostile())
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert 'onload="' not in page
+    assert page.count("&lt;script&gt;") == 13  # title 2, text 3, figure 2, table 4, claim 2
+
+
+def test_ids_do_not_collide():
+    # figures of one page, of two labs in one page, and of two notebooks beside each other in Jupyter
+    one, other = hostile(), Notebook("other")
+    other.figure("first", drawn((1, 2)), "same name, another drawing")
+    for page in (
+        notebook_page(one),
+        pages([one, other], "both"),
+        notebook_fragment(one) + notebook_fragment(other),
+    ):
+        found = ids(page)
+        assert len(found) > 20
+        assert len(found) == len(set(found))
+        used = set(re.findall(r"url\(#([^)]*)\)", page)) | set(re.findall(r'href="#([^"]*)"', page))
+        assert used
+        assert used <= set(found)
+
+
+def test_a_fragment_changes_nothing_around_it():
+    # rules for body or :root would restyle the whole of Jupyter
+    style = re.search(r"<style>(.*?)</style>", notebook_fragment(hostile()), re.S)
+    assert style is not None
+    bare = re.sub(r"/\*.*?\*/", "", style[1], flags=re.S)
+    bare = re.sub(r"@media[^{]*\{((?:[^{}]*\{[^{}]*\})*)[^{}]*\}", r"\1", bare)
+    selectors = [s.strip() for rule in re.findall(r"([^{}]+)\{", bare) for s in rule.split(",")]
+    assert len(selectors) > 20
+    assert all(s.startswith((".lab", ".labs")) for s in selectors)
+    assert 'class="labs"' not in notebook_fragment(hostile())
+
+
+def test_several_labs_have_links_and_one_has_none():
+    one = Notebook("first")
+    assert "<nav" not in pages([one], "one")
+    assert re.findall(r'<a href="#(lab-\d)">', pages([one, Notebook("second")], "two")) == [
+        "lab-0",
+        "lab-1",
+    ]
+
+
+def test_numbers_and_failed_claims_are_told():
+    page, shown = notebook_page(hostile()), str(hostile())
+    assert ">0.1235<" in page
+    assert ">yes<" in page
+    assert '<td class="poor">does not hold</td>' in page
+    assert "does not hold" in shown
+    assert "0.123" in shown  # three digits in a terminal
+    assert "\x1b[31m" not in shown
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_offline_and_its_slides_can_be_stepped_through(browser, tmp_path, scheme):
+    path = tmp_path / "page.html"
+    hostile().to_html(path)
+    context = browser.new_context(
+        offline=True, color_scheme=scheme, viewport={"width": 1300, "height": 800}
+    )
+    page, seen, wrong = context.new_page(), [], []
+    page.on("request", lambda request: seen.append(request.url))
+    page.on(
+        "console",
+        lambda message: (
+            wrong.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.goto(path.as_uri())
+    assert wrong == []
+    assert seen == [path.as_uri()]
+    assert page.locator("img, script").count() == 0
+    assert page.locator("svg").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    heights = page.evaluate(
+        "[...document.querySelectorAll('section')].map(s => s.getBoundingClientRect().height)"
+    )
+    assert len(heights) == 4
+    assert min(heights) >= 800
+    page.locator("#slide-0-0").get_by_label("the next slide").click()
+    assert (
+        abs(page.evaluate("document.querySelector('#slide-0-1').getBoundingClientRect().top")) < 2
+    )
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}[scheme]
+    context.close()
+
+
+def test_a_narrow_screen_scrolls_no_page_sideways(browser, tmp_path):
+    path = tmp_path / "page.html"
+    hostile().to_html(path)
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
