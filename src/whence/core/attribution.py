@@ -18,7 +18,7 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
 from whence.core.target import Reading, Target
-from whence.core.units import UnitKind
+from whence.core.units import UnitKind, Units
 
 SCHEMA = 1
 
@@ -117,8 +117,8 @@ class Attribution:
         object.__setattr__(self, "scores", scores)
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """The units' own characters, in order; they concatenate back to the text."""
+    def units(self) -> Units:
+        """What is scored: the units' own characters, which concatenate back to the text."""
         return self.passage.units
 
     @property
