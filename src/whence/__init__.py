@@ -12,10 +12,10 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "load": "whence.models.load",
-    "explain": "whence.explaining.workflow",
-    "compare": "whence.explaining.workflow",
+    "explain": "whence.explaining.explain",
+    "compare": "whence.explaining.explain",
     "closed_forms": "whence.explaining.closed_forms",
-    "judge": "whence.explaining.workflow",
+    "judge": "whence.explaining.judge",
     "game": "whence.games.game",
     "attend": "whence.explaining.attend",
     "probe": "whence.explaining.attend",
@@ -23,7 +23,26 @@ _PUBLIC = {
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
     "read": "whence.core.comparison",
+    "Agreement": "whence.core.agreement",
+    "AttentionMaps": "whence.core.maps",
     "Attribution": "whence.core.attribution",
+    "Attributions": "whence.core.attributions",
+    "Comparison": "whence.core.comparison",
+    "Cost": "whence.core.attribution",
+    "Error": "whence.core.attribution",
+    "Evidence": "whence.core.evidence",
+    "Game": "whence.games.game",
+    "HeadTable": "whence.core.heads",
+    "Model": "whence.models.model",
+    "Prediction": "whence.models.labels",
+    "Probe": "whence.core.probe",
+    "Provenance": "whence.core.provenance",
+    "Request": "whence.core.request",
+    "Scores": "whence.core.scores",
+    "Trace": "whence.trace.trace",
+    "Trial": "whence.core.evidence",
+    "Units": "whence.core.units",
+    "Verdict": "whence.core.evidence",
     "Passage": "whence.core.passage",
     "Regions": "whence.core.passage",
     "Target": "whence.core.target",
@@ -58,8 +77,9 @@ if TYPE_CHECKING:
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend, probe
     from whence.explaining.closed_forms import closed_forms
+    from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods
-    from whence.explaining.workflow import compare, explain, judge
+    from whence.explaining.explain import compare, explain
     from whence.games.game import game
     from whence.labs.running import lab
     from whence.models.load import load

@@ -13,7 +13,7 @@ from tests.families import FAMILIES, build, inputs
 from whence.core.errors import InputError, Unsupported
 from whence.core.registry import Needs
 from whence.explaining.attend import attend
-from whence.explaining.workflow import compare
+from whence.explaining.explain import compare
 from whence.models.untouched import configs_of
 from whence.trace import edits
 from whence.trace.reducers import HeadMean

@@ -64,7 +64,7 @@ def command(
     asked = chosen(methods, setting or [], seed)
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.workflow import compare
+        from whence.explaining.explain import compare
 
         for i, line in enumerate(lines, 1):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)

@@ -62,7 +62,7 @@ def command(
         )
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.workflow import explain
+        from whence.explaining.explain import explain
         from whence.trace.forecast import forecast_trace
 
         wanted = Target(target, against, read, at)

@@ -13,7 +13,8 @@ from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.registry import Needs
 from whence.core.target import Target, as_target
-from whence.explaining.run import OPTIONS, TRACE_TOKENS, Progress
+from whence.explaining.inside import OPTIONS, TRACE_TOKENS
+from whence.explaining.job import Progress
 from whence.metrics.held_out import correlation, subsets
 from whence.models.model import Model
 from whence.trace.baselines import Baseline

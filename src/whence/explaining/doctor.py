@@ -19,7 +19,7 @@ from jaxtyping import Float
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
-from whence.explaining.workflow import compare
+from whence.explaining.explain import compare
 from whence.models.images import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
