@@ -14,6 +14,7 @@ import torch
 import whence
 from tests.families import build, inputs, precise
 from tests.games.tables import Table
+from whence.core.comparison import Comparison
 from whence.core.errors import InputError, SettingsError, TargetError, Unsupported
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.target import Target
@@ -62,6 +63,7 @@ def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
 def test_a_reply_keeps_the_tokens_that_open_it() -> None:
     model = build("bart")
     passage = model.encode("the food", reply="not bad")
+    assert passage.reply is not None
     labels = torch.tensor(passage.reply.ids)[None]
     theirs = model.hf.prepare_decoder_input_ids_from_labels(labels)[0]
     assert model.batch([passage]).inputs["decoder_input_ids"][0].tolist() == theirs.tolist()
@@ -201,6 +203,7 @@ def test_a_comparison_survives_its_file(tmp_path: Any) -> None:
     c = whence.compare(build("bert"), TEXT, ["gradient-l2", "random"])
     again = whence.read(c.save(tmp_path / "c.json"))
     assert again.to_dict() == json.loads(json.dumps(c.to_dict()))
+    assert isinstance(again, Comparison)
     assert list(again) == list(c)
 
 
@@ -422,8 +425,9 @@ def test_a_decoder_without_padding_is_not_read_at_it() -> None:
     model.hf.config.pad_token_id = None
     with pytest.raises(Unsupported, match="'delete'"):
         whence.game(model, TEXT, removal="pad")
-    evidence = whence.explain(model, TEXT, "occlusion", evidence=True).evidence
-    assert {trial.removal for trial in evidence.trials} == {"delete", "mean"}
+    a = whence.explain(model, TEXT, "occlusion", evidence=True)
+    assert a.evidence is not None
+    assert {trial.removal for trial in a.evidence.trials} == {"delete", "mean"}
 
 
 def test_too_few_masks_have_no_standard_error_of_nothing() -> None:

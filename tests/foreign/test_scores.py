@@ -451,11 +451,9 @@ def test_scores_of_units_come_back_whichever_way_they_are_given(
     # cut anywhere, the sum is kept
     cuts = sorted({0, len(text), *rng.integers(0, len(text) + 1, size=5).tolist()})
     pieces = rng.normal(size=len(cuts) - 1)
-    for named in (
-        {"spans": list(pairwise(cuts))},
-        {"tokens": [text[a:b] for a, b in pairwise(cuts)]},
-    ):
-        placed = from_array(pieces, p, **named)
+    spans = list(pairwise(cuts))
+    tokens = [text[start:end] for start, end in spans]
+    for placed in (from_array(pieces, p, spans=spans), from_array(pieces, p, tokens=tokens)):
         assert placed.units.sum() + placed.outside.sum() == pytest.approx(pieces.sum())
         assert not placed.outside.any()
 
