@@ -1,4 +1,4 @@
-"""The installed program, in its own process: how fast it answers, what it imports, and how it ends."""
+"""The installed program in its own process: how fast it answers, what it imports, how it ends."""
 
 from __future__ import annotations
 

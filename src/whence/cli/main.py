@@ -1,4 +1,4 @@
-"""The program ``whence``: results to stdout, notes to stderr, exit 2 with one line on a user's mistake."""
+"""The program ``whence``: results to stdout, notes to stderr, one line on a user's mistake."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as problem:
         if "--debug" in given:
             traceback.print_exc()
-        told = getattr(problem, "format_message", None)  # what typer raises for bad usage
-        if told is not None:
-            return _complain(told(), USERS_MISTAKE)
+        # what typer raises for bad usage has it
+        message_of = getattr(problem, "format_message", None)
+        if message_of is not None:
+            return _complain(message_of(), USERS_MISTAKE)
         if isinstance(problem, WhenceError):
             return _complain(str(problem), USERS_MISTAKE)
         return _complain(

@@ -251,22 +251,18 @@ class Attribution:
         """
         # found by name: the package of other tools' scores makes Attributions, and stands above core
         foreign = import_module("whence.foreign.scores")
-        return foreign.attribution_of(
-            model,
-            text,
+        given = foreign.ForeignScores(
             scores,
             method=method,
-            target=target,
-            read=read,
-            units=units,
             tokens=tokens,
             spans=spans,
             merge=merge,
             signed=signed,
-            settings=settings,
+            settings=settings or {},
             seed=seed,
             standard_error=standard_error,
         )
+        return foreign.attribution_of(model, text, given, target=target, read=read, units=units)
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
