@@ -24,16 +24,28 @@ _PUBLIC = {
     "list_methods": "whence.explaining.listing",
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
+    "Game": "whence.games.game",
+    "InputError": "whence.core.errors",
+    "Model": "whence.models.model",
     "Passage": "whence.core.passage",
     "Regions": "whence.core.passage",
+    "SettingsError": "whence.core.errors",
     "Target": "whence.core.target",
+    "Unsupported": "whence.core.errors",
     "WhenceError": "whence.core.errors",
 }
+# packages with public functions of their own: from whence import theory
+_PACKAGES = ("generation", "notebook", "theory")
 __all__ = [
     "Attribution",
+    "Game",
+    "InputError",
+    "Model",
     "Passage",
     "Regions",
+    "SettingsError",
     "Target",
+    "Unsupported",
     "WhenceError",
     "arbitrate",
     "attend",
@@ -52,7 +64,7 @@ __all__ = [
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
     from whence.core.comparison import read
-    from whence.core.errors import WhenceError
+    from whence.core.errors import InputError, SettingsError, Unsupported, WhenceError
     from whence.core.passage import Passage, Regions
     from whence.core.target import Target
     from whence.explaining.arbitrate import arbitrate
@@ -60,12 +72,15 @@ if TYPE_CHECKING:
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.listing import list_methods
     from whence.explaining.workflow import compare, explain, judge
-    from whence.games.game import game
+    from whence.games.game import Game, game
     from whence.labs.running import lab
     from whence.models.load import load
+    from whence.models.model import Model
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"whence.{name}")
     if name not in _PUBLIC:
         raise AttributeError(
             f"module 'whence' has no attribute {name!r}; it has {', '.join(__all__)}"
