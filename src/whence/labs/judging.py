@@ -577,7 +577,7 @@ def choice(
     return float(leaking > clean)
 
 
-Ranking = dict[str, Int[np.ndarray, " ranked"]]  # of one text and model, by explainer
+Ranking = dict[str, Int[np.ndarray, " _"]]  # the words of one text and model, by explainer
 
 
 def _choices_of_one_user(
