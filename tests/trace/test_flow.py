@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from whence.core.errors import InputError, Unsupported
 from whence.trace import flow as module
-from whence.trace.flow import Flow, attention_flow, joined_layers, with_residual
+from whence.trace.flow import Flow, attention_flow, joined_layers, pipe_widths
 
 LOW, HIGH = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.6, 0.4], [0.1, 0.9]])
 KINDS = ("soft", "peaked", "causal", "ties", "holes", "nearly one")
@@ -38,7 +38,7 @@ def attention(kind: str, tokens: int, rng: np.random.Generator) -> np.ndarray:
 
 def stack(kind: str, depth: int, tokens: int, seed: int, residual: bool = True) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [with_residual(attention(kind, tokens, rng), residual) for _ in range(depth)]
+    return [pipe_widths(attention(kind, tokens, rng), residual) for _ in range(depth)]
 
 
 def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
@@ -51,7 +51,7 @@ def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
         for _ in range(depth)
     ]
     return [
-        with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h)))
+        pipe_widths(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h)))
         for h in heads
     ]
 
@@ -81,7 +81,7 @@ def slowly(layers: Sequence[np.ndarray], position: int | None) -> np.ndarray:
 
 
 def test_the_worked_example() -> None:
-    layers = [with_residual(LOW), with_residual(HIGH)]
+    layers = [pipe_widths(LOW), pipe_widths(HIGH)]
     found = [attention_flow(layers, i) for i in (0, 1)]
     # the enemies: layers from the top down ([[.85, .3], …]), no residual ([[.9, .6], …]), the product that rollout takes ([[.75, .25], …])
     np.testing.assert_allclose([f.values for f in found], [[0.95, 0.3], [0.2, 0.9]], rtol=1e-12)
@@ -215,8 +215,8 @@ def test_extremes() -> None:
 
 def test_rows_are_brought_to_one() -> None:
     sink = np.array([[0.2, 0.2], [0.0, 0.0]])  # an attention sink outside the text takes the rest
-    np.testing.assert_allclose(with_residual(sink), [[1.2 / 1.4, 0.2 / 1.4], [0, 1]])
-    np.testing.assert_allclose(with_residual(sink, residual=False), [[0.5, 0.5], [0, 0]])
+    np.testing.assert_allclose(pipe_widths(sink), [[1.2 / 1.4, 0.2 / 1.4], [0, 1]])
+    np.testing.assert_allclose(pipe_widths(sink, residual=False), [[0.5, 0.5], [0, 0]])
 
 
 @pytest.mark.parametrize("residual", [True, False])
@@ -230,11 +230,11 @@ def test_an_encoder_decoder_is_one_network(residual: bool) -> None:
         nx.DiGraph()
     )  # drawn as the model is built: one node for each state, so the encoder's top is there once
     for n, a in enumerate(encoder):
-        for (q, k), c in np.ndenumerate(with_residual(a, residual)):
+        for (q, k), c in np.ndenumerate(pipe_widths(a, residual)):
             graph.add_edge(("enc", n + 1, q), ("enc", n, k), capacity=c)
     for n, (own, across) in enumerate(zip(decoder, cross, strict=True)):
         for q in range(answers):
-            for k, c in enumerate(with_residual(own, residual)[q]):
+            for k, c in enumerate(pipe_widths(own, residual)[q]):
                 graph.add_edge(("mid", n, q), ("dec", n, k), capacity=c)
             graph.add_edge(("dec", n + 1, q), ("mid", n, q), capacity=0.5)
             for k, c in enumerate(across[q]):
