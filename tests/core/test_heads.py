@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whence.core.errors import UnknownName
-from whence.core.heads import HeadTable, jensen_shannon, plane, table_of
+from whence.core.heads import HeadTable, jensen_shannon, measured, plane
 
 LABELS = ("[CLS]", "so", ",", "good", "[SEP]")
 SPECIAL = np.array([True, False, False, False, True])
@@ -24,15 +24,10 @@ def to_place(place: int) -> np.ndarray:
 
 
 def table(*heads: np.ndarray, **effects: np.ndarray) -> HeadTable:
-    return table_of(
-        "encoder",
-        ["0"],
-        [str(i) for i in range(len(heads))],
-        np.stack(heads)[None],
-        LABELS,
-        SPECIAL,
-        effects,
-    )
+    weights = np.stack(heads)[None]
+    names = tuple(str(i) for i in range(len(heads)))
+    columns = measured(weights, LABELS, SPECIAL) | effects
+    return HeadTable("encoder", ("0",), names, columns, weights)
 
 
 def test_heads_are_called_after_what_they_do() -> None:
