@@ -38,9 +38,7 @@ def test_two_layers_follow_the_closed_form(family: str, at: int, residual: bool)
     flow = Flow(residual, normalise=False)
     rows = flow(trace(model, [long, short], needs=Flow.needs)).tokens.numpy()
     for passage, row in zip((long, short), rows, strict=True):
-        low, high = (
-            pipe_widths(a, residual) for a in next(iter(maps_of(model, passage).values()))
-        )
+        low, high = (pipe_widths(a, residual) for a in next(iter(maps_of(model, passage).values())))
         slow = [
             sum(min(high[at, k], low[k, j]) for k in range(len(passage)))
             for j in range(len(passage))

@@ -113,8 +113,8 @@ class Look:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Look:
         """What ``to_dict`` gave."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(stored) - known)
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in stored if name not in known]
         if unknown:
             raise SettingsError(f"a Look has no field {unknown[0]!r}; it has {', '.join(known)}.")
 
