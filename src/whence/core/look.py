@@ -13,8 +13,7 @@ from whence.core.sizes import parsed
 from whence.core.target import Target, as_target
 
 AttentionVia = Literal["auto", "interface", "output"]
-HEAD_WORDS = ("all", "mean", "max")
-LAYER_WORDS = ("all",)
+HeadWord = Literal["all", "mean", "max"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Look:
     """
 
     units: str | Sequence[int] = "word"
-    heads: Literal["all", "mean", "max"] | int | Sequence[int] = "all"
+    heads: HeadWord | int | Sequence[int] = "all"
     layers: Literal["all"] | int | Sequence[int] = "all"
     neurons: bool = False
     effects: bool = False
@@ -49,10 +48,13 @@ class Look:
     attention_via: AttentionVia = "auto"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.units, str):
+        # what may be said in several ways is kept in one
+        if isinstance(self.units, Iterable) and not isinstance(self.units, str):
             object.__setattr__(self, "units", tuple(self.units))
-        object.__setattr__(self, "heads", _word_or_numbers(self.heads, "heads", HEAD_WORDS))
-        object.__setattr__(self, "layers", _word_or_numbers(self.layers, "layers", LAYER_WORDS))
+        heads = _word_or_numbers(self.heads, "heads", get_args(HeadWord))
+        layers = _word_or_numbers(self.layers, "layers", ("all",))
+        object.__setattr__(self, "heads", heads)
+        object.__setattr__(self, "layers", layers)
         object.__setattr__(self, "target", as_target(self.target))
         self._check_values()
         self._check_together()
@@ -88,26 +90,28 @@ class Look:
             )
 
     @property
+    def head_choice(self) -> HeadWord | tuple[int, ...]:
+        """``heads`` as it stands after the check: a word, or numbers."""
+        if isinstance(self.heads, str):
+            return self.heads
+        return _checked(self.heads)
+
+    @property
     def chosen_heads(self) -> tuple[int, ...] | None:
         """The numbers of the heads that are kept; None for all, or for their mean or largest."""
-        return None if isinstance(self.heads, str) else self._numbers(self.heads)
+        return None if isinstance(self.heads, str) else _checked(self.heads)
 
     @property
     def chosen_layers(self) -> tuple[int, ...] | None:
         """The numbers of the layers that are kept; None for all."""
-        return None if isinstance(self.layers, str) else self._numbers(self.layers)
-
-    @staticmethod
-    def _numbers(choice: int | Sequence[int]) -> tuple[int, ...]:
-        assert isinstance(choice, tuple)  # __post_init__ has seen to it
-        return choice
+        return None if isinstance(self.layers, str) else _checked(self.layers)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         stored = asdict(self)
         for name in ("units", "heads", "layers"):
             if isinstance(stored[name], tuple):
-                stored[name] = list(stored[name])
+                stored[name] = [int(number) for number in stored[name]]
         return stored
 
     @classmethod
@@ -140,6 +144,11 @@ def _word_or_numbers(choice: Any, name: str, words: tuple[str, ...]) -> str | tu
     if not all(_is_whole(number) for number in numbers):
         raise problem
     return tuple(int(number) for number in numbers)
+
+
+def _checked(choice: int | Sequence[int]) -> tuple[int, ...]:
+    assert isinstance(choice, tuple)  # the record made it one
+    return choice
 
 
 def _is_whole(number: Any) -> bool:

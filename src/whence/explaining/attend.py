@@ -283,8 +283,7 @@ def _of_two_streams(model: Model, passage: Passage, look: Look) -> AttentionMaps
 
     Each kind has its own two sides.
     """
-    heads: Any = look.heads
-    run = trace(model, [passage], reducer=Heads(heads, look.chosen_layers))
+    run = trace(model, [passage], reducer=Heads(look.head_choice, look.chosen_layers))
     # the configuration does not tell how many layers there are; the run does
     most = max(len(layers) for layers in run.layers.values())
     _check_within(look.chosen_layers, most, "layer")
@@ -306,12 +305,11 @@ def _units(look: Look) -> str:
 
 
 def _reducer(model: Model, passage: Passage, side: Passage | None, look: Look) -> Reducer:
-    heads: Any = look.heads
     if look.units == "token":
-        return Heads(heads, look.chosen_layers)
+        return Heads(look.head_choice, look.chosen_layers)
     source = _member(model, passage, 0)
     reply = None if side is None else _member(model, side, 1)
-    return ToUnits(source, reply, heads, look.chosen_layers)
+    return ToUnits(source, reply, look.head_choice, look.chosen_layers)
 
 
 def _member(model: Model, passage: Passage, before: int) -> Float[Tensor, "1 unit token"]:
@@ -333,11 +331,13 @@ def _as_arrays(model: Model, passage: Passage, look: Look, run: _Run) -> Attenti
 
     A kind that has none of them, such as a decoder shorter than its encoder, is left out.
     """
+    # counts alone: a name for the maps themselves would keep them alive while they are copied
+    counts = {kind: len(layers) for kind, layers in run.maps.items()}
     kept = {}
-    for kind, layers in run.maps.items():
-        numbers = range(len(layers))
+    for kind, count in counts.items():
+        numbers = range(count)
         if look.chosen_layers is not None:
-            numbers = [n for n in look.chosen_layers if n < len(layers)]
+            numbers = [n for n in look.chosen_layers if n < count]
         if numbers:
             kept[kind] = tuple(numbers)
 
