@@ -57,7 +57,8 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
     """
     _check(model, passage, tokens, settings)
     batch = model.batch([replace(passage, reply=None)])
-    inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
+    wanted = ("input_ids", "attention_mask")
+    inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
     options = {
         "do_sample": False,
         "num_beams": 1,

@@ -54,7 +54,9 @@ def readout_row(
     at = trace.model.readout(trace.passages[i])
     if row == "readout" and at is not None:
         return maps[..., at, :]
-    queries = len(trace.passages[i]) if kind != "cross" or at is None else at + 1
+    queries = len(trace.passages[i])
+    if kind == "cross" and at is not None:
+        queries = at + 1
     return maps[..., :queries, :].mean(-2)
 
 
@@ -100,7 +102,8 @@ def rolled_row(
     crossed = row.new_zeros(length)
     for across, below in zip(reversed(cross), reversed(decoder), strict=True):
         looks = across[i, :answers, :length]
-        share = row / (looks.sum(-1) + 1) if residual else row / 2
+        whole = looks.sum(-1) + 1 if residual else 2
+        share = row / whole
         crossed = crossed + share @ looks
         row = product_row([below[i, :answers, :answers]], share, residual)
 
@@ -148,8 +151,8 @@ def _product_of_passage(
     if not residual:
         top = readout_row(trace, i, own[-1], row, kind)
         return product_row(own[:-1], top)
-    at = trace.model.readout(trace.passages[i]) if row == "readout" else None
-    return product_row(own, _first_row(own[-1], length, at), residual)
+    start = _first_row(own[-1], length, _read_at(trace, i, row))
+    return product_row(own, start, residual)
 
 
 def _entrywise_of_passage(
@@ -163,16 +166,22 @@ def _entrywise_of_passage(
     length = len(trace.passages[i])
     kind = speaking_kind(tuple(maps))
     queries = None if kind == "cross" else length
-    at = trace.model.readout(trace.passages[i]) if row == "readout" else None
-
     each = []
     for n in chosen_layers(len(maps[kind]), layer, kind):
         own = maps[kind][n][i, :queries, :length]
         if residual and kind != "cross":
-            each.append(product_row([own], _first_row(own, length, at), residual))
+            start = _first_row(own, length, _read_at(trace, i, row))
+            each.append(product_row([own], start, residual))
         else:
             each.append(readout_row(trace, i, own, row, kind))
     return layers_together(torch.stack(each), layer)
+
+
+def _read_at(trace: Trace, i: int, row: RowChoice) -> int | None:
+    """The place whose row speaks; None where it is the mean over all rows."""
+    if row == "mean":
+        return None
+    return trace.model.readout(trace.passages[i])
 
 
 def _first_row(like: Tensor, places: int, at: int | None) -> Float[Tensor, " place"]:
