@@ -6,6 +6,7 @@ import json
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ from whence.core.target import Target
 
 LOOKS = [
     Look(),
-    Look(heads=np.array([2, 0]), layers=1, units="token", memory="2GB"),
+    Look(heads=[2, 0], layers=1, units="token", memory="2GB"),
     Look(heads="mean", layers=range(3), units=[0, 12], pair="and", reply="so"),
     Look(effects=True, target=("positive", "negative"), attention_via="interface"),
     Look(generate=3, overflow="truncate", memory=5e8),
@@ -31,8 +32,21 @@ def test_a_look_goes_through_json_unchanged(look: Look) -> None:
     assert set(stored) == {field.name for field in fields(Look)}
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numpy_s_numbers_are_numbers() -> None:
+    look = Look(heads=np.array([2, 0]), units=np.array([0, 4]))  # type: ignore[arg-type]
+    assert look == Look(heads=[2, 0], units=[0, 4])
+    assert Look.from_dict(json.loads(json.dumps(look.to_dict()))) == look
+
+
 def test_choices_are_made_alike() -> None:
-    assert Look(heads=3) == Look(heads=[3]) == Look(heads=(np.int64(3),))
+    assert Look(heads=3) == Look(heads=[3]) == Look(heads=(3,))
     assert Look(heads=3).chosen_heads == (3,)
     assert Look(heads="max").chosen_heads is None
     assert Look().chosen_layers is None
@@ -44,6 +58,7 @@ def test_a_look_cannot_be_changed() -> None:
         Look().heads = "mean"  # type: ignore[misc]
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -13,6 +13,8 @@ from whence.core.sizes import parsed
 from whence.core.target import Target, as_target
 
 AttentionVia = Literal["auto", "interface", "output"]
+# "window" is known elsewhere, and refused here
+Overflow = Literal["error", "truncate", "window"]
 HeadWord = Literal["all", "mean", "max"]
 
 
@@ -43,7 +45,7 @@ class Look:
     generate: int = 0
     reply: str | None = None
     pair: str | None = None
-    overflow: Literal["error", "truncate"] = "error"
+    overflow: Overflow = "error"
     memory: str | int | float | None = None
     attention_via: AttentionVia = "auto"
 
@@ -60,11 +62,10 @@ class Look:
         self._check_together()
 
     def _check_values(self) -> None:
-        overflow: str = self.overflow
-        if overflow == "window":
+        if self.overflow == "window":
             raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
-        if overflow not in ("error", "truncate"):
-            raise InputError(f"overflow is 'error' or 'truncate', not {overflow!r}.")
+        if self.overflow not in ("error", "truncate"):
+            raise InputError(f"overflow is 'error' or 'truncate', not {self.overflow!r}.")
         if not isinstance(self.generate, int):
             raise InputError(f"generate= is a number of tokens, not {self.generate!r}.")
         if self.attention_via not in get_args(AttentionVia):

@@ -80,7 +80,7 @@ def attend(
         generate=generate,
         reply=reply,
         pair=pair,
-        overflow=overflow,  # type: ignore[arg-type]  # "window" is refused by Look, in words
+        overflow=overflow,
         memory=memory,
         attention_via=attention_via,
     )
