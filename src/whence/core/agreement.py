@@ -5,6 +5,7 @@ Rank correlation, overlap of the top units, and the units on which they conflict
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -290,5 +291,8 @@ def _conflicts(
 
 
 def _plain(matrix: Float[np.ndarray, "method method"]) -> list[list[float | None]]:
-    values = np.where(np.isfinite(matrix), matrix, None)
-    return values.tolist()
+    return [_without_nan(row) for row in matrix.tolist()]
+
+
+def _without_nan(row: list[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in row]
