@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from bench.timing import Ratio, interleaved
-from whence.trace.flow import Flow, attention_flow, with_residual
+from whence.trace.flow import Flow, attention_flow, pipe_widths
 
 DEPTH, TOKENS = 12, 128
 
@@ -21,7 +21,7 @@ def soft(depth: int, tokens: int, causal: bool = False, seed: int = 0) -> list[n
         np.triu(np.full((tokens, tokens), -np.inf), 1) if causal else 0
     )
     weights = np.exp(logits)
-    return [with_residual(w) for w in weights / weights.sum(-1, keepdims=True)]
+    return [pipe_widths(w) for w in weights / weights.sum(-1, keepdims=True)]
 
 
 def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
@@ -35,7 +35,7 @@ def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
         heads = np.stack(
             [previous, separators, np.eye(tokens), content / content.sum(1, keepdims=True)]
         )
-        found.append(with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), heads)))
+        found.append(pipe_widths(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), heads)))
     return found
 
 

@@ -343,9 +343,9 @@ def test_breadth_knows_windows_and_sinks() -> None:
     local[0, 0] = 1 / 6
     for i in range(6):
         local[1, 0, i, max(0, i - 1) : i + 1] = 1 / (i - max(0, i - 1) + 1)
-    from whence.core.heads import table_of
+    from whence.core.heads import measured
 
-    t = table_of("decoder", ["0", "1"], ["0"], local, list("abcdef"), np.zeros(6, dtype=bool), {})
+    t = measured(local, list("abcdef"), np.zeros(6, dtype=bool))
     np.testing.assert_allclose(t["breadth"], 1)
 
 

@@ -8,9 +8,9 @@ import torch
 
 import whence
 from tests.families import build
+from whence.core.aggregate import product_row
 from whence.core.errors import SettingsError, Unsupported
 from whence.core.registry import Needs
-from whence.trace.rows import down_the_layers
 from whence.trace.trace import trace
 
 TEXT = "the food is great but not"
@@ -22,9 +22,9 @@ def half(a: np.ndarray) -> np.ndarray:
 
 
 def test_the_example_of_the_literature() -> None:
-    rows = [down_the_layers([A1, A2], torch.eye(2)[i], residual=True).tolist() for i in range(2)]
+    rows = [product_row([A1, A2], torch.eye(2)[i], residual=True).tolist() for i in range(2)]
     np.testing.assert_allclose(rows, [[0.75, 0.25], [0.1875, 0.8125]], atol=1e-6)
-    bare = [down_the_layers([A1, A2], torch.eye(2)[i], residual=False).tolist() for i in range(2)]
+    bare = [product_row([A1, A2], torch.eye(2)[i], residual=False).tolist() for i in range(2)]
     np.testing.assert_allclose(bare, (A2 @ A1).tolist(), atol=1e-6)
 
 

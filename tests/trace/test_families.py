@@ -42,7 +42,8 @@ def eager(model: Any, passages: Any) -> tuple[torch.Tensor, dict[str, list[torch
 
 @families
 def test_attention_and_logits_equal_eagers(name: str) -> None:
-    # would catch: a mask that vanishes (causal rows see the future), a forgotten soft cap, sink, bias or window, layers out of order
+    # would catch: a mask that vanishes (causal rows see the future), a forgotten soft cap, sink,
+    # bias or window, layers out of order
     model = build(name)
     passages = inputs(model)
     t = trace(model, passages, needs=EVERYTHING)

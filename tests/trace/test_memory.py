@@ -9,11 +9,11 @@ from whence.trace.memory import Forecast, as_bytes, available, check
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "expected"),
     [("2GB", 2 * 10**9), ("1.5 MB", 1_500_000), ("3kb", 3000), (4096, 4096), ("2 GiB", 2 * 10**9)],
 )
-def test_sizes(given: str | int, found: int) -> None:
-    assert as_bytes(given) == found
+def test_sizes(given: str | int, expected: int) -> None:
+    assert as_bytes(given) == expected
 
 
 @pytest.mark.parametrize("wrong", ["", "much", "-2GB", "0", "2XB"])

@@ -1,6 +1,7 @@
 """Every error a user can meet: one root, few leaves, each also a standard type.
 
-A message says what was asked, what was found, and what to do next. The command line prints it and exits with 2.
+A message says what was asked, what was found, and what to do next. The command line prints it
+and exits with 2.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
-from whence.trace.flow import PATIENCE, attention_flow, joined_layers, with_residual
+from whence.trace.flow import PATIENCE, attention_flow, joined_layers, pipe_widths
 from whence.trace.flow import Flow as Found
 from whence.trace.rows import padded
 from whence.trace.trace import Trace
@@ -51,7 +51,7 @@ class Flow:
         if "cross" not in means:
             own = next(iter(means.values()))
             return attention_flow(
-                [with_residual(_cut(m, i, length, length), self.residual) for m in own],
+                [pipe_widths(_cut(m, i, length, length), self.residual) for m in own],
                 at,
                 trace.tick,
                 self.patience,

@@ -11,8 +11,8 @@ from whence.core.registry import Needs, method
 from whence.trace.rows import (
     EntrywiseLayers,
     RowChoice,
-    across_layers,
     chosen_layers,
+    layers_together,
     readout_row,
     speaking_kind,
 )
@@ -42,4 +42,4 @@ class ValueWeighted:
             torch.stack([readout_row(trace, i, m[i], self.row, kind) for m in chosen])
             for i in range(len(trace.passages))
         ]
-        return across_layers(torch.stack(rows, 1), self.layer)
+        return layers_together(torch.stack(rows, 1), self.layer)
