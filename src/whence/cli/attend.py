@@ -126,7 +126,7 @@ def command(
             return
         for line in lines:
             passage = encode(m, line, pair=pair, units=units, reply=reply, overflow=overflow)
-            effects = heads and m.task != "bare" and keep == "all" and not generate
+            effects = heads and m.kind.has_head and keep == "all" and not generate
             chosen |= {"effects": effects, "target": target, "generate": generate}
             with progress("attend"):
                 maps = _with_neurons(

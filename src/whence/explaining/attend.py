@@ -392,6 +392,6 @@ def decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
     if not model.is_encoder_decoder:
         return "", None
     start = str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start)))
-    if model.task == "classification":
+    if model.kind.reads_twice:
         return start, first_tokens(passage, len(passage) - 1)
     return start, first_tokens(passage, 0) if passage.reply is None else passage.reply.still_open()

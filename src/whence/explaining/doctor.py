@@ -20,7 +20,7 @@ from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
 from whence.explaining.workflow import compare
-from whence.models.images import reads_regions
+from whence.models.lxmert import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
@@ -149,13 +149,13 @@ def _versions() -> dict[str, str]:
 
 def sample(model: Model, reply: bool = False) -> Passage:
     """A short input that the model can read; with ``reply``, also a text for the decoder's side."""
-    if model.task == "image":
+    if not model.kind.reads_text:
         return model.encode(_picture(model))
-    if model.task == "image-text":
+    if model.kind.reads_image:
         return model.encode(PROMPT, image=_picture(model), overflow="truncate")
-    two_sided = reply and model.is_encoder_decoder and model.task != "classification"
+    two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
-    return model.fill(passage, 1) if model.task == "masked" else passage
+    return model.fill(passage, 1) if model.kind.fills_a_mask else passage
 
 
 def _picture(model: Model) -> Any:
@@ -242,7 +242,9 @@ def forecast(
     """Times at a few short lengths, continued by a·T + b·T²; bytes of the maps at the model's own dtype."""
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
-    gradient = None if model.task == "bare" else _times(model, passages, Needs.EMBEDDING_GRADIENTS)
+    gradient = None
+    if model.kind.has_head:
+        gradient = _times(model, passages, Needs.EMBEDDING_GRADIENTS)
     lengths = [len(p) for p in passages[: len(forward)]]
     cell = torch.empty((), dtype=model.dtype).element_size()
     layers = sum(m["layers"] for m in maps.values())
@@ -268,17 +270,17 @@ def forecast(
 
 
 def _of_lengths(model: Model) -> list[Passage]:
-    if model.task in ("image", "image-text"):
+    if model.kind.reads_image:
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
     whole = tokenize(model, words, None, "token")
     limit = model.limit or MEASURED[-1]
     cut = {len(p): p for p in (truncate(whole, min(n, limit)) for n in MEASURED)}
-    return [model.fill(p, 1) if model.task == "masked" else p for p in cut.values()]
+    return [model.fill(p, 1) if model.kind.fills_a_mask else p for p in cut.values()]
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:
-    if model.task in ("image", "image-text"):
+    if model.kind.reads_image:
         return list(measured)
     end = model.limit or UNLIMITED
     return [*(n for n in FORECAST if n < end), end]

@@ -88,7 +88,7 @@ def run(
     evidence: bool = False,
 ) -> list[Outcome]:
     """What came of each text."""
-    if model.task == "bare":
+    if not model.kind.has_head:
         raise Unsupported(
             f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend."
         )

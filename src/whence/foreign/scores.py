@@ -143,11 +143,11 @@ def _are_pairs(scores: Any) -> bool:
 
 
 def _filled(model: Any, passage: Passage, target: Target) -> Passage:
-    if model.task == "bare":
+    if not model.kind.has_head:
         raise Unsupported(
             "this model has no head, so there is no number that scores could explain."
         )
-    if (target.at is not None or passage.readout is not None) != (model.task == "masked"):
+    if (target.at is not None or passage.readout is not None) != model.kind.fills_a_mask:
         raise TargetError(
             "a masked language model is read at a unit, Target(label, at=…), and no other model is."
         )

@@ -250,7 +250,7 @@ def game_of(
     tick: Tick | None = None,
 ) -> Game:
     """The game of an encoded passage."""
-    if model.task == "bare":
+    if not model.kind.has_head:
         raise Unsupported(
             f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend."
         )

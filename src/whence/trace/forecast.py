@@ -21,7 +21,7 @@ def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
     if (
         not model.is_encoder_decoder
         and hasattr(config, "get_text_config")
-        and model.task != "image"
+        and model.kind.reads_text
     ):
         config = config.get_text_config()
     layers, heads = (
@@ -58,7 +58,7 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
         return {"encoder": (own, own), "decoder": (own, own)}
     reply = (
         own
-        if model.task == "classification"
+        if model.kind.reads_twice
         else 1 + (0 if passage.reply is None else len(passage.reply))
     )
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}

@@ -46,7 +46,7 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
     >>> len(generate(model, model.encode("the food"), 3).ids)
     3
     """
-    if model.task not in ("causal", "seq2seq"):
+    if not model.kind.generates:
         raise InputError(
             f"{type(model.hf).__name__} does not write text; generate= is for causal and sequence-to-sequence models."
         )

@@ -131,7 +131,7 @@ class Trace:
 
     def check_embeddings(self) -> None:
         """Raise where they are those of half of the input: zeros for the other half would look like an answer."""
-        if self.model.task == "image-text":
+        if self.model.kind.reads_text and self.model.kind.reads_image:
             raise Unsupported(
                 f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are seen, so a method of gradients along "
                 "embeddings would say nothing of the image; use generic-attention."
@@ -215,7 +215,7 @@ def trace(
         torch.enable_grad() if backward else torch.no_grad(),
     ):
         run = _forward(model, batch, needs, keep, chosen, edits, via)
-        if model.task == "bare" and not backward:
+        if not model.kind.has_head and not backward:
             targets, head, slopes = (), None, []
         else:
             logits = finite(model.read(run.outputs, batch))
