@@ -178,7 +178,7 @@ class Remover:
 
     @contextmanager
     def embeddings(self, kept: Bool[np.ndarray, "mask token"], batch: Batch) -> Iterator[None]:
-        """Where the removal is one of embeddings, put the neutral one in place of the removed ones."""
+        """Put the neutral embedding in place of removed ones, if the removal is one of those."""
         if self.removal not in EMBEDDED:
             yield
             return

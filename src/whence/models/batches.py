@@ -55,7 +55,10 @@ def batch_with_replies(model: Model, passages: Sequence[Passage]) -> Batch:
 
 
 def text_inputs(model: Model, ids: Sequence[Any], types: Sequence[Any]) -> dict[str, Tensor]:
-    """What a model is given of texts; ``types`` are the segments of their tokens, if it reads them."""
+    """What a model is given of texts.
+
+    ``types`` are the segments of their tokens; none where the model does not read them.
+    """
     inputs = _ids_and_mask(model, ids, "")
     if types:
         inputs["token_type_ids"] = _padded(model, types, 0)

@@ -30,7 +30,7 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
     leaf: list[Tensor] = []
 
     def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        # another thread of the caller's runs the model: its embeddings are not ours to see or change
+        # another thread of the caller's runs the model, and its embeddings are not ours to see
         if get_ident() != here:
             return output
         if leaf:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whence.core.errors import InputError, ModelError, TargetError, Unsupported
+from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.passage import Passage, truncate, windows
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
@@ -29,6 +29,7 @@ from whence.models.literal import literal
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize
 from whence.models.untouched import untouched
+from whence.models.values import finite, probabilities, target_values
 
 Overflow = Literal["error", "truncate", "window"]
 LEADING_LABELS = 5
@@ -263,9 +264,9 @@ class Model:
         return replace(passage, ids=ids, tokens=tuple(tokens), readout=int(places[0]))
 
     def placed(self, passage: Passage, target: Target) -> Passage:
-        """The passage with the target's unit under the mask token, if the model is one that fills it.
+        """The passage with the target's unit under the mask token, for a model that fills it.
 
-        For other models the passage as it is.
+        For other models it is the passage as it is.
         """
         if not self.kind.fills_a_mask:
             if target.at is not None:
@@ -292,7 +293,10 @@ class Model:
         return self.kind.pads(self)
 
     def batch(self, passages: Sequence[Passage]) -> Batch:
-        """Several passages as tensors: padded on the right, the padding masked, and where each is read."""
+        """Several passages as tensors, and where each of them is read.
+
+        They are padded on the right, and the padding is masked.
+        """
         return self.kind.batch(self, passages)
 
     def groups(
@@ -335,10 +339,12 @@ class Model:
 
     def probabilities(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch label"]:
         """Softmax over the labels; where several may hold, each label's own sigmoid."""
-        return logits.sigmoid() if self.several_labels else logits.softmax(-1)
+        return probabilities(logits, self.several_labels)
 
     def predict(self, texts: Sequence[Any], overflow: Overflow = "error") -> list[Prediction]:
-        """The leading labels of each text (of a language model: the next tokens) with probabilities.
+        """The leading labels of each text with their probabilities.
+
+        Of a language model these are the next tokens.
 
         >>> import whence
         >>> whence.load("sentiment").predict(["a wonderful film", "dull and far too long"])[0].label
@@ -379,11 +385,11 @@ class Model:
             numbers = {self.labels[i]: float(x) for i, x in enumerate(row)}
             return Prediction(self.labels[0], {}, numbers)
 
-        probabilities = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
-        leading = np.argsort(-probabilities, kind="stable")[:LEADING_LABELS].tolist()
+        chances = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
+        leading = np.argsort(-chances, kind="stable")[:LEADING_LABELS].tolist()
         return Prediction(
             self.labels[leading[0]],
-            {self.labels[i]: float(probabilities[i]) for i in leading},
+            {self.labels[i]: float(chances[i]) for i in leading},
             {self.labels[i]: float(row[i]) for i in leading},
         )
 
@@ -403,31 +409,7 @@ class Model:
         self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]
     ) -> Float[Tensor, " batch"]:
         """The scalar under explanation, for each row; all are read in the same way."""
-        ways = {(t.read, t.against_index is not None) for t in targets}
-        if len(ways) > 1:
-            raise TargetError(
-                "the targets of one batch are read in one way: all as logit, "
-                "or all as probability, all with a contrast or none."
-            )
-        ((read, has_contrast),) = ways
-
-        scores = self._scores(logits, read)
-        value = _column(scores, [t.index for t in targets])
-        if not has_contrast:
-            return value
-        return value - _column(scores, [t.against_index for t in targets])
-
-    def _scores(
-        self, logits: Float[Tensor, "batch label"], read: str
-    ) -> Float[Tensor, "batch label"]:
-        """The logits, or what is made of them: probabilities or their logarithms."""
-        if read == "probability":
-            return self.probabilities(logits)
-        if read != "log-probability":
-            return logits
-        if self.several_labels:
-            return nn.functional.logsigmoid(logits)
-        return logits.log_softmax(-1)
+        return target_values(logits, targets, self.several_labels)
 
 
 def _text_length(passage: Passage) -> int:
@@ -438,22 +420,3 @@ def _text_length(passage: Passage) -> int:
 def _first_id(*candidates: Any) -> int:
     """The first id that is known; the last candidate always is."""
     return next(int(i) for i in candidates if i is not None)
-
-
-def _column(
-    scores: Float[Tensor, "batch label"], labels: Sequence[int | None]
-) -> Float[Tensor, " batch"]:
-    """Each row's entry; one label for all is a plain column, which is felt on a small model."""
-    if len(set(labels)) == 1:
-        return scores[:, labels[0]]
-    return scores[torch.arange(len(labels), device=scores.device), labels]
-
-
-def finite(logits: Tensor) -> Tensor:
-    """The logits, or an error where one is NaN or infinite."""
-    if not bool(torch.isfinite(logits).all()):
-        raise ModelError(
-            "the model returned logits that are not finite (NaN or infinite); "
-            "check its weights and dtype (float16 overflows)."
-        )
-    return logits

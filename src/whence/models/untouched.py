@@ -98,7 +98,10 @@ def untouched(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_leftovers(module: nn.Module) -> Iterator[None]:
-    """Take back the hooks that transformers leaves on a model asked for hidden states or attentions."""
+    """Take back the hooks that transformers leaves on a model.
+
+    It installs them, for good, when a model is asked for hidden states or attentions.
+    """
     # with the flag left and the hooks gone, the caller's next request would return nothing
     flag = "_output_capturing_hooks_installed"
     before = [(m, set(m._forward_hooks), flag in vars(m)) for m in module.modules()]

@@ -102,10 +102,8 @@ def watching(hf: Any) -> Iterator[Watched]:
 def _places(encoder: Any) -> list[tuple[Any, tuple[str, ...]]]:
     """Every attention module, with the kinds of map that it computes, call by call."""
     places: list[tuple[Any, tuple[str, ...]]] = []
-    for layer in encoder.layer:
-        places.append((layer.attention.self, (LANGUAGE,)))
-    for layer in encoder.r_layers:
-        places.append((layer.attention.self, (VISION,)))
+    places += [(layer.attention.self, (LANGUAGE,)) for layer in encoder.layer]
+    places += [(layer.attention.self, (VISION,)) for layer in encoder.r_layers]
     for layer in encoder.x_layers:
         places.append((layer.visual_attention.att, (LANGUAGE_TO_VISION, VISION_TO_LANGUAGE)))
         places.append((layer.lang_self_att.self, (LANGUAGE,)))
