@@ -11,8 +11,8 @@ import transformers as tf
 
 from tests import tokenizers as tok
 from tests.families import SMALL, build
-from whence import doctor
 from whence.core.registry import methods
+from whence.explaining import doctor
 from whence.models.load import load
 
 

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
-from whence.models.model import Model, finite
+from whence.models.model import Model
 from whence.models.untouched import untouched
+from whence.models.values import finite
 
 # Of these one is drawn, by its probability: the tail of a small model's distribution is noise.
 CANDIDATES = 50
