@@ -82,8 +82,9 @@ def test_methods_and_evidence_run_on_it(sentiment: Model) -> None:
     assert a.settings["removal"] == "infill:filler"
     b = whence.explain(sentiment, "a dull and lifeless film", "anchors", removal="infill")
     assert b.detail is not None
-    found = whence.judge(sentiment, a, removals=["infill", "mask"]).evidence["removals"]
-    assert list(found) == ["infill:filler", "mask"]
+    evidence = whence.judge(sentiment, a, removals=["infill", "mask"]).evidence
+    assert evidence is not None
+    assert [trial.removal for trial in evidence.trials] == ["infill:filler", "mask"]
 
 
 def test_what_cannot_fill(sentiment: Model) -> None:

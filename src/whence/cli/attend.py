@@ -217,7 +217,7 @@ def _maps(model: Model, passage: Passage, wish: Wish) -> AttentionMaps:
 def _attend(model: Model, passage: Passage, wish: Wish, *, neurons: bool) -> AttentionMaps:
     from whence.explaining.attend import attend
 
-    can_switch_off = model.task != "bare" and wish.keep == "all" and not wish.generate
+    can_switch_off = model.kind.has_head and wish.keep == "all" and not wish.generate
     return attend(
         model,
         passage,

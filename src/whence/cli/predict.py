@@ -32,7 +32,7 @@ def command(
 
     lines = read_texts(words or [], file)
     with loaded(model, dtype, device) as loaded_model:
-        if (loaded_model.task == "masked") != (at is not None):
+        if loaded_model.kind.fills_a_mask != (at is not None):
             raise TargetError(
                 "--at N names the unit that a masked language model fills; "
                 "it goes with such a model, and only with it."

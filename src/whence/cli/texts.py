@@ -117,7 +117,7 @@ def naming(line: Line) -> Iterator[None]:
 
 def encode(model: Model, line: Line, **options: Any) -> Passage:
     """One text (of an image model: the file) as a passage; options as ``model.encode`` has them."""
-    if line.is_file and model.task != "image":
+    if line.is_file and model.kind.reads_text:
         raise InputError(
             f"{model.name} reads text, and several files were given: "
             "put one text in quotes, or use --file FILE."

@@ -432,7 +432,7 @@ def decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
     if not model.is_encoder_decoder:
         return "", None
     start = _start_token(model)
-    if model.task == "classification":
+    if model.kind.reads_twice:
         return start, first_tokens(passage, len(passage) - 1)
     if passage.reply is None:
         return start, first_tokens(passage, 0)

@@ -21,7 +21,7 @@ from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
 from whence.explaining.explain import compare
-from whence.models.images import reads_regions
+from whence.models.lxmert import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
@@ -169,14 +169,14 @@ def _versions() -> dict[str, str]:
 
 def sample(model: Model, reply: bool = False) -> Passage:
     """A short input that the model can read; with ``reply``, also a text for the decoder's side."""
-    if model.task == "image":
+    if not model.kind.reads_text:
         return model.encode(_picture(model))
-    if model.task == "image-text":
+    if model.kind.reads_image:
         return model.encode(PROMPT, image=_picture(model), overflow="truncate")
 
-    two_sided = reply and model.is_encoder_decoder and model.task != "classification"
+    two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
-    if model.task == "masked":
+    if model.kind.fills_a_mask:
         return model.fill(passage, 1)
     return passage
 
@@ -279,7 +279,7 @@ def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfL
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
     gradient = None
-    if model.task != "bare":
+    if model.kind.has_head:
         gradient = _times(model, passages, Needs.EMBEDDING_GRADIENTS)
 
     lengths = [len(p) for p in passages[: len(forward)]]
@@ -320,7 +320,7 @@ def _bytes_of_maps(model: Model, sizes: Sizes, tokens: int) -> tuple[int, int]:
 
 def _of_lengths(model: Model) -> list[Passage]:
     """The inputs that are timed, shortest first."""
-    if model.task in ("image", "image-text"):
+    if model.kind.reads_image:
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
     whole = tokenize(model, words, None, "token")
@@ -333,13 +333,13 @@ def _of_lengths(model: Model) -> list[Passage]:
         by_length[len(passage)] = passage
 
     passages = list(by_length.values())
-    if model.task == "masked":
+    if model.kind.fills_a_mask:
         return [model.fill(passage, 1) for passage in passages]
     return passages
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:
-    if model.task in ("image", "image-text"):
+    if model.kind.reads_image:
         return list(measured)
     end = model.limit or UNLIMITED
     return [*(n for n in FORECAST if n < end), end]

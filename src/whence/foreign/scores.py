@@ -147,12 +147,12 @@ def _passage(model: Any, text: Any, units: UnitKind | Sequence[int]) -> Passage:
 
 def _filled(model: Any, passage: Passage, target: Target) -> Passage:
     """The passage, with a mask at the unit at which a masked language model is read."""
-    if model.task == "bare":
+    if not model.kind.has_head:
         raise Unsupported(
             "this model has no head, so there is no number that scores could explain."
         )
     has_place = target.at is not None or passage.readout is not None
-    if has_place != (model.task == "masked"):
+    if has_place != model.kind.fills_a_mask:
         raise TargetError(
             "a masked language model is read at a unit, Target(label, at=…), and no other model is."
         )

@@ -327,7 +327,7 @@ def check_is_model(model: Any) -> None:
 
 def check_has_head(model: Model) -> None:
     """Raise for a model that gives out no number that could be explained."""
-    if model.task == "bare":
+    if not model.kind.has_head:
         raise Unsupported(
             f"{type(model.hf).__name__} has no head, so there is no number to explain; "
             "use whence.attend."

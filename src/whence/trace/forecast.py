@@ -24,7 +24,7 @@ def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
     config: Any = model.config
     if model.is_encoder_decoder:
         return _shape_of_two_sides(config)
-    if hasattr(config, "get_text_config") and model.task != "image":
+    if hasattr(config, "get_text_config") and model.kind.reads_text:
         config = config.get_text_config()
     shape = _plain_shape(config)
     if shape is None:
@@ -68,7 +68,7 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
 
-    if model.task == "classification":
+    if model.kind.reads_twice:
         reply = own
     elif passage.reply is None:
         reply = 1

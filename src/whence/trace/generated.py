@@ -83,7 +83,7 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
 
 
 def _check(model: Model, passage: Passage, tokens: int, settings: dict[str, Any]) -> None:
-    if model.task not in ("causal", "seq2seq"):
+    if not model.kind.generates:
         raise InputError(
             f"{type(model.hf).__name__} does not write text; "
             "generate= is for causal and sequence-to-sequence models."

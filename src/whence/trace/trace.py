@@ -143,7 +143,7 @@ class Trace:
 
         Zeros for the other part would look like an answer.
         """
-        if self.model.task == "image-text":
+        if self.model.kind.reads_text and self.model.kind.reads_image:
             raise Unsupported(
                 f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are "
                 "seen, so a method of gradients along embeddings would say nothing of the image; "
@@ -225,7 +225,7 @@ def trace(
     ):
         run = _forward(model, batch, plan)
         head, targets, slopes = None, (), []
-        if plan.backward or model.task != "bare":
+        if plan.backward or model.kind.has_head:
             logits = questions.spread(finite(model.read(run.outputs, batch)))
             targets = _resolve(model, questions.asks, logits)
             head = Head(logits, _values(model, logits, targets))
