@@ -22,6 +22,14 @@ _PUBLIC = {
     "arbitrate": "whence.explaining.arbitrate",
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
+    "list_metrics": "whence.explaining.listing",
+    "measure": "whence.metrics.measurement",
+    "method": "whence.core.registry",
+    "metric": "whence.core.registry",
+    "Needs": "whence.core.registry",
+    "Scores": "whence.core.scores",
+    "Measurement": "whence.core.measurement",
+    "AuthorError": "whence.core.errors",
     "read": "whence.core.comparison",
     "Attribution": "whence.core.attribution",
     "Passage": "whence.core.passage",
@@ -31,8 +39,12 @@ _PUBLIC = {
 }
 __all__ = [
     "Attribution",
+    "AuthorError",
+    "Measurement",
+    "Needs",
     "Passage",
     "Regions",
+    "Scores",
     "Target",
     "WhenceError",
     "arbitrate",
@@ -44,7 +56,11 @@ __all__ = [
     "judge",
     "lab",
     "list_methods",
+    "list_metrics",
     "load",
+    "measure",
+    "method",
+    "metric",
     "probe",
     "read",
 ]
@@ -52,16 +68,20 @@ __all__ = [
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
     from whence.core.comparison import read
-    from whence.core.errors import WhenceError
+    from whence.core.errors import AuthorError, WhenceError
+    from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
+    from whence.core.registry import Needs, method, metric
+    from whence.core.scores import Scores
     from whence.core.target import Target
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend, probe
     from whence.explaining.closed_forms import closed_forms
-    from whence.explaining.listing import list_methods
+    from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.workflow import compare, explain, judge
     from whence.games.game import game
     from whence.labs.running import lab
+    from whence.metrics.measurement import measure
     from whence.models.load import load
 
 

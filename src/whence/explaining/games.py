@@ -9,6 +9,7 @@ from typing import Any
 
 from whence.core.attribution import Attribution, Cost
 from whence.core.passage import Passage
+from whence.core.registry import as_unit_scores
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.games.game import Game, Tick, game_of
@@ -61,7 +62,7 @@ class Games:
         self.say(name)
         begun, paid, saved = time.perf_counter(), self.forwards, self.saved
         game = self[settings.removal]
-        scores = settings(game)
+        scores = as_unit_scores(settings(game), name, game.units.names)
         if game.removal.startswith("infill"):
             scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
         cost = Cost(

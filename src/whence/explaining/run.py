@@ -18,7 +18,14 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.evidence import Evidence
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
-from whence.core.registry import ANY_ATTENTION, GRADIENTS, MethodInfo, Needs, settings_dict
+from whence.core.registry import (
+    ANY_ATTENTION,
+    GRADIENTS,
+    MethodInfo,
+    Needs,
+    as_scores,
+    settings_dict,
+)
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.core.units import UnitKind
@@ -306,7 +313,7 @@ def _trace_group(
             for i in group:
                 out[i][a.info.name] = problem
             continue
-        scores = scores if isinstance(scores, list) else Scores.rows(scores)
+        scores = as_scores(scores, a.info.name, t.passages)
         seconds = traced + (time.perf_counter() - begun) / len(group)
         peak = _memory(model, memory)
         for k, i in enumerate(group):

@@ -14,7 +14,7 @@ from whence.core.attribution import Cost
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
 from whence.core.target import Reading, Target, as_target
-from whence.core.units import UnitKind
+from whence.core.units import UnitKind, Units
 from whence.games.infill import Filler
 from whence.games.removals import Remover, chosen_removal
 from whence.models.batches import groups_of
@@ -70,9 +70,9 @@ class Game:
         return len(self.passage.unit_spans)
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """The units' names, in order."""
-        return self.passage.names
+    def units(self) -> Units:
+        """The units, in order; their names are ``units.names``."""
+        return self.passage.units
 
     @property
     def digest(self) -> bytes:
@@ -90,8 +90,10 @@ class Game:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
 
     @property
-    def label(self) -> int:
-        """The label that the model predicts for the whole text."""
+    def label(self) -> int | None:
+        """The label that the model predicts for the whole text; None if it has one output."""
+        if len(self.logits) < 2:
+            return None
         return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
     @property
@@ -108,6 +110,10 @@ class Game:
         """The label that the model predicts for each mask."""
         rows = self._known(masks)
         return self._labels[rows]
+
+    def about(self, target: Any, /) -> Game:
+        """The same game, read for another target."""
+        return Game(self.model, self.passage, as_target(target), self._remover, self.tick)
 
     def __repr__(self) -> str:
         return f"Game({self.target.describe()}, {self.size} units, removal={self.removal!r}, {len(self._rows)} masks known)"

@@ -60,6 +60,11 @@ class AnyGame(SetFunction, Protocol):
         ...
 
     @property
+    def label(self) -> int | None:
+        """The label that is predicted when every player is kept; None if there are no labels."""
+        ...
+
+    @property
     def cost(self) -> Cost:
         """The passes that were paid so far, and those that memory saved."""
         ...
