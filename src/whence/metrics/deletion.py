@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from whence.core.registry import Needs, metric
-from whence.core.registry.catalogue import Better
+from whence.core.registry import Better, Needs, metric
 from whence.games.protocol import AnyGame
 from whence.metrics.curves import STEPS, area, first_units, steps_of, values_of
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.registry import Needs
-from whence.core.registry.catalogue import Better
+from whence.core.registry import Better, Needs
 from whence.games.protocol import AnyGame
 
 
+@runtime_checkable
 class Metric(Protocol):
     """One number for each ranking. Chance gets what the same function gives random rankings.
 

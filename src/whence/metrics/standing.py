@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.evidence import Verdict
-from whence.core.registry.catalogue import Better
+from whence.core.registry import Better
 
 # of either verdict: a random ranking is called better in at most one text of twenty, less where
 # two removals must agree

@@ -9,8 +9,6 @@ from whence.core.registry.answers import as_scores, as_unit_scores, as_values
 from whence.core.registry.catalogue import (
     METHODS,
     METRICS,
-    MethodInfo,
-    MetricInfo,
     find_method,
     find_metric,
     method,
@@ -18,6 +16,7 @@ from whence.core.registry.catalogue import (
     metric,
     metrics,
 )
+from whence.core.registry.info import Better, MethodInfo, MetricInfo
 from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
 from whence.core.registry.settings import settings_dict, settings_of
 
@@ -27,6 +26,7 @@ __all__ = [
     "METHODS",
     "METRICS",
     "WHOLE_MAPS",
+    "Better",
     "MethodInfo",
     "MetricInfo",
     "Needs",

@@ -4,72 +4,14 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from whence.core.errors import AuthorError, unknown_name
 from whence.core.registry.declared import check_method, check_metric
-from whence.core.registry.needs import Needs
+from whence.core.registry.info import Info, MethodInfo, MetricInfo
 
-Better = Literal["higher", "lower"]
 T = TypeVar("T", bound=type)
-
-
-@dataclass(frozen=True)
-class Info:
-    """What is registered under a name: a class of settings, and what it declares."""
-
-    name: str
-    settings: type
-    version: int
-    cites: str
-
-    kind: ClassVar[str]
-
-    @property
-    def needs(self) -> Needs:
-        """What it wants of the model, or to be given."""
-        return self._declared("needs")
-
-    @property
-    def summary(self) -> str:
-        """The first line of its docstring."""
-        return (self.settings.__doc__ or "").strip().splitlines()[0]
-
-    def _declared(self, name: str) -> Any:
-        return getattr(self.settings, name)
-
-
-@dataclass(frozen=True)
-class MethodInfo(Info):
-    """A registered method."""
-
-    kind: ClassVar[str] = "method"
-
-    @property
-    def only_for(self) -> str:
-        """What alone it explains, in words, where it does not take every model and target."""
-        return getattr(self.settings, "only_for", "")
-
-
-@dataclass(frozen=True)
-class MetricInfo(Info):
-    """A registered metric."""
-
-    kind: ClassVar[str] = "metric"
-
-    @property
-    def better(self) -> Better:
-        """Which values are the good ones."""
-        return self._declared("better")
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The lowest and the highest value on a game whose own values lie between 0 and 1."""
-        return self._declared("range")
-
-
 I = TypeVar("I", bound=Info)  # noqa: E741
 
 

@@ -6,34 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import cache
 from math import isfinite
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from whence.core.errors import AuthorError, SettingsError, unknown_name
+from whence.core.registry.info import Info
 
 NOT_FINITE = ("nan", "inf", "-inf")
 LARGEST_SEED = 2**63
 
 
-class HasSettings(Protocol):
-    """Something that is registered: a method or a metric."""
-
-    @property
-    def kind(self) -> str:
-        """ "method" or "metric"."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """The name that it is registered under."""
-        ...
-
-    @property
-    def settings(self) -> type:
-        """Its dataclass of settings."""
-        ...
-
-
-def settings_of(info: HasSettings, given: Mapping[str, Any], seed: int | None = None) -> Any:
+def settings_of(info: Info, given: Mapping[str, Any], seed: int | None = None) -> Any:
     """An instance of the settings from loose values, or an error that names the fault.
 
     Values may be the strings of a command line. ``seed`` fills a setting of that name, unless
