@@ -58,8 +58,9 @@ class Anchor:
 class Anchors:
     """The largest rule "if these units are kept, the label stays"; a unit scores what it adds.
 
-    The note tells its precision and coverage. Precision is the share of masks that keep the label, among those that keep the anchor and any
-    other unit with probability 1/2. An anchor holds if its estimated precision reaches
+    The note tells its precision and coverage. Precision is the share of masks that keep the label,
+    among those that keep the anchor and any other unit with probability 1/2; coverage is the share
+    of masks that keep the anchor. An anchor holds if its estimated precision reaches
     ``precision`` and its lower bound is above ``precision`` less ``slack``; of those that hold, the
     one with the largest coverage (2^-size: the fewest units) is returned, then the most precise.
     With probability 1 − ``delta`` all intervals are right. The ``beam`` best of each size, to
