@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -27,8 +28,15 @@ from whence.core.registry import (
     metrics,
     settings_of,
 )
+from whence.core.registry.declared import check_method
 from whence.core.scores import Scores
 from whence.models.model import Model
+
+
+@pytest.fixture(autouse=True)
+def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an author meets it: outside tests nothing checks annotations but our own refusals."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +139,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "needs is one or more of Needs of a method, not 'attention'.",
     ),
     "needs as a setting": (
-        lambda: register_method(frozen(method_with(__annotations__={"needs": Needs}))),
+        lambda: register_method(
+            frozen(method_with(__annotations__={"scale": float, "needs": Needs}))
+        ),
         "needs would be a setting. Write needs: ClassVar[…] = …",
     ),
     "no signed": (
@@ -163,7 +173,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "a name is lower-case words with hyphens, e.g. 'gradient-x-input'.",
     ),
     "no version": (
-        lambda: register_method(frozen(method_with()), version="1.0"),
+        lambda: check_method("mine", "1.0", "", frozen(method_with())),
         "version is a whole number from 1 on, not '1.0'.",
     ),
     "version nought": (
@@ -171,7 +181,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "version is a whole number from 1 on, not 0.",
     ),
     "no key of a paper": (
-        lambda: register_method(frozen(method_with()), cites=None),
+        lambda: check_method("mine", 1, None, frozen(method_with())),
         "cites is the key of a paper, or '', not None.",
     ),
     "a game without removal": (
@@ -261,7 +271,7 @@ def test_the_same_definition_again_replaces_itself() -> None:
     register_method(frozen(method_with()))
     register_method(frozen(method_with(__doc__="The norm, explained better.")))
     assert find_method("mine").summary == "The norm, explained better."
-    elsewhere = frozen(method_with(__module__="elsewhere", __annotations__={}))
+    elsewhere = frozen(method_with(__module__="elsewhere"))
     with pytest.raises(AuthorError, match=r"taken by tests\.core\.test_registry\.Mine"):
         register_method(elsewhere)
 

@@ -1,4 +1,4 @@
-"""AttnLRP, against a second implementation in numpy that carries relevance itself, share by share."""
+"""AttnLRP, against a second implementation in numpy that carries relevance share by share."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from whence.core.errors import AuthorError, unknown_name
 from whence.core.registry.declared import check_method, check_metric
@@ -76,7 +76,7 @@ def method(name: str, *, version: int, cites: str) -> Callable[[T], T]:
     docs/references.md, or empty. What the class lacks is said at once, as an AuthorError.
     """
 
-    def register(settings: T) -> T:
+    def register(settings: Any) -> Any:
         check_method(name, version, cites, settings)
         METHODS.add(MethodInfo(name, settings, version, cites))
         return settings
@@ -87,7 +87,7 @@ def method(name: str, *, version: int, cites: str) -> Callable[[T], T]:
 def metric(name: str, *, version: int, cites: str) -> Callable[[T], T]:
     """Register a class of settings as the metric ``name``; version and cites as for a method."""
 
-    def register(settings: T) -> T:
+    def register(settings: Any) -> Any:
         check_metric(name, version, cites, settings)
         METRICS.add(MetricInfo(name, settings, version, cites))
         return settings
