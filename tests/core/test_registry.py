@@ -98,7 +98,7 @@ def test_the_good_ones_are_taken() -> None:
     register_method(frozen(method_with()))
     register_metric(frozen(metric_with()))
     assert find_method("mine").summary == "The norm of each embedding."
-    assert find_metric("mine").better == "higher"
+    assert find_metric("mine").settings().better == "higher"
 
 
 def _refuse(self: Any) -> None:

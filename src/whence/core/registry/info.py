@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from whence.core.registry.needs import Needs
 
@@ -24,15 +24,12 @@ class Info:
     @property
     def needs(self) -> Needs:
         """What it wants of the model, or to be given."""
-        return self._declared("needs")
+        return self.settings.needs
 
     @property
     def summary(self) -> str:
         """The first line of its docstring."""
         return (self.settings.__doc__ or "").strip().splitlines()[0]
-
-    def _declared(self, name: str) -> Any:
-        return getattr(self.settings, name)
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,3 @@ class MetricInfo(Info):
     """A registered metric."""
 
     kind: ClassVar[str] = "metric"
-
-    @property
-    def better(self) -> Better:
-        """Which values are the good ones."""
-        return self._declared("better")
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The lowest and the highest value on a game whose own values lie between 0 and 1."""
-        return self._declared("range")
