@@ -21,7 +21,11 @@ _VERBS = {
     "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
+    "list_metrics": "whence.explaining.listing",
     "load": "whence.models.load",
+    "measure": "whence.metrics.measurement",
+    "method": "whence.core.registry",
+    "metric": "whence.core.registry",
     "probe": "whence.explaining.attend",
     "read": "whence.core.comparison",
 }
@@ -36,7 +40,9 @@ _TYPES = {
     "Evidence": "whence.core.evidence",
     "Game": "whence.games.game",
     "HeadTable": "whence.core.heads",
+    "Measurement": "whence.core.measurement",
     "Model": "whence.models.model",
+    "Needs": "whence.core.registry",
     "Passage": "whence.core.passage",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
@@ -51,6 +57,7 @@ _TYPES = {
     "Verdict": "whence.core.evidence",
 }
 _ERRORS = {
+    "AuthorError": "whence.core.errors",
     "InputError": "whence.core.errors",
     "SettingsError": "whence.core.errors",
     "TargetError": "whence.core.errors",
@@ -67,6 +74,7 @@ __all__ = [
     "AttentionMaps",
     "Attribution",
     "Attributions",
+    "AuthorError",
     "Comparison",
     "Cost",
     "Error",
@@ -74,7 +82,9 @@ __all__ = [
     "Game",
     "HeadTable",
     "InputError",
+    "Measurement",
     "Model",
+    "Needs",
     "Passage",
     "Prediction",
     "Probe",
@@ -100,7 +110,11 @@ __all__ = [
     "judge",
     "lab",
     "list_methods",
+    "list_metrics",
     "load",
+    "measure",
+    "method",
+    "metric",
     "probe",
     "read",
 ]
@@ -111,6 +125,7 @@ if TYPE_CHECKING:
     from whence.core.attributions import Attributions
     from whence.core.comparison import Comparison, read
     from whence.core.errors import (
+        AuthorError,
         InputError,
         SettingsError,
         TargetError,
@@ -120,9 +135,11 @@ if TYPE_CHECKING:
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.heads import HeadTable
     from whence.core.maps import AttentionMaps
+    from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
     from whence.core.probe import Probe
     from whence.core.provenance import Provenance
+    from whence.core.registry import Needs, method, metric
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
@@ -132,9 +149,10 @@ if TYPE_CHECKING:
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
     from whence.explaining.judge import judge
-    from whence.explaining.listing import list_methods
+    from whence.explaining.listing import list_methods, list_metrics
     from whence.games.game import Game, game
     from whence.labs.running import lab
+    from whence.metrics.measurement import measure
     from whence.models.labels import Prediction
     from whence.models.load import load
     from whence.models.model import Model

@@ -1,4 +1,6 @@
-"""Rollout, value-weighted attention, and the products of raw attention: against matrices multiplied out."""
+"""Rollout, value-weighted attention, and the products of raw attention: against matrices multiplied
+out.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_a_model_that_pools_by_the_mean_starts_everywhere() -> None:
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("family", ["t5", "bart-classifier"])
 def test_an_encoder_decoder_is_one_block_matrix(family: str, residual: bool) -> None:
-    """Nodes are the decoder's tokens and the encoder's; each sub-layer is one matrix over both, multiplied out."""
+    """Nodes are the decoder's tokens and the encoder's; each sub-layer is one matrix over both,
+    multiplied out.
+    """
     model = build(family)
     passage = model.encode(TEXT)
     t = trace(model, [passage], needs=Needs.ATTENTION)

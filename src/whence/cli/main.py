@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from whence import __version__
-from whence.cli import attend, compare, doctor, explain, lab, methods, predict, theory
+from whence.cli import attend, compare, doctor, explain, lab, methods, metrics, predict, theory
 from whence.cli.options import WITH_SETTINGS
 from whence.core.errors import WhenceError
 
@@ -19,7 +19,7 @@ USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 app = typer.Typer(
     name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for module in (explain, compare, predict, attend, theory, lab, methods, doctor):
+for module in (explain, compare, predict, attend, theory, lab, methods, metrics, doctor):
     context = WITH_SETTINGS if module is explain else {}
     app.command(
         module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context

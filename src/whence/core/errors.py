@@ -48,6 +48,10 @@ class TooLarge(WhenceError, MemoryError):
     """The run would need more memory than its budget."""
 
 
+class AuthorError(WhenceError, TypeError):
+    """A method or a metric is not written as it must be: its author's to mend, not its user's."""
+
+
 class ModelError(WhenceError, RuntimeError):
     """The model ran, and what came back is unusable."""
 

@@ -11,9 +11,8 @@ import torch
 
 from whence.core.attribution import Cost
 from whence.core.errors import Unsupported
-from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
 from whence.core.request import Ask
-from whence.core.scores import Scores
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.models.model import Model
 from whence.trace.forecast import forecast_trace
@@ -106,8 +105,7 @@ def _call(call: MethodCall, shared: Shared, saids: Sequence[Said]) -> list[Findi
     traced.passes.forwards, traced.passes.backwards = fresh.forwards, fresh.backwards
     begun = time.perf_counter()
     _refuse_half(call, traced)
-    answer = call.settings(traced)
-    scores = answer if isinstance(answer, list) else Scores.rows(answer)
+    scores = as_scores(call.settings(traced), call.name, traced.passages)
     seconds = shared.seconds + (time.perf_counter() - begun) / len(saids)
     peak = memory_above(traced.model, shared.memory_mark)
     merge = getattr(call.settings, "merge", "sum")

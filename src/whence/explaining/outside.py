@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from whence.core.attribution import Attribution, Cost
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
+from whence.core.registry import as_unit_scores
 from whence.core.target import Target
 from whence.explaining.inside import memory_above, memory_mark, own_attention
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Progress, Said
@@ -88,7 +89,7 @@ def _play(call: MethodCall, games: Games, target: Target) -> Finding:
     mark = memory_mark(games.model)
     paid_before = games.cost
     game = games.game(call.settings.removal, target)
-    scores = call.settings(game)
+    scores = as_unit_scores(call.settings(game), call.name, game.units.names)
     if game.removal.startswith("infill"):
         scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
     cost = Cost(

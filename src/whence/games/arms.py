@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.games.bounds import anytime_rate, kl_interval, log_choose
-from whence.games.game import Game
+from whence.games.protocol import AnyGame
 
 AT_ONCE = 256  # draws that are held against all sets together, so that thousands of sets stay small
 
@@ -22,7 +22,7 @@ class Pool:
     given ⊆ A ⊆ mask: that the coin happened to keep all of A says nothing about the units outside of A.
     """
 
-    def __init__(self, game: Game, delta: float, budget: int, rng: np.random.Generator) -> None:
+    def __init__(self, game: AnyGame, delta: float, budget: int, rng: np.random.Generator) -> None:
         self.game, self.delta, self.left, self.asked, self.rng = game, delta, budget, 0, rng
         self.masks = self.given = np.zeros((0, game.size), dtype=bool)
         self.same = np.zeros(0, dtype=bool)

@@ -89,8 +89,10 @@ class Game:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
 
     @property
-    def label(self) -> int:
-        """The label that the model predicts for the whole text."""
+    def label(self) -> int | None:
+        """The label that the model predicts for the whole text; None if it has one output."""
+        if len(self.logits) < 2:
+            return None
         return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
     @property
