@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from whence.core.agreement import Agreement, Conflict
 from whence.views import wording
-from whence.views.markup import element, elements, fold, named, scrolling, soft, table, text
+from whence.views.markup import element, elements, fold, kind, named, scrolling, soft, table, text
 
 MOST_CONFLICTS = 8
 
@@ -86,8 +86,8 @@ def _cell(content: str, value: float, chance: float, itself: bool) -> str:
     if itself or np.isnan(value):
         return element("td", content, class_="self")
     level = _level(value, chance)
-    side = "p" if level > 0 else "n"
-    return element("td", content, class_=side, style=f"--v:{min(abs(level), 1.0):.2f}")
+    tint = f"--v:{min(abs(level), 1.0):.2f}"
+    return element("td", content, class_=kind(level, signed=True), style=tint)
 
 
 def _level(value: float, chance: float) -> float:

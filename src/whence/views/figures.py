@@ -75,7 +75,9 @@ def plot_map(
     label_axis(ax, "x", columns)
     label_axis(ax, "y", rows)
     ax.set(xlabel="to", ylabel="from")
-    set_title(ax, title if len(maps.kinds) == 1 else f"{kind}: {title}")
+    if len(maps.kinds) > 1:
+        title = f"{kind}: {title}"
+    set_title(ax, title)
     if colour_bar:
         bar_beside(ax, image, "attention")
     return ax
@@ -100,7 +102,9 @@ def _weights(
     if head == "mean" and "mean" not in heads:
         return of_layer.mean(0), kind, f"{where}, mean of {len(heads)} heads"
     chosen = _place("head", head, heads)
-    what = "mean of the heads" if heads[chosen] == "mean" else f"head {heads[chosen]}"
+    what = f"head {heads[chosen]}"
+    if heads[chosen] == "mean":
+        what = "mean of the heads"
     return of_layer[chosen], kind, f"{where}, {what}"
 
 
@@ -278,7 +282,9 @@ def _bars(a: Attribution, shown: np.ndarray, ax: Any) -> Any:
     ax = new_axes(ax, 5.5, min(CELL * len(shown), 40.0) + 1.2)
     scores = a.scores[shown]
     colours = [hex_of(end_of_ramp(score, a.signed, LIGHT)) for score in scores]
-    meaning = "score (+ for the target, − against it)" if a.signed else "score (without a sign)"
+    meaning = "score (without a sign)"
+    if a.signed:
+        meaning = "score (+ for the target, − against it)"
     whiskers: dict[str, Any] = {}
     spread = None if a.error is None else a.error.standard_error
     if spread is not None:

@@ -224,7 +224,9 @@ def _coloured(a: Attribution) -> str:
     name = f"the {things} as {a.method} sees {them}"
     words = element("div", "".join(parts), class_="text", dir="auto", role="group", aria_label=name)
     rule = wording.anchor(a)
-    return words + element("p", text(rule), class_="rule") if rule else words
+    if not rule:
+        return words
+    return words + element("p", text(rule), class_="rule")
 
 
 def _tips(a: Attribution, anchor: set[int]) -> list[str]:

@@ -123,9 +123,9 @@ def _row(a: Attribution, columns: _Columns) -> str:
 
 def _note_of_scores(a: Attribution) -> str:
     """A method's own note; that of an anchor is told beside its text."""
-    if a.error is None or wording.anchor(a):
+    if wording.anchor(a):
         return ""
-    return a.error.note
+    return wording.note(a)
 
 
 def _strongest(a: Attribution) -> str:
@@ -149,8 +149,7 @@ def _share(ruling: verdicts.Ruling | None) -> str:
 
 
 def _costs(a: Attribution, with_saved: bool) -> list[str]:
-    star = "*" if a.cost.shared else ""
-    cells = [f"{a.cost.forwards:,}{star}"]
+    cells = [wording.forwards_cell(a.cost)]
     if with_saved:
         cells.append(f"{a.cost.saved:,}" if a.cost.saved else "–")
     cells += [f"{a.cost.backwards:,}", wording.milliseconds(a.cost.seconds)]
@@ -193,9 +192,10 @@ def cards(every: Sequence[Attribution]) -> str:
     if not shown:
         return ""
     scales = _scales(every)
-    legend = LEGEND if scales else ""
+    # alone, a method has the bars of all its units elsewhere
     bars = MOST_BARS if len(every) > 1 else 0
-    return legend + element("div", "".join(_card(a, scales, bars) for a in shown), class_="cards")
+    every_card = element("div", "".join(_card(a, scales, bars) for a in shown), class_="cards")
+    return LEGEND + every_card if scales else every_card
 
 
 def _has_card(a: Attribution) -> bool:
@@ -216,20 +216,23 @@ def _scales(every: Sequence[Attribution]) -> Scales:
 def _card(a: Attribution, scales: Scales, bars: int) -> str:
     trials = zip(verdicts.trials(a), verdicts.by_removal(a), strict=True)
     pictures = [_picture(a, trial, ruling, scales) for trial, ruling in trials]
-    own = verdicts.own(a)
-    lines = [
-        verdicts.QUESTIONS.get(verdicts.question(a), "") if pictures else "",
-        f"Its own evidence: {own}" if own else "",
-        verdicts.note(a),
-        wording.detail(a),
-    ]
-    parts = [
-        element("h4", f"{text(a.method)} {badge(a)}"),
-        paragraphs([line for line in lines if line]),
-        score_bars(a, a.ranking()[:bars]) if bars else "",
-        element("div", "".join(pictures), class_="panels"),
-    ]
+    parts = [element("h4", f"{text(a.method)} {badge(a)}"), paragraphs(_words(a))]
+    if bars:
+        parts.append(score_bars(a, a.ranking()[:bars]))
+    parts.append(element("div", "".join(pictures), class_="panels"))
     return element("article", "".join(parts), class_="card")
+
+
+def _words(a: Attribution) -> list[str]:
+    """What is said in a card: the question that the curves answer, and what the method tells."""
+    lines = []
+    if verdicts.trials(a):
+        lines.append(verdicts.QUESTIONS.get(verdicts.question(a), ""))
+    own = verdicts.own(a)
+    if own:
+        lines.append(f"Its own evidence: {own}")
+    lines += [verdicts.note(a), wording.detail(a)]
+    return [line for line in lines if line]
 
 
 def _picture(a: Attribution, trial: Trial, ruling: verdicts.Ruling, scales: Scales) -> str:
@@ -274,7 +277,9 @@ def score_bars(a: Attribution, units: Sequence[int] | np.ndarray) -> str:
     spread = wording.spread(a)
     errors = _standard_errors(a)
     reach = float((np.abs(a.scores) + errors).max(initial=0.0)) or 1.0
-    track = _Track(50.0, 50.0 / reach) if a.signed else _Track(0.0, 100.0 / reach)
+    track = _Track(0.0, 100.0 / reach)
+    if a.signed:
+        track = _Track(50.0, 50.0 / reach)
 
     rows = []
     for i in units:

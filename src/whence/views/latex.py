@@ -139,22 +139,23 @@ def _colours(every: Sequence[Attribution]) -> str:
 
 def _settings(a: Attribution) -> str:
     """Method, settings, cost and error, as a comment."""
-    error = wording.error(a)
-    evidence = "; ".join(verdicts.lines(a))
     parts = [
         f"method: {a.method}",
         f"version {a.version}",
         f"settings: {wording.settings(a.settings)}",
         f"seed {a.seed}",
         f"cost: {wording.cost(a.cost)}",
-        f"error: {error}" if error else "",
-        f"evidence: {evidence}" if evidence else "",
-        wording.anchor(a),
-        wording.detail(a),
-        "" if a.error is None else a.error.note,
-        f"largest score {max(map(abs, a.scores.tolist()), default=0.0):.4g}",
     ]
-    return _comment("; ".join(part for part in parts if part))
+    error = wording.error(a)
+    if error:
+        parts.append(f"error: {error}")
+    evidence = verdicts.lines(a)
+    if evidence:
+        parts.append(f"evidence: {'; '.join(evidence)}")
+    notes = (wording.anchor(a), wording.detail(a), wording.note(a))
+    parts += [note for note in notes if note]
+    parts.append(f"largest score {max(map(abs, a.scores.tolist()), default=0.0):.4g}")
+    return _comment("; ".join(parts))
 
 
 # ---------------------------------------------------------------------- coloured text

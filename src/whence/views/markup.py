@@ -40,7 +40,9 @@ def opening(tag: str, /, **attributes: str | int | bool | None) -> str:
         if value is None or value is False:
             continue
         written = name.rstrip("_").replace("_", "-")
-        parts.append(written if value is True else f'{written}="{escape(str(value))}"')
+        if value is not True:
+            written += f'="{escape(str(value))}"'
+        parts.append(written)
     return f"<{' '.join(parts)}>"
 
 

@@ -15,6 +15,7 @@ from whence.core.probe import Change, Probe
 from whence.views import wording
 from whence.views.document import document, fresh_id, style
 from whence.views.markup import element, elements, named, scrolling, soft, table, text
+from whence.views.markup import kind as score_kind
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 MOST = 12
@@ -72,8 +73,10 @@ def _line(name: str, content: str) -> Text:
 
 def _strongest(changes: Sequence[Change]) -> Table:
     out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD)
-    for i, name in enumerate(COLUMNS):
-        out.add_column(Text(name), justify="left" if i < WORDS else "right")
+    for name in COLUMNS[:WORDS]:
+        out.add_column(Text(name))
+    for name in COLUMNS[WORDS:]:
+        out.add_column(Text(name), justify="right")
     for change in changes:
         out.add_row(*(Text(wording.visible(cell)) for cell in _cells(change)))
     return out
@@ -141,7 +144,7 @@ def _heat(p: Probe, kind: str) -> str:
 
 
 def _cell(value: float, level: float, tip: str) -> str:
-    side = "p" if value > 0 else "n"
+    side = score_kind(value, signed=True)
     return element("td", class_=side, style=f"--v:{level:.3f}", title=tip)
 
 

@@ -62,7 +62,9 @@ def _has_colour(console: Console) -> bool:
 def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
     """One method: prediction, target, the coloured text, and a bar for each unit."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    seen = _coloured(a, theme) if pixels_of(a) is None else _patches(a, theme, coloured)
+    seen = _coloured(a, theme)
+    if pixels_of(a) is not None:
+        seen = _patches(a, theme, coloured)
     return Group(
         _heading(a),
         _pairs(_about(a)),
@@ -147,7 +149,10 @@ def _seen(every: Sequence[Attribution], theme: Theme, coloured: bool) -> Rendera
 
 
 def _length(a: Attribution) -> int:
-    return len(_plain(a)) if a.passage is None else len(a.passage.text)
+    """Characters of the text, of a pair those of the first."""
+    if a.passage is None:
+        return len(_plain(a))
+    return len(a.passage.text)
 
 
 def _plain(a: Attribution) -> str:
@@ -260,8 +265,10 @@ def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
         if row != last:
             out.append("\n")
             last = row
-        shade = "  " if coloured else " ░▒▓█"[round(abs(float(level[i])) * 4)] * 2
-        out.append(shade, style=_style(float(level[i]), a.signed, theme))
+        block = "  "
+        if not coloured:
+            block = " ░▒▓█"[round(abs(float(level[i])) * 4)] * 2
+        out.append(block, style=_style(float(level[i]), a.signed, theme))
     return out
 
 
@@ -312,21 +319,24 @@ def _bars(a: Attribution, theme: Theme, every_row: bool) -> Iterator[Text]:
     names = _names(a, units)
     shown = wording.score_format(a.scores, a.signed)
     numbers = [shown(float(a.scores[i])) for i in units]
+    errors = [""] * len(units)
     spread = wording.spread(a)
-    errors = [""] * len(units) if spread is None else [f" {spread[i]}" for i in units]
+    if spread is not None:
+        errors = [f" {spread[i]}" for i in units]
 
     width = _width_of(names)
     number_width = max(map(len, numbers))
     error_width = max(map(len, errors))
     for i, name, number, error in zip(units, names, numbers, errors, strict=True):
         style = _style(float(level[i]), a.signed, theme)
+        bar_style = Style(color=style.bgcolor) if style.bgcolor else DIM
         yield Text.assemble(
             _fit(name, width),
             "  ",
             (number.rjust(number_width), style),
             (error.ljust(error_width), DIM),
             "  ",
-            (_bar(abs(float(level[i]))), Style(color=style.bgcolor) if style.bgcolor else DIM),
+            (_bar(abs(float(level[i]))), bar_style),
             no_wrap=True,
         )
     yield from _left_out(len(units), len(a.scores))
@@ -437,7 +447,7 @@ def _footnote(a: Attribution, alone: bool) -> str:
     anchor = wording.anchor(a)
     if anchor:
         return "" if alone else anchor
-    return "" if a.error is None else a.error.note
+    return wording.note(a)
 
 
 def _total(c: Comparison) -> Text:

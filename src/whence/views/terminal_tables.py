@@ -77,8 +77,10 @@ def _shares(a: Attribution, removals: Sequence[str]) -> list[Text]:
     rulings = {ruling.removal: ruling for ruling in verdicts.by_removal(a)}
     cells = []
     for name in removals:
-        ruling = rulings.get(name)
-        cells.append(Text("–", DIM) if ruling is None else _tinted(ruling.cell(), ruling))
+        if name in rulings:
+            cells.append(_tinted(rulings[name].cell(), rulings[name]))
+        else:
+            cells.append(Text("–", DIM))
     return cells
 
 
@@ -127,11 +129,10 @@ def cost_table(every: Sequence[Attribution], with_units: bool) -> RenderableType
 
 def _costs(a: Attribution, with_units: bool) -> dict[str, str]:
     """The cells of a method by the names of their columns; empty where there is nothing to say."""
-    star = "*" if a.cost.shared else ""
     return {
         "method": a.method,
         "strongest units": strongest(a) if with_units else "",
-        "fwd": f"{a.cost.forwards:,}{star}",
+        "fwd": wording.forwards_cell(a.cost),
         "saved": f"{a.cost.saved:,}" if a.cost.saved else "",
         "bwd": f"{a.cost.backwards:,}",
         "ms": wording.milliseconds(a.cost.seconds),
@@ -172,8 +173,9 @@ def _means(agreement: Agreement) -> RenderableType:
     correlation, overlap = agreement.mean_correlation(), agreement.mean_overlap()
 
     def place(method: str) -> float:
-        known = math.isfinite(correlation[method])
-        return -correlation[method] if known else 2.0
+        if math.isfinite(correlation[method]):
+            return -correlation[method]
+        return 2.0
 
     def cells(method: str) -> list[Text]:
         mean = wording.correlation(correlation[method])

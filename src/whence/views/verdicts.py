@@ -12,9 +12,10 @@ from whence.core.attribution import Attribution
 from whence.core.evidence import CURVES, Evidence, Trial, Verdict
 from whence.views import wording
 
-MARKS = {Verdict.BETTER: "✓", Verdict.SAME: "~", Verdict.WORSE: "✗"}
+# one sign for each, which is read without colour
+MARKS = {Verdict.BETTER: "✓", Verdict.SAME: "~", Verdict.WORSE: "✗", None: "–"}
 # a word for a narrow column, which is also the class in the style sheet
-SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "worse"}
+SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "worse", None: "none"}
 NO_VERDICT = "no verdict"
 BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
 QUESTIONS = {
@@ -41,22 +42,24 @@ class Ruling:
     @property
     def mark(self) -> str:
         """One sign that is read without colour; a dash where there is no verdict."""
-        return "–" if self.verdict is None else MARKS[self.verdict]
+        return MARKS[self.verdict]
 
     @property
     def kind(self) -> str:
         """The verdict as a class of the style sheet."""
-        return "none" if self.verdict is None else SHORT[self.verdict]
+        return SHORT[self.verdict]
 
     @property
     def words(self) -> str:
         """The verdict itself, or that there is none."""
-        return NO_VERDICT if self.verdict is None else str(self.verdict)
+        return str(self.verdict or NO_VERDICT)
 
     @property
     def few_words(self) -> str:
         """The same without its last two words, which are "than random" or "from random"."""
-        return NO_VERDICT if self.verdict is None else self.verdict.rsplit(" ", 2)[0]
+        if self.verdict is None:
+            return NO_VERDICT
+        return self.verdict.rsplit(" ", 2)[0]
 
     def cell(self) -> str:
         """For a narrow column: mark, share beaten, p."""
@@ -133,8 +136,8 @@ def own(a: Attribution) -> str:
     if evidence.trials:
         trial = evidence.trials[0]
         random = f" (random: {trial.random_low:.2f} to {trial.random_high:.2f})"
-    verdict = "" if evidence.verdict is None else str(evidence.verdict)
-    return wording.visible(f"{evidence.measure} {evidence.value:.2f}{random}: {verdict}")
+    found = f"{evidence.measure} {evidence.value:.2f}{random}"
+    return wording.visible(f"{found}: {evidence.verdict or NO_VERDICT}")
 
 
 def _own_evidence(a: Attribution) -> Evidence | None:
@@ -153,7 +156,9 @@ def note(a: Attribution) -> str:
 
 def question(a: Attribution) -> str:
     """What was asked of the ranking: "support" or "matter"; empty where nothing was."""
-    return "" if a.evidence is None else a.evidence.question
+    if a.evidence is None:
+        return ""
+    return a.evidence.question
 
 
 def lines(a: Attribution) -> list[str]:
@@ -187,7 +192,9 @@ def rankings(every: Sequence[Attribution]) -> int | None:
 def random_rankings(every: Sequence[Attribution]) -> str:
     """The control in words: ``100 random rankings``, or without the number where it is unknown."""
     count = rankings(every)
-    return "random rankings" if count is None else f"{count} random rankings"
+    if count is None:
+        return "random rankings"
+    return f"{count} random rankings"
 
 
 def by_evidence(every: Sequence[Attribution]) -> list[Attribution]:

@@ -99,7 +99,9 @@ def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str
 
 def exact(score: float, signed: bool) -> str:
     """A score with six digits, for a tooltip."""
-    return f"{score:+.6g}" if signed else f"{score:.6g}"
+    if signed:
+        return f"{score:+.6g}"
+    return f"{score:.6g}"
 
 
 def value(a: Attribution) -> str:
@@ -115,7 +117,9 @@ def model_line(a: Attribution) -> str:
 def milliseconds(seconds: float) -> str:
     """A time as a number of milliseconds, for a column."""
     ms = seconds * 1000
-    return f"{ms:.1f}" if ms < 9.95 else f"{ms:,.0f}"
+    if ms < 9.95:
+        return f"{ms:.1f}"
+    return f"{ms:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -169,7 +173,9 @@ def p_value(p: int | float) -> str:
     >>> p_value(0.0099), p_value(0.31), p_value(0.00002)
     ('p = 0.0099', 'p = 0.31', 'p < 0.001')
     """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2g}"
 
 
 def forwards(cost: Cost) -> str:
@@ -178,14 +184,25 @@ def forwards(cost: Cost) -> str:
     >>> forwards(Cost(forwards=1000, saved=212))
     '1,000 forward (212 more from memory)'
     """
-    saved = f" ({cost.saved:,} more from memory)" if cost.saved else ""
-    return f"{cost.forwards:,} forward{saved}"
+    paid = f"{cost.forwards:,} forward"
+    if not cost.saved:
+        return paid
+    return f"{paid} ({cost.saved:,} more from memory)"
+
+
+def forwards_cell(cost: Cost) -> str:
+    """The same for a column; a star marks passes that several methods share."""
+    if cost.shared:
+        return f"{cost.forwards:,}*"
+    return f"{cost.forwards:,}"
 
 
 def cost(paid: Cost) -> str:
     """What a result cost, in one line."""
-    memory = f", {size(paid.peak_bytes)} at the peak" if paid.peak_bytes else ""
-    return f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}{memory}"
+    line = f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}"
+    if not paid.peak_bytes:
+        return line
+    return f"{line}, {size(paid.peak_bytes)} at the peak"
 
 
 def spread(a: Attribution) -> list[str] | None:
@@ -206,7 +223,9 @@ def anchor(a: Attribution) -> str:
         return ""
     rule = f"IF {_kept(a)} THEN {_outcome(a)}"
     facts = _anchor_facts(a.detail)
-    return f"{rule}: {'; '.join(facts)}" if facts else rule
+    if not facts:
+        return rule
+    return f"{rule}: {'; '.join(facts)}"
 
 
 def _kept(a: Attribution) -> str:
@@ -278,7 +297,8 @@ def detail(a: Attribution) -> str:
         parts.append(f"R² {fit:.3g}")
 
     for name, fact in facts.items():
-        parts.append(f"{name} {fact:.4g}" if isinstance(fact, float) else f"{name} {fact}")
+        shown = f"{fact:.4g}" if isinstance(fact, float) else str(fact)
+        parts.append(f"{name} {shown}")
     return visible("; ".join(parts))
 
 
@@ -334,6 +354,13 @@ def error(a: Attribution) -> str:
     return ", ".join(parts)
 
 
+def note(a: Attribution) -> str:
+    """What a method itself says of its scores; empty where it says nothing."""
+    if a.error is None:
+        return ""
+    return a.error.note
+
+
 def settings(given: Mapping[str, Any]) -> str:
     """A method's settings in one line."""
     return ", ".join(f"{k}={visible(str(v))}" for k, v in given.items()) or "none"
@@ -341,9 +368,9 @@ def settings(given: Mapping[str, Any]) -> str:
 
 def dropped(a: Attribution) -> str:
     """Said whenever truncation left something out; empty otherwise."""
-    count = 0 if a.passage is None else a.passage.dropped
-    if not count:
+    if a.passage is None or not a.passage.dropped:
         return ""
+    count = a.passage.dropped
     verb = "character was" if count == 1 else "characters were"
     return f"only the beginning is explained: {count:,} {verb} cut off"
 
@@ -351,9 +378,9 @@ def dropped(a: Attribution) -> str:
 def running_texts(a: Attribution) -> list[str]:
     """The units as they follow each other in a text. Features, which are no text, stand apart."""
     texts = list(a.units.texts)
-    if a.passage is not None:
-        return texts
-    return [text if i == 0 else f" {text}" for i, text in enumerate(texts)]
+    if a.passage is None:
+        texts[1:] = [f" {text}" for text in texts[1:]]
+    return texts
 
 
 def explained_things(a: Attribution) -> str:
