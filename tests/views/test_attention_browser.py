@@ -87,7 +87,9 @@ def inked(page: Any, selector: str) -> float:
         """(c) => {
           const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
           let n = 0;
-          for (let i = 4; i < d.length; i += 4) if ([0, 1, 2, 3].some((k) => d[i + k] !== d[k])) n++;
+          for (let i = 4; i < d.length; i += 4) {
+            if ([0, 1, 2, 3].some((k) => d[i + k] !== d[k])) n++;
+          }
           return n / (d.length / 4);
         }"""
     )
@@ -125,7 +127,10 @@ def test_every_view_is_drawn_from_one_request(opened, scheme):
 def test_the_theme_can_be_turned_and_the_maps_follow(opened):
     page = opened(maps_of(6), color_scheme="light")
     show(page, "model")
-    pixel = "(c) => [...c.getContext('2d').getImageData(0, 0, 6, 6).data].filter((_, i) => i % 4 < 3).reduce((a, b) => a + b) / 108"
+    pixel = """(c) => {
+      const data = [...c.getContext("2d").getImageData(0, 0, 6, 6).data];
+      return data.filter((_, i) => i % 4 < 3).reduce((a, b) => a + b) / 108;
+    }"""
     bright = page.locator(".map canvas").first.evaluate(pixel)
     page.locator(".theme").click()
     settled(page)
@@ -417,7 +422,10 @@ def test_the_figures_hold_the_tokens_as_text(opened):
             settled(page)
         figure = exported(page, "save-svg").decode()
         assert page.evaluate(
-            "(s) => new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror') === null",
+            """(source) => {
+              const drawn = new DOMParser().parseFromString(source, "image/svg+xml");
+              return drawn.querySelector("parsererror") === null;
+            }""",
             figure,
         )
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
@@ -447,7 +455,10 @@ def test_copying_uses_the_clipboard_or_else_downloads(opened):
     page.locator("[data-export=copy-png]").click()
     page.wait_for_selector(".status:text('Copied as PNG.')")
     page.evaluate(
-        "() => { navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }"
+        """() => {
+          const refuse = () => Promise.reject(new Error("no"));
+          navigator.clipboard.write = navigator.clipboard.writeText = refuse;
+        }"""
     )
     assert exported(page, "copy-svg").startswith(b"<svg")
     assert exported(page, "copy-png")[:4] == b"\x89PNG"
@@ -572,9 +583,8 @@ def test_an_image_gets_the_heat_of_the_row_pointed_at(opened):
 
 def test_two_fragments_on_one_page_do_not_meet(opened):
     first, second = maps_of(5), maps_of(["[CLS]", "other", "[SEP]"], heads=2)
-    page = opened(
-        f"<!doctype html><body>{maps_fragment(first)}{maps_fragment(second)}<p class='place'>mine</p></body>"
-    )
+    both = maps_fragment(first) + maps_fragment(second)
+    page = opened(f"<!doctype html><body>{both}<p class='place'>mine</p></body>")
     roots = page.locator(".whence-maps")
     assert roots.nth(1).locator(".places.from .place").all_inner_texts() == [
         "[CLS]",
