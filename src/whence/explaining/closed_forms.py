@@ -16,8 +16,8 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
 from whence.core.target import Target
-from whence.explaining.job import Progress
 from whence.explaining.explain import compare
+from whence.explaining.job import Progress
 from whence.models.model import Model, Overflow
 from whence.notebook.book import Notebook
 from whence.theory.exact import exact_lime, exact_shapley

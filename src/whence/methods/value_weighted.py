@@ -11,8 +11,8 @@ from whence.core.registry import Needs, method
 from whence.trace.rows import (
     EntrywiseLayers,
     RowChoice,
-    layers_together,
     chosen_layers,
+    layers_together,
     readout_row,
     speaking_kind,
 )
