@@ -174,10 +174,10 @@ def test_words_and_sentences_never_cut_a_grapheme_and_begin_at_the_beginning(tex
 @pytest.mark.usefixtures("unchecked")
 def test_cutting_takes_time_in_proportion_to_the_text(text: str) -> None:
     # the enemy looked back over every closing quote from each of them: 100,000 quotes took ten minutes
-    began = time.perf_counter()
+    began = time.process_time()  # other work on the machine does not count
     word_starts(text)
     sentence_starts(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 60  # a hundred times what it takes
 
 
 def spans(*pairs: tuple[int, int]) -> np.ndarray:

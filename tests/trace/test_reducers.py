@@ -113,7 +113,11 @@ print((highest() - start) * 1024)
 
 def peak(how: str) -> int:
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY, how], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", MEMORY, how],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1800,
     )
     return int(done.stdout.strip().splitlines()[-1])
 

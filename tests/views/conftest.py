@@ -201,6 +201,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return pretend
 
 
+# Milliseconds that a page may take to answer: a busy machine is no fault of the page.
+PATIENCE = 180_000
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     executable = shutil.which("chromium")
@@ -211,6 +215,15 @@ def browser() -> Iterator[Any]:
         started = p.chromium.launch(
             executable_path=executable,
             args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            timeout=PATIENCE,
         )
+        new_context = started.new_context
+
+        def patient(**options: Any) -> Any:
+            context = new_context(**options)
+            context.set_default_timeout(PATIENCE)
+            return context
+
+        started.new_context = patient
         yield started
         started.close()
