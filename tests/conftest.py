@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -60,6 +63,34 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+# Milliseconds that a page may take to answer: a busy machine is no fault of the page.
+PATIENCE = 180_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        started = p.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            timeout=PATIENCE,
+        )
+        new_context = started.new_context
+
+        def patient(**options: Any) -> Any:
+            context = new_context(**options)
+            context.set_default_timeout(PATIENCE)
+            return context
+
+        started.new_context = patient
+        yield started
+        started.close()
 
 
 # What a test needs and not every machine has: a word of the reason that the test gives for skipping

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -199,31 +198,3 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setenv("COLUMNS", str(width))
 
     return pretend
-
-
-# Milliseconds that a page may take to answer: a busy machine is no fault of the page.
-PATIENCE = 180_000
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        started = p.chromium.launch(
-            executable_path=executable,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-            timeout=PATIENCE,
-        )
-        new_context = started.new_context
-
-        def patient(**options: Any) -> Any:
-            context = new_context(**options)
-            context.set_default_timeout(PATIENCE)
-            return context
-
-        started.new_context = patient
-        yield started
-        started.close()
