@@ -48,13 +48,16 @@ SHAPES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of SHAPES."""
+    """Mark the tests of SHAPES, and keep the tests of a lab together."""
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
-        name = f"{item.path.relative_to(TESTS).as_posix()}::{item.name}"
-        if name.startswith(SHAPES):
+        place = item.path.relative_to(TESTS).as_posix()
+        if f"{place}::{item.name}".startswith(SHAPES):
             item.add_marker(pytest.mark.shapes)
+        if place.startswith("labs/"):
+            # a lab runs once for all tests of its file: on one worker of pytest-xdist, not on each
+            item.add_marker(pytest.mark.xdist_group(place))
 
 
 @pytest.fixture(autouse=True, scope="session")
