@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -58,6 +59,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if place.startswith("labs/"):
             # a lab runs once for all tests of its file: on one worker of pytest-xdist, not on each
             item.add_marker(pytest.mark.xdist_group(place))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A model that is built without a seed of its own does not depend on the tests before it."""
+    import numpy as np
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True, scope="session")
