@@ -122,6 +122,7 @@ def peak(how: str) -> int:
     return int(done.stdout.strip().splitlines()[-1])
 
 
+@pytest.mark.slow  # two processes; test_attend.py measures what a head mean saves in `make test`
 def test_a_head_mean_at_2048_tokens_peaks_under_a_quarter_of_all_maps() -> None:
     all_maps = 8 * 8 * 2048**2 * 4
     # that the measure sees maps at all: its start is above what the model needs, and a system short of memory takes idle pages back
