@@ -37,7 +37,7 @@ settings.register_profile("explore", deadline=None)
 
 # The tests that `make test` runs with shapes and types checked, as the beginnings of their names:
 # the rooms where arrays are made and handed on, and every method and setting once, on four families
-# of models.
+# of models. The Makefile names their folders too.
 TESTS = Path(__file__).parent
 SHAPES = (
     "core/",
