@@ -146,7 +146,7 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
         feed = f"{before[0][1]}\n".encode()
     if last[0] == "make":
         targets = re.findall(
-            r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+            r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
         )
         return 0 if set(last[1:]) <= set(targets) else 1
     if last[:2] == ["whence", "lab"]:

@@ -12,6 +12,7 @@ from whence.labs import LABS
 from whence.notebook.book import Notebook
 
 
+@pytest.mark.slow  # a whole lab, which runs in its own test too
 def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path) -> None:
     done = run("lab", "dyck", "--quick", "--out", tmp_path / "t", "--formats", "svg")
     assert done.code == 0

@@ -41,6 +41,7 @@ def test_only_what_was_removed_is_written_anew(sentiment: Model, filler: Model) 
     assert len(np.unique(ids[:, ~kept[0]], axis=0)) > 5
 
 
+@pytest.mark.slow  # 3,000 draws
 def test_what_is_drawn_is_likely_to_the_filler(sentiment: Model, filler: Model) -> None:
     """The shares of many draws beside the model's own distribution over its best candidates."""
     passage = sentiment.encode(TEXT)

@@ -14,6 +14,7 @@ from tokenizers import processors
 
 from tests import tokenizers as tok
 from tests.families import FAMILIES, LABELS, SMALL, build, inputs
+from tests.tolerance import rounding
 from whence.core.errors import InputError, ModelError, TargetError, Unsupported
 from whence.core.target import Target
 from whence.models.load import load
@@ -138,12 +139,17 @@ def _copy(tokenizer: Any) -> Any:
 def test_predicting_a_list_equals_predicting_one_by_one(name: str) -> None:
     model = build(name)
     together = model.predict(TEXTS)
+    # each logit is a product with a hidden state of 32 numbers
+    far = rounding(32, model.logits([model.encode(text) for text in TEXTS]))
+    # the enemy gives a text the probabilities of another
+    first, second = (prediction.probabilities for prediction in together[:2])
+    assert max(abs(p - second.get(label, 0)) for label, p in first.items()) > 100 * far
     for text, prediction in zip(TEXTS, together, strict=True):
         (alone,) = model.predict([text])
         assert alone.label == prediction.label
         assert list(alone.probabilities) == list(prediction.probabilities)
         assert list(alone.probabilities.values()) == pytest.approx(
-            list(prediction.probabilities.values()), abs=1e-5
+            list(prediction.probabilities.values()), rel=0, abs=far
         )
 
 

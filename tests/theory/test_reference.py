@@ -70,6 +70,7 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(
     assert 0.7 < spread < 1.4, spread
 
 
+@pytest.mark.slow  # nine runs of up to 1,600 samples
 def test_more_samples_come_nearer(model: Model) -> None:
     truth = whence.explain(model, TEXT, "lime-exact", target="positive").scores
     off = []

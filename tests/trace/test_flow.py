@@ -276,7 +276,7 @@ def test_twelve_layers_of_128_tokens_take_seconds(kind: str, inputs: int) -> Non
     flow = attention_flow(layers, 0, lambda: ticks.append(1))
     assert flow.gap < 1e-9
     assert len(ticks) == inputs
-    assert time.process_time() - started < 30  # 3 seconds each on a quiet core
+    assert time.process_time() - started < 60  # of this process; twenty times what it takes
 
 
 def test_what_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -229,19 +228,3 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setenv("COLUMNS", str(width))
 
     return pretend
-
-
-@pytest.fixture(scope="package")  # two packages use it, and two cannot be open at once
-def browser() -> Iterator[Any]:
-    """A browser, for tests that open a page."""
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        started = p.chromium.launch(
-            executable_path=executable,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        )
-        yield started
-        started.close()

@@ -54,8 +54,12 @@ def opened(browser, tmp_path):
         context.close()
 
 
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def settled(page: Any) -> None:
-    page.wait_for_timeout(60)  # a redraw begins in the next frame
+    # a redraw begins in the next frame, however long that takes on a busy machine
+    page.evaluate(TWO_FRAMES)
     page.wait_for_selector(
         "[aria-busy=true]", state="detached"
     )  # wait_for_function would need a wider policy
@@ -64,6 +68,9 @@ def settled(page: Any) -> None:
 def show(page: Any, view: str) -> None:
     page.locator(f"[role=tab][data-view={view}]").click()
     settled(page)
+    if view == "model":
+        # the small maps are drawn when they come into sight, which is later than the page settles
+        page.wait_for_selector(".map[data-drawn]", state="attached")
 
 
 def choose(page: Any, name: str, value: str) -> None:
@@ -604,17 +611,22 @@ def test_two_fragments_on_one_page_do_not_meet(opened):
     assert page.wrong == []
 
 
-def test_a_large_page_is_painted_within_a_second(opened):
+UNPACKED = """<script>
+const Original = DecompressionStream;
+window.unpacked = 0;
+window.DecompressionStream = function (...how) { window.unpacked += 1; return new Original(...how); };
+</script>"""
+
+
+def test_a_large_page_does_no_more_than_is_looked_at(opened):
+    """Would catch a page that unpacks twelve layers, or draws 196,608 lines, before it is painted."""
     maps = maps_of(128, layers=12, heads=12)
-    page = opened(maps)
-    paints = page.evaluate(
-        "performance.getEntriesByType('paint').map((p) => [p.name, p.startTime])"
-    )
-    assert dict(paints)["first-contentful-paint"] < 1000
-    assert lines(page) == 3000  # of 196,608: the page says so
+    page = opened(f"<!doctype html><body>{UNPACKED}{maps_fragment(maps)}</body>")
+    assert page.evaluate("unpacked") == 1
+    assert lines(page) == 3000  # the page says so
     assert "the 3,000 strongest are drawn" in page.locator(".status").inner_text()
     show(page, "model")
-    assert page.evaluate("performance.now()") < 20000
+    assert page.evaluate("unpacked") <= 12
     assert page.wrong == []
 
 

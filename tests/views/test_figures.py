@@ -417,7 +417,7 @@ def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():
         "import sys, whence.views.figures, whence.views.latex; print('matplotlib' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stdout == "False\n"
 
