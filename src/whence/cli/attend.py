@@ -215,12 +215,11 @@ def _maps(model: Model, passage: Passage, wish: Wish) -> AttentionMaps:
 
 
 def _attend(model: Model, passage: Passage, wish: Wish, *, neurons: bool) -> AttentionMaps:
-    from whence.explaining.attend import attend
+    from whence.core.look import Look
+    from whence.explaining.attend import look_at
 
     can_switch_off = model.kind.has_head and wish.keep == "all" and not wish.generate
-    return attend(
-        model,
-        passage,
+    look = Look(
         units=wish.units,
         heads=wish.keep,
         layers=wish.layers,
@@ -229,8 +228,8 @@ def _attend(model: Model, passage: Passage, wish: Wish, *, neurons: bool) -> Att
         target=wish.target,
         generate=wish.generate,
         memory=wish.memory,
-        forecast=tell_forecast,
     )
+    return look_at(model, passage, look, tell_forecast)
 
 
 def _print(maps: AttentionMaps, text: str, wish: Wish) -> None:

@@ -15,6 +15,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.sizes import human
 from whence.views import wording
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
@@ -89,7 +90,7 @@ def doctor_view(report: Mapping[str, Any], console: Console) -> RenderableType:
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, str]:
-    weights = wording.size(report["weights_bytes"])
+    weights = human(report["weights_bytes"])
     threads = "1 thread" if report["threads"] == 1 else f"{report['threads']} threads"
     limit = report["limit"]
     return {
@@ -146,9 +147,9 @@ def _forecast(report: Mapping[str, Any]) -> list[RenderableType]:
             f"{f['tokens']:,}",
             wording.duration(f["forward_seconds"]),
             "–" if backward is None else wording.duration(backward),
-            wording.size(f["maps_bytes"]),
-            wording.size(f["maps_and_gradients_bytes"]),
-            wording.size(f["head_mean_bytes"]),
+            human(f["maps_bytes"]),
+            human(f["maps_and_gradients_bytes"]),
+            human(f["head_mean_bytes"]),
         )
     measured = ", ".join(map(str, report["measured_tokens"]))
     note = (

@@ -12,6 +12,7 @@ from typing import Any
 
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
+from whence.core.sizes import human
 
 # they hold emoji and Indic clusters together, and draw nothing by themselves
 JOINERS = frozenset("\u200c\u200d")
@@ -21,7 +22,6 @@ MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
 CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
-SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 PLURAL = {
     "word": "words",
     "token": "tokens",
@@ -131,18 +131,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def size(count: int | float) -> str:
-    """Bytes in the unit that a person would choose; a GB is 10⁹ bytes, as in a memory budget.
-
-    >>> size(1536), size(3 * 10**9), size(512)
-    ('1.54 kB', '3 GB', '512 B')
-    """
-    for bytes_each, unit in SIZES:
-        if count >= bytes_each:
-            return f"{count / bytes_each:.3g} {unit}"
-    return f"{int(count)} B"
-
-
 def percent(share: int | float) -> str:
     """A share in percent with two digits.
 
@@ -202,7 +190,7 @@ def cost(paid: Cost) -> str:
     line = f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}"
     if not paid.peak_bytes:
         return line
-    return f"{line}, {size(paid.peak_bytes)} at the peak"
+    return f"{line}, {human(paid.peak_bytes)} at the peak"
 
 
 def spread(a: Attribution) -> list[str] | None:
