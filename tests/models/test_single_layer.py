@@ -12,7 +12,7 @@ from whence.models.single_layer import positional_encoding
 
 
 def test_the_positional_encoding_starts_as_stated() -> None:
-    """Would catch a swap of sine and cosine, and exponents that start at 2/d_e, as on the slides."""
+    """Would catch sine and cosine swapped, and exponents that start at 2/d_e, as on the slides."""
     encoding = positional_encoding(3, 6)
     np.testing.assert_allclose(encoding[0], [0, 1, 0, 1, 0, 1])
     assert float(encoding[1, 0]) == pytest.approx(0.8414709848)
