@@ -111,7 +111,10 @@ def test_mean_embeddings_equal_the_traces(family: str) -> None:
     [n for n in TEXTS if n in families.DOUBLE and n not in ("roberta", "bart", "bart-classifier")],
 )
 def test_padding_is_unseen(family: str) -> None:
-    """What stands under padding has no say: other ids there, same value. RoBERTa and BART count or find tokens by the padding id."""
+    """What stands under padding has no say: other ids there, same value.
+
+    RoBERTa and BART count or find tokens by the padding id.
+    """
     model, _ = families.precise(family)
     passage = families.inputs(model, 1)[0]
     first = int(np.flatnonzero(passage.unit_of == 1)[0])
@@ -130,7 +133,10 @@ def test_padding_is_unseen(family: str) -> None:
 
 
 def test_padding_keeps_positions_and_deletion_does_not(sentiment: Model) -> None:
-    """One word at the end kept: by ``pad`` it stands where it stood, by ``delete`` it is the first word."""
+    """One word at the end kept.
+
+    By ``pad`` it stands where it stood, by ``delete`` it is the first word.
+    """
     passage = sentiment.encode("a b c great")
     last = np.array([[False, False, False, True]])
     pad, delete = (
@@ -226,7 +232,10 @@ def test_the_model_is_called_as_often_as_counted(sentiment: Model) -> None:
 def test_a_hundred_thousand_masks_stay_small(
     sentiment: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No row of tokens is laid out for all at once: what is asked of the remover at a time is bounded."""
+    """No row of tokens is laid out for all at once.
+
+    What is asked of the remover at a time is bounded.
+    """
     v = whence.game(sentiment, SENTENCE)
     asked = []
     monkeypatch.setattr(
