@@ -255,7 +255,7 @@ def _beside_the_paper(book: Notebook, rows: dict[str, np.ndarray], names: Sequen
         set(most_negative.values()) == {"questionable"},
     )
     attention = rows["α-avg"]
-    order = [names[i] for i in (-attention).argsort()]
+    order = [names[int(i)] for i in (-attention).argsort()]
     popular = attention[names.index("popular")]
     book.claim(
         "As in the paper, attention ranks “popular” first",

@@ -340,7 +340,7 @@ def _normalisation(book: Notebook, hf: Any, ids: Int[Tensor, " T"]) -> None:
         """How far LN(c f + 2) is from LN(f)."""
         return (layer_norm(c * f + 2, eps=eps) - layer_norm(f, eps=eps)).abs().max().item()
 
-    gap = moved(3, 0.0)
+    gap = moved(3.0, 0.0)
     book.claim(
         "LN(c f + b) = LN(f) for c > 0, eps = 0.",
         f"{gap:.1e} at c = 3; at c = 0.001, eps = 1e-5: {moved(1e-3, 1e-5):.2g}",

@@ -364,7 +364,7 @@ def _box_plots(
         left.set_xticks(at, numbers, rotation=0, ha="center", parse_math=False)
         left.set_xlabel("word")
     else:
-        names = [labels[i].strip() for i in top]
+        names = [labels[int(i)].strip() for i in top]
         left.set_xticks(at, names, rotation=60, ha="right", parse_math=False)
     left.set(ylabel="LIME coefficient", title=f"{name}: the {len(top)} largest of {len(truth)}")
     left.axhline(0, color=PALE, lw=0.8, zorder=0)
