@@ -43,7 +43,8 @@ class AttentionMax:
         scores = []
         for i, passage in enumerate(trace.passages):
             by_unit = _summed_over_units(rows[:, i, :, : len(passage)], passage)
-            scores.append(Scores(units=across_layers(by_unit.amax(1), layer)))
+            largest = across_layers(by_unit.amax(1), layer)
+            scores.append(Scores(units=largest.double().cpu().numpy()))
         return scores
 
 
