@@ -44,7 +44,7 @@ class AttentionMax:
         for i, passage in enumerate(trace.passages):
             by_unit = _summed_over_units(rows[:, i, :, : len(passage)], passage)
             largest = across_layers(by_unit.amax(1), layer)
-            scores.append(Scores(units=largest.double().cpu().numpy()))
+            scores.append(Scores(units=largest.detach().double().cpu().numpy()))
         return scores
 
 
