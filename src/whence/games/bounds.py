@@ -1,4 +1,7 @@
-"""Intervals for a share estimated from draws that keep coming: Kullback–Leibler bounds that hold at every number of draws at once."""
+"""Intervals for a share that is estimated from draws that keep coming.
+
+They are Kullback–Leibler bounds, and hold at every number of draws at once.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +11,47 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import gammaln, rel_entr
 
-HALVINGS = 40  # of an interval no longer than one: to 1e-12
+# Halvings of an interval no longer than one: to 1e-12.
+HALVINGS = 40
 
 
 def bernoulli_kl(p: Any, q: Any) -> Float[np.ndarray, "*shape"]:
-    """d(p, q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)): how far a coin of share q is from showing p.
+    """How far a coin of share q is from showing p: p log(p/q) + (1 − p) log((1 − p)/(1 − q)).
 
-    >>> bernoulli_kl(0.5, 0.5).item(), round(bernoulli_kl(1.0, 0.5).item(), 3), bernoulli_kl(0.5, 1.0).item()
-    (0.0, 0.693, inf)
+    >>> bernoulli_kl([0.5, 1.0, 0.5], [0.5, 0.5, 1.0]).round(3)
+    array([0.   , 0.693,   inf])
     """
-    p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    p = np.asarray(p, dtype=np.float64)
+    q = np.asarray(q, dtype=np.float64)
     return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
 
 
 def anytime_rate(
     draws: Shaped[np.ndarray, " arm"], delta: float, log_arms: float = 0.0
 ) -> Float[np.ndarray, " arm"]:
-    """The rate β for which n·d(p̂ₙ, p) < β at *every* n, for exp(``log_arms``) arms at once, with probability at least 1 − ``delta``.
+    """The rate β for which n·d(p̂ₙ, p) < β at *every* n, with probability at least 1 − ``delta``.
+
+    It holds for exp(``log_arms``) arms at once.
 
     >>> anytime_rate(np.array([1, 100]), 0.1).round(2)
     array([3. , 5.3])
     """
-    # Of n tosses the Krichevsky–Trofimov mixture has at least 1/(2√n) of the likelihood of their own share (Willems, Shtarkov, Tjalkens
-    # 1995), and over the likelihood of the true share it is a martingale, which reaches 1/δ with probability at most δ (Ville).
-    # The rate of Kaufmann and Kalyanakrishnan (2013), e.g. log(405.5 K t^1.1/δ) + log log(…), is larger, and its t is a clock
-    # common to all arms; here each arm has its own n, so that one draw may count for several arms.
+    # Of n tosses the Krichevsky–Trofimov mixture has at least 1/(2√n) of the likelihood of their
+    # own share (Willems, Shtarkov, Tjalkens 1995). Over the likelihood of the true share it is a
+    # martingale, which reaches 1/δ with probability at most δ (Ville).
+    #
+    # The rate of Kaufmann and Kalyanakrishnan (2013), e.g. log(405.5 K t^1.1/δ) + log log(…), is
+    # larger, and its t is a clock common to all arms. Here each arm has its own n, so that one
+    # draw may count for several arms.
     return log_arms + np.log(2 / delta) + 0.5 * np.log(np.maximum(draws, 1))
 
 
 def kl_interval(
     hits: Int[np.ndarray, " arm"], draws: Int[np.ndarray, " arm"], rate: Float[np.ndarray, " arm"]
 ) -> tuple[Float[np.ndarray, " arm"], Float[np.ndarray, " arm"]]:
-    """The smallest and the largest q with n·d(p̂, q) ≤ ``rate`` (Kaufmann and Kalyanakrishnan 2013); 0 to 1 without draws.
+    """The smallest and the largest q with n·d(p̂, q) ≤ ``rate``; 0 to 1 without draws.
+
+    Kaufmann and Kalyanakrishnan (2013).
 
     >>> low, high = kl_interval(np.array([0, 50, 0]), np.array([0, 100, 100]), np.full(3, 3.0))
     >>> low.round(3), high.round(3)
@@ -53,7 +65,8 @@ def kl_interval(
         middle = (inside + outside) / 2
         fits = bernoulli_kl(mean, middle) <= rate / n
         inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-    low, high = outside  # the outer ones: an interval may be 1e-12 too wide, never too narrow
+    # The outer ones: an interval may be 1e-12 too wide, never too narrow.
+    low, high = outside
     return np.where(draws > 0, low, 0.0), np.where(draws > 0, high, 1.0)
 
 

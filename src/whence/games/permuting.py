@@ -1,4 +1,7 @@
-"""Shapley values from random orders of adding units, each taken forwards and backwards (Castro et al. 2009; Mitchell et al. 2022)."""
+"""Shapley values from random orders of adding units, each taken forwards and backwards.
+
+Castro et al. (2009); Mitchell et al. (2022).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ def orders(units: int, count: int, seed: int) -> Int[np.ndarray, "order unit"]:
 
 
 def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimate, int]:
-    """The mean marginal contribution of each unit over random orders and their reverses, and the distinct masks asked for.
+    """The mean marginal contribution of each unit, and the number of distinct masks asked for.
 
-    An order costs d − 1 masks and its reverse their complements. The standard error is that between the pairs of orders.
+    The mean is over random orders and their reverses. An order costs d − 1 masks, and its reverse
+    their complements. The standard error is that between the pairs of orders.
 
     >>> estimate, masks = from_orders(lambda masks: masks.sum(1) ** 2.0, 4, 40, seed=0)
     >>> estimate.units, masks
@@ -28,18 +32,21 @@ def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimat
     pair = 2 * (units - 1)
     if samples < 2 + 2 * pair:
         raise SettingsError(
-            f"two pairs of orders of {units} units need {2 + 2 * pair} samples, not {samples}; or take another estimator."
+            f"two pairs of orders of {units} units need {2 + 2 * pair} samples, not {samples}; "
+            f"or take another estimator."
         )
     drawn = orders(units, (samples - 2) // pair, seed)
     rank = np.argsort(drawn, axis=1)
-    prefixes = rank[:, None, :] < np.arange(units + 1)[:, None]  # "order size unit"
-    asked, place = np.unique(
-        np.concatenate([prefixes, ~prefixes]).reshape(-1, units), axis=0, return_inverse=True
-    )
-    values = np.asarray(game(asked), dtype=np.float64)[place.ravel()].reshape(
-        2, len(drawn), units + 1
-    )
-    gains = (np.diff(values[0], axis=1) - np.diff(values[1], axis=1)) / 2
+
+    # "order size unit": the first k units of each order are kept; reversed, the last k.
+    prefixes = rank[:, None, :] < np.arange(units + 1)[:, None]
+    both = np.concatenate([prefixes, ~prefixes]).reshape(-1, units)
+    asked, place = np.unique(both, axis=0, return_inverse=True)
+    values = np.asarray(game(asked), dtype=np.float64)[place.ravel()]
+    forwards, backwards = values.reshape(2, len(drawn), units + 1)
+
+    gains = (np.diff(forwards, axis=1) - np.diff(backwards, axis=1)) / 2
     by_unit: Float[np.ndarray, "order unit"] = np.take_along_axis(gains, rank, axis=1)
-    error = widened(by_unit.std(0, ddof=1) / np.sqrt(len(by_unit)), float(len(by_unit) - 1))
+    error = by_unit.std(0, ddof=1) / np.sqrt(len(by_unit))
+    error = widened(error, float(len(by_unit) - 1))
     return Estimate(by_unit.mean(0), error, "permutation", None), len(asked)

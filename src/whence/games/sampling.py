@@ -1,4 +1,7 @@
-"""Which masks to ask for: complement pairs, their sizes spread evenly over a law, no pair twice; the first n are the same for any n."""
+"""Which masks to ask for: complement pairs, their sizes spread evenly over a law, no pair twice.
+
+The first n pairs are the same for any n.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,22 @@ from jaxtyping import Bool, Float, Int
 
 from whence.games.functionals import Functional
 
-GOLDEN = (
-    5**0.5 - 1
-) / 2  # multiples of it, modulo 1, fill the unit interval evenly, however many are taken
-LISTED = 5000  # subsets of a size that are listed and shuffled; of more, random ones are drawn until they differ
-DRAWN = 64  # at a time, always, so that a longer draw begins with the shorter
+# Multiples of it, modulo 1, fill the unit interval evenly, however many are taken.
+GOLDEN = (5**0.5 - 1) / 2
+
+# Up to so many subsets of a size are listed and shuffled; of more, random ones are drawn until
+# they differ.
+LISTED = 5000
+
+# So many are drawn at a time, always, so that a longer draw begins with the shorter.
+DRAWN = 64
+
+# A number of pairs that no run will use up.
 MANY = 2**40
-DEAREST = 1.35  # above it the even law has too few pairs where the weight is, and the 95 % interval was seen to cover 86 to 92 %
+
+# Above it the even law has too few pairs where the weight is, and the interval of 95 % was seen to
+# cover 86 to 92 %.
+DEAREST = 1.35
 
 
 def all_masks(units: int) -> Bool[np.ndarray, "mask unit"]:
@@ -25,11 +37,14 @@ def all_masks(units: int) -> Bool[np.ndarray, "mask unit"]:
     >>> all_masks(2).astype(int).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    return (np.arange(2**units)[:, None] >> np.arange(units)[::-1] & 1).astype(bool)
+    number = np.arange(2**units)[:, None]
+    place = np.arange(units)[::-1]
+    return (number >> place & 1).astype(bool)
 
 
 def pairs_of_size(units: int, size: int) -> int:
     """How many pairs of complements have a smaller half of that size."""
+    # Of half the units, both halves of a pair have the size, and the pair would count twice.
     return comb(units, size) // (2 if 2 * size == units else 1)
 
 
@@ -44,21 +59,27 @@ def even_law(units: int) -> Float[np.ndarray, " half"]:
 
 
 def law_for(functional: Functional) -> Float[np.ndarray, " half"]:
-    """The even law, which all methods share so that one pays for all; a functional's own best law where the even one would cost
-    more than ``DEAREST`` times its samples (Banzhaf's, LIME's of a small bandwidth).
+    """The even law, or a functional's own best law where the even one would cost too much.
 
-    The best law is Neyman's, in proportion to the root mean square weight of a size.
+    All methods share the even law, so that one pays for all. Too much is more than ``DEAREST``
+    times the samples (Banzhaf values; LIME with a small bandwidth). The best law is Neyman's, in
+    proportion to the root mean square weight of a size.
     """
     units = functional.units
-    even, size = even_law(units), np.arange(units + 1)
-    square = (
-        size / units * (functional.base + functional.slope) ** 2
-        + (1 - size / units) * functional.base**2
-    )
+    even = even_law(units)
+    size = np.arange(units + 1)
+    share = size / units
+
+    # The mean square weight of a mask of each size: unit j is kept in a share k/d of them.
+    kept = (functional.base + functional.slope) ** 2
+    removed = functional.base**2
+    square = share * kept + (1 - share) * removed
+
+    # The two halves of a pair together; of two equal halves one is counted.
     half = size[1 : units // 2 + 1]
-    need = np.sqrt(
-        np.where(2 * half == units, square[half] / 2, square[half] + square[units - half])
-    )
+    both = np.where(2 * half == units, square[half] / 2, square[half] + square[units - half])
+    need = np.sqrt(both)
+
     if (need**2 / even).sum() <= DEAREST * need.sum() ** 2:
         return even
     return 0.75 * need / need.sum() + 0.25 * even
@@ -67,7 +88,9 @@ def law_for(functional: Functional) -> Float[np.ndarray, " half"]:
 def draw_pairs(
     units: int, law: Float[np.ndarray, " half"], count: int, seed: int
 ) -> Bool[np.ndarray, "pair unit"]:
-    """The smaller halves of ``count`` pairs (or of all there are): size by size from ``law``, within a size at random without replacement.
+    """The smaller halves of ``count`` pairs, or of all there are.
+
+    Sizes come from ``law``; within a size, subsets are drawn at random without replacement.
 
     >>> draw_pairs(6, even_law(6), 4, seed=0).sum(1)
     array([2, 1, 2, 1])
@@ -75,9 +98,9 @@ def draw_pairs(
     sizes = _sizes(units, law, count, seed)
     masks = np.zeros((len(sizes), units), dtype=bool)
     for size in np.unique(sizes).tolist():
-        masks[sizes == size] = _subsets(
-            units, size, int((sizes == size).sum()), np.random.default_rng([seed, units, size])
-        )
+        rng = np.random.default_rng([seed, units, size])
+        of_this_size = sizes == size
+        masks[of_this_size] = _subsets(units, size, int(of_this_size.sum()), rng)
     return masks
 
 
@@ -86,39 +109,45 @@ def _sizes(
 ) -> Int[np.ndarray, " pair"]:
     """The sizes in the order of drawing. A size whose pairs are used up is passed over."""
     law = law / law.sum()
-    left = np.array(
-        [min(pairs_of_size(units, size), MANY) for size in range(1, units // 2 + 1)]
-    ) * (law > 0)
+    pairs = [min(pairs_of_size(units, size), MANY) for size in range(1, units // 2 + 1)]
+    left = np.array(pairs) * (law > 0)
     count = min(count, int(left.sum()))
     start = np.random.default_rng([seed, units]).random()
-    found: list[int] = []
+
+    sizes: list[int] = []
     for first in range(0, MANY, DRAWN):
-        if len(found) == count:
+        if len(sizes) == count:
             break
         still = np.cumsum(law * (left > 0))
         place = (start + GOLDEN * np.arange(first, first + DRAWN)) % 1.0
-        for half in np.searchsorted(still / still[-1], place, side="right").tolist():
-            if left[half] and len(found) < count:
+        halves = np.searchsorted(still / still[-1], place, side="right")
+        for half in halves.tolist():
+            if left[half] and len(sizes) < count:
                 left[half] -= 1
-                found.append(half + 1)
-    return np.array(found, dtype=np.int64)
+                sizes.append(half + 1)
+    return np.array(sizes, dtype=np.int64)
 
 
 def _subsets(
     units: int, size: int, count: int, rng: np.random.Generator
 ) -> Bool[np.ndarray, "subset unit"]:
-    """Different subsets of one size, in random order; of half the units, those with the first unit, which stand for their complements."""
-    halves = 2 * size == units
+    """Different subsets of one size, in random order.
+
+    Of subsets of half the units, those with the first unit stand for their complements.
+    """
+    is_half = 2 * size == units
     if comb(units, size) <= LISTED:
         listed = np.zeros((comb(units, size), units), dtype=bool)
-        np.put_along_axis(
-            listed, np.array(list(combinations(range(units), size))), values=True, axis=1
-        )
-        return rng.permutation(listed[listed[:, 0]] if halves else listed)[:count]
-    found: dict[bytes, Bool[np.ndarray, " unit"]] = {}
-    while len(found) < count:
+        members = np.array(list(combinations(range(units), size)))
+        np.put_along_axis(listed, members, values=True, axis=1)
+        if is_half:
+            listed = listed[listed[:, 0]]
+        return rng.permutation(listed)[:count]
+
+    subsets: dict[bytes, Bool[np.ndarray, " unit"]] = {}
+    while len(subsets) < count:
         rank = np.argsort(np.argsort(rng.random((DRAWN, units)), axis=1), axis=1)
         for mask in rank < size:
-            one = ~mask if halves and not mask[0] else mask
-            found.setdefault(one.tobytes(), one)
-    return np.array(list(found.values())[:count])
+            subset = ~mask if is_half and not mask[0] else mask
+            subsets.setdefault(subset.tobytes(), subset)
+    return np.array(list(subsets.values())[:count])

@@ -1,10 +1,13 @@
-"""From a game to scores: by enumeration where that is no dearer, else by rounds of sampling until the standard error is small enough."""
+"""From a game to scores: by enumeration where that is no dearer, else by rounds of sampling.
+
+A round draws more masks than the one before, until the standard error is small enough.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -13,34 +16,33 @@ from whence.core.errors import SettingsError
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
 from whence.games.functionals import Functional
+from whence.games.protocol import AnyGame as AnyGame
+from whence.games.protocol import SetFunction
 from whence.games.sampling import all_masks, draw_pairs, law_for
 
 Samples = int | Literal["auto"]
-FEWEST = 10  # samples: the two ends and four pairs
-WORTH = 2.1  # budgets that an exact answer is worth: all 4096 masks of twelve units where 2000 were allowed
-FIRST_ROUND = 100  # samples, or four for each coefficient
-GROWTH = 1.5  # of the number of samples from one round to the next, or its square
 
+# The fewest samples: the two ends and four pairs.
+FEWEST = 10
 
-@runtime_checkable
-class AnyGame(Protocol):
-    """Whatever gives a value for each mask over ``size`` units; True keeps a unit."""
+# So many budgets is an exact answer worth: all 4096 masks of twelve units where 2000 were allowed.
+WORTH = 2.1
 
-    @property
-    def size(self) -> int:
-        """The number of units."""
-        ...
+# Samples of the first round, unless four for each coefficient are more.
+FIRST_ROUND = 100
 
-    def __call__(self, masks: Any, /) -> Any:
-        """The value at each mask."""
-        ...
+# The number of samples grows by this factor, or its square, from one round to the next.
+GROWTH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to sample. ``auto`` draws until the root mean square standard error of the ``top`` largest scores is at most
-    ``tolerance`` times their root mean square, or ``budget`` masks are spent; up to ``exact`` units, and within about
-    twice the budget, it enumerates instead."""
+    """How much to sample.
+
+    ``auto`` draws until the root mean square standard error of the ``top`` largest scores is at
+    most ``tolerance`` times their root mean square, or ``budget`` masks are spent. Up to
+    ``exact`` units, and within about twice the budget, it enumerates instead.
+    """
 
     samples: Samples = "auto"
     top: int = 5
@@ -67,19 +69,20 @@ class Plan:
 
     def enumerates(self, units: int) -> bool:
         """Whether all 2^d masks are asked for at once."""
-        return units <= 1 or (
-            units <= self.exact and 2**units <= WORTH * self.budget
-            if self.samples == "auto"
-            else 2**units <= self.samples
-        )
+        if units <= 1:
+            return True
+        if self.samples == "auto":
+            return units <= self.exact and 2**units <= WORTH * self.budget
+        return 2**units <= self.samples
 
 
-Sampler = Callable[
-    [int], tuple[Estimate, int]
-]  # β̂ and the distinct masks paid for, from (about) so many samples
+# From (about) so many samples to an estimate of β and the number of distinct masks paid for.
+Sampler = Callable[[int], tuple[Estimate, int]]
 
 
-def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = "auto") -> Scores:
+def score(
+    game: SetFunction, functional: Functional, plan: Plan, estimator: Stand = "auto"
+) -> Scores:
     """The functional of a game, exactly or from complement pairs.
 
     >>> from whence.games.functionals import shapley
@@ -93,58 +96,75 @@ def score(game: AnyGame, functional: Functional, plan: Plan, estimator: Stand = 
     law = law_for(functional)
 
     def sampled(samples: int) -> tuple[Estimate, int]:
-        sample = Sample.of(game, draw_pairs(game.size, law, (samples - 2) // 2, plan.seed), law)
-        if estimator == "plain" and len(sample.masks) < (fewest := 2 * (game.size + 2)):
-            raise SettingsError(
-                f"a regression on {game.size} units from {len(sample.masks)} masks fits by chance, and its standard error would be "
-                f"nothing: draw at least {fewest}, or take estimator='surrogate'."
-            )
-        # a surrogate need not be fitted where the regression alone will do
+        pairs = draw_pairs(game.size, law, (samples - 2) // 2, plan.seed)
+        sample = Sample.of(game, pairs, law)
+        distinct = len(sample.masks)
+        if estimator == "plain":
+            _check_enough(game.size, distinct)
+
+        # A surrogate need not be fitted where the regression alone will do.
         if estimator == "auto" and plan.samples == "auto" and not may_fit_by_chance(sample):
             plain = estimate(functional, sample, "plain")
-            if relative_error(plain.units, plain.standard_error, plan.top) <= plan.tolerance:
-                return plain, len(sample.masks)
-        return estimate(functional, sample, estimator, plan.seed), len(sample.masks)
+            error = relative_error(plain.units, plain.standard_error, plan.top)
+            if error <= plan.tolerance:
+                return plain, distinct
+        return estimate(functional, sample, estimator, plan.seed), distinct
 
     return score_by(sampled, game, functional, plan)
 
 
-def score_by(sampled: Sampler, game: AnyGame, functional: Functional, plan: Plan) -> Scores:
+def _check_enough(units: int, masks: int) -> None:
+    """Refuse a regression on so few masks that its standard error would say nothing."""
+    fewest = 2 * (units + 2)
+    if masks < fewest:
+        raise SettingsError(
+            f"a regression on {units} units from {masks} masks fits by chance, and its standard "
+            f"error would be nothing: draw at least {fewest}, or take estimator='surrogate'."
+        )
+
+
+def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: Plan) -> Scores:
     """Enumerate, or call ``sampled`` with more and more samples until the plan is met."""
     if plan.enumerates(game.size):
         return enumerated(game, functional)
     if plan.samples != "auto":
-        found, distinct = sampled(plan.samples)
-        return _scores(found, distinct, f"{found.estimator} estimate from {distinct} masks")
-    step, first = 0, max(FIRST_ROUND, 4 * (game.size + 1))
+        beta, distinct = sampled(plan.samples)
+        return _scores(beta, distinct, f"{beta.estimator} estimate from {distinct} masks")
+
+    first = max(FIRST_ROUND, 4 * (game.size + 1))
+    top = min(plan.top, game.size)
+    step = 0
     while True:
         samples = min(int(first * GROWTH**step), plan.budget)
         if 2**game.size <= samples:
             return enumerated(game, functional)
-        found, distinct = sampled(samples)
-        error = relative_error(found.units, found.standard_error, plan.top)
-        top = min(plan.top, game.size)
-        said = f"{found.estimator} estimate from {distinct} masks: the standard error of the top {top} is {error:.2g} of them"
-        if error <= plan.tolerance:
-            return _scores(found, distinct, f"{said}, as asked for")
-        if samples == plan.budget:
-            return _scores(
-                found, distinct, f"{said}, and the budget of {plan.budget} masks is spent"
-            )
-        # on the same ladder for all methods, so that they share masks and surrogates
-        step += (
-            1
-            if samples * (error / max(plan.tolerance, 1e-9)) ** 2 <= first * GROWTH ** (step + 1)
-            else 2
+
+        beta, distinct = sampled(samples)
+        error = relative_error(beta.units, beta.standard_error, plan.top)
+        note = (
+            f"{beta.estimator} estimate from {distinct} masks: "
+            f"the standard error of the top {top} is {error:.2g} of them"
         )
+        if error <= plan.tolerance:
+            return _scores(beta, distinct, f"{note}, as asked for")
+        if samples == plan.budget:
+            note = f"{note}, and the budget of {plan.budget} masks is spent"
+            return _scores(beta, distinct, note)
+
+        # All methods climb the same ladder, so that they share masks and surrogates.
+        step += 1
+        needed = samples * (error / max(plan.tolerance, 1e-9)) ** 2
+        if not needed <= first * GROWTH**step:
+            step += 1
 
 
-def enumerated(game: AnyGame, functional: Functional) -> Scores:
+def enumerated(game: SetFunction, functional: Functional) -> Scores:
     """The functional from the game's values at all 2^d masks."""
     masks = all_masks(game.size)
-    units = functional.of_values(masks, np.asarray(game(masks), dtype=np.float64))
-    found = Estimate(units, np.zeros(len(units)), "enumeration", 1.0)
-    return _scores(found, len(masks), f"exact: all {len(masks)} masks")
+    values = np.asarray(game(masks), dtype=np.float64)
+    units = functional.of_values(masks, values)
+    beta = Estimate(units, np.zeros(len(units)), "enumeration", 1.0)
+    return _scores(beta, len(masks), f"exact: all {len(masks)} masks")
 
 
 def relative_error(
@@ -156,18 +176,25 @@ def relative_error(
     0.1
     """
     largest = np.argsort(-np.abs(units))[:top]
-    error, scale = (float(np.sqrt((x[largest] ** 2).mean())) for x in (standard_error, units))
-    return error / scale if scale > 0 else (0.0 if error == 0 else float("inf"))
+    error = _root_mean_square(standard_error[largest])
+    scale = _root_mean_square(units[largest])
+    if scale > 0:
+        return error / scale
+    return 0.0 if error == 0 else float("inf")
 
 
-def _scores(found: Estimate, distinct: int, note: str) -> Scores:
+def _root_mean_square(values: Float[np.ndarray, " unit"]) -> float:
+    return float(np.sqrt((values**2).mean()))
+
+
+def _scores(beta: Estimate, distinct: int, note: str) -> Scores:
+    """An estimate as a method returns it."""
     detail: dict[str, Any] = {
         "samples": distinct,
         "distinct": distinct,
-        "estimator": found.estimator,
+        "estimator": beta.estimator,
     }
-    if (
-        found.estimator != "enumeration"
-    ):  # where nothing was left to a stand-in, how well one would fit is not known
-        detail["r2"] = found.r2
-    return Scores(units=found.units, standard_error=found.standard_error, note=note, detail=detail)
+    # Where all masks were asked, how well a stand-in would have fitted is not known.
+    if beta.estimator != "enumeration":
+        detail["r2"] = beta.r2
+    return Scores(units=beta.units, standard_error=beta.standard_error, note=note, detail=detail)

@@ -1,4 +1,8 @@
-"""Small matrices on one thread: a second waits longer for the first than a product takes, on a busy machine a hundred times so."""
+"""Small matrices on one thread.
+
+A second thread waits longer for the first than the product takes, on a busy machine a hundred
+times as long.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """numpy's and scipy's matrix products on one thread, for the length of a block; torch keeps its own.
+    """numpy's and scipy's matrix products on one thread within a block; torch keeps its own.
 
     >>> with one_thread():
     ...     pass
