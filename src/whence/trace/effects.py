@@ -9,6 +9,7 @@ from torch import Tensor
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
+from whence.core.request import Ask
 from whence.core.target import Target
 from whence.models.model import Model
 from whence.trace.attention import can_observe
@@ -54,13 +55,8 @@ def effects_of_heads(
 
 def _run_without(plain: Trace, layer: int, kind: str, heads: Tensor) -> Trace:
     """The passage once for each head, without that head."""
-    copies = len(heads)
-    return trace(
-        plain.model,
-        list(plain.passages) * copies,
-        list(plain.targets) * copies,
-        edits=[without(layer, kind, heads)],
-    )
+    ask = Ask(plain.passages[0], plain.targets[0])
+    return trace(plain.model, [ask] * len(heads), edits=[without(layer, kind, heads)])
 
 
 def _value_change(plain: Trace, changed: Trace) -> Float[np.ndarray, " head"]:

@@ -200,7 +200,8 @@ def trace(
 ) -> Trace:
     """Run asks that fit one batch, and keep what ``needs`` asks for.
 
-    A passage among the ``asks`` is asked about ``target``. Equal passages run once.
+    A passage among the ``asks`` is asked about ``target``. Equal passages run once, unless there
+    are ``edits``, which may treat each row differently.
 
     >>> import whence
     >>> from whence.core.registry import Needs
@@ -215,7 +216,7 @@ def trace(
             "ask for one or the other."
         )
     plan = _plan(model, needs, _named(reducer, reducers), edits, attention_via)
-    questions = _questions(asks, target)
+    questions = _questions(asks, target, runs_alone=bool(edits))
     batch = model.batch(questions.unique)
     with (
         model.lock,
@@ -292,7 +293,10 @@ class _Questions:
         return Passes(forwards, [int(backward)] * len(self.asks))
 
 
-def _questions(asks: Sequence[Ask | Passage], target: AnyTarget) -> _Questions:
+def _questions(
+    asks: Sequence[Ask | Passage], target: AnyTarget, runs_alone: bool = False
+) -> _Questions:
+    """Equal passages share a row, unless each ask runs alone: an edit may treat rows differently."""
     asked_of_all = as_target(target)
     questions: list[Ask] = []
     for ask in asks:
@@ -300,8 +304,8 @@ def _questions(asks: Sequence[Ask | Passage], target: AnyTarget) -> _Questions:
     rows: dict[Any, int] = {}
     unique: list[Passage] = []
     row_of_ask: list[int] = []
-    for ask in questions:
-        key = ask.passage.input_key
+    for number, ask in enumerate(questions):
+        key = number if runs_alone else ask.passage.input_key
         if key not in rows:
             rows[key] = len(unique)
             unique.append(ask.passage)
