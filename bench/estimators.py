@@ -194,7 +194,7 @@ class Words:
 def shap_partition(table: Table, grid: Sequence[int], _seed: int) -> dict[int, np.ndarray]:
     import shap
 
-    explainer: Any = shap.PartitionExplainer(table, Words(table.game.units))
+    explainer: Any = shap.PartitionExplainer(table, Words(table.game.units.names))
     whole = np.ones((1, table.size), dtype=bool)
     scores = {}
     for n in grid:

@@ -176,7 +176,7 @@ def semivalues(model: Model) -> None:
     rises, x = joining(v), list(range(v.size))
     coloured = {}
     for name, colour in zip(("not", "great", "bad", "but"), COLOURS, strict=True):
-        coloured[v.units.index(name)] = colour
+        coloured[v.units.names.index(name)] = colour
 
     for functional in (shapley(d), banzhaf(d), beta_shapley(d)):
         scores = functional.of_values(masks, v(masks))
@@ -186,7 +186,7 @@ def semivalues(model: Model) -> None:
 
         lines = [Line("", x, rises[j], "#ccc") for j in x if j not in coloured]
         for j, colour in coloured.items():
-            name = f"{v.units[j]} {scores[j]:.2f}".replace("-", "−")
+            name = f"{v.units.names[j]} {scores[j]:.2f}".replace("-", "−")
             lines.append(Line(name, x, rises[j], colour))
         panel = Panel(
             title="rise of the target when a word joins",
@@ -228,10 +228,10 @@ def _scores(model: Model) -> Panel:
     x = nus.tolist()
     coloured = {"not": COLOURS[0], "bad": COLOURS[1]}
     lines = []
-    for j, unit in enumerate(v.units):
+    for j, unit in enumerate(v.units.names):
         name = unit if unit in coloured else ""
         lines.append(Line(name, x, scores[:, j].tolist(), coloured.get(unit, "#bbb")))
-    lines.append(Line("others", x, scores[:, v.units.index("the")].tolist(), "#bbb"))
+    lines.append(Line("others", x, scores[:, v.units.names.index("the")].tolist(), "#bbb"))
     return Panel(
         title="score of the words",
         below=f"bandwidth; “{SHORT}”",
