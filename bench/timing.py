@@ -10,7 +10,11 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Ratio:
-    """Seconds of one thing over seconds of another: the median over interleaved pairs, and the middle half of the pairs."""
+    """Seconds of one thing over seconds of another.
+
+    ``ratio`` is the median over interleaved pairs; from ``low`` to ``high`` is their middle half.
+    The ratio should be at most ``limit``.
+    """
 
     what: str
     over: str
@@ -18,11 +22,13 @@ class Ratio:
     low: float
     high: float
     seconds: float
-    limit: float | None = None  # the ratio should be at most this
+    limit: float | None = None
 
     @property
     def holds(self) -> bool | None:
-        return None if self.limit is None else self.ratio <= self.limit
+        if self.limit is None:
+            return None
+        return self.ratio <= self.limit
 
 
 def interleaved(
@@ -35,23 +41,35 @@ def interleaved(
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Ratio:
-    """``clock`` may be ``time.process_time`` where all work is in this process and its neighbours are many."""
-    ours(), theirs()  # warm caches, compile nothing inside the measurement
+    """Measure both sides in turns, the other one first each time.
+
+    ``clock`` may be ``time.process_time`` where all work is in this process and its neighbours are
+    many.
+    """
+    # Warm caches, compile nothing inside the measurement.
+    ours()
+    theirs()
+
     pairs = []
     for k in range(rounds):
-        first, second = (ours, theirs) if k % 2 else (theirs, ours)
-        a, b = _seconds(first, clock), _seconds(second, clock)
-        pairs.append((a, b) if k % 2 else (b, a))
+        if k % 2:
+            a = _seconds(ours, clock)
+            b = _seconds(theirs, clock)
+        else:
+            b = _seconds(theirs, clock)
+            a = _seconds(ours, clock)
+        pairs.append((a, b))
+
     ratios = sorted(a / b for a, b in pairs)
     quarter = len(ratios) // 4
     return Ratio(
         what,
         over,
-        median(ratios),
-        ratios[quarter],
-        ratios[-1 - quarter],
-        median(a for a, _ in pairs),
-        limit,
+        ratio=median(ratios),
+        low=ratios[quarter],
+        high=ratios[-1 - quarter],
+        seconds=median(a for a, _ in pairs),
+        limit=limit,
     )
 
 
