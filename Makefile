@@ -1,10 +1,12 @@
-# Two commands for users: `make demo` and `make test`. Everything is set up in .venv by what they depend on; a second run installs nothing.
+# Two commands for users: `make demo` and `make test`.
+# What a command needs is installed into .venv when it first runs; a second run installs nothing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TEXT ?= the food is great and the selection on the menu is great but the service is not bad prices are fine
 REPORT ?= whence-report.html
-# the text is data: it reaches the program through the environment, so that neither make nor the shell reads it
+# The text is data: it reaches the program through the environment, so neither make nor the shell
+# reads it.
 ifneq ($(origin TEXT),file)
 override TEXT := $(value TEXT)
 endif
@@ -12,19 +14,33 @@ export TEXT REPORT
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test check lint types layers docs bench clean
+.PHONY: help demo test test-all check lint types layers docs bench clean
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 demo: $(VENV)/.installed  ## explain a sentence with every method; a table here, and an HTML report
 	@echo "==> whence compare, on the bundled sentiment model"
 	@$(BIN)/whence compare --model sentiment --html "$$REPORT" -- "$$TEXT"
 
-test: $(VENV)/.installed-dev  ## run the tests
-	@echo "==> pytest"
-	@$(BIN)/python -m pytest -n 2 -q
+# Shapes and types in signatures are checked while the tests marked `shapes` run, in a process of
+# their own (tests/conftest.py says why). Both parts run, also when the first one fails.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+# where tests marked `shapes` are; the other files need not be read to find them
+SHAPES := tests/core tests/games tests/trace tests/methods/test_contract.py
 
-check: lint types layers docs test  ## everything that CI runs
+test: $(VENV)/.installed-dev  ## run the tests, but for the long simulations
+	@failed=0; \
+	echo "==> pytest, with shapes and types checked"; \
+	WHENCE_CHECK_SHAPES=1 $(PYTEST) -m "shapes and not slow" $(SHAPES) || failed=1; \
+	echo "==> pytest, the other tests"; \
+	$(PYTEST) -m "not shapes and not slow" || failed=1; \
+	exit $$failed
+
+test-all: $(VENV)/.installed-dev  ## run every test, with shapes and types checked
+	@echo "==> pytest, every test, with shapes and types checked"
+	@WHENCE_CHECK_SHAPES=1 $(PYTEST)
+
+check: lint types layers docs test-all  ## everything that CI runs
 
 lint: $(VENV)/.installed-dev  ## ruff
 	@echo "==> ruff"
@@ -49,7 +65,8 @@ bench: $(VENV)/.installed-dev  ## ratios to the floor and to peers
 # torch comes first and alone, so that nothing can pull in another version of it
 $(VENV)/bin/python:
 	@echo "==> creating $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -c 'import sys; sys.exit("whence needs Python 3.11 or newer; say which with make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "whence needs Python 3.11 or newer; say which with make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
@@ -64,4 +81,5 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 clean:  ## remove what was made
-	rm -rf $(VENV) site whence-report.html .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site whence-report.html
+	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache

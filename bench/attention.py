@@ -16,8 +16,8 @@ from torch import Tensor
 
 import whence
 from bench.timing import Ratio, interleaved
+from whence.core.aggregate import product_row
 from whence.models.model import Model
-from whence.trace.rows import down_the_layers
 
 DEPTH, TOKENS = 12, 512
 
@@ -39,7 +39,7 @@ def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio
         return whole[0]
 
     def ours() -> Tensor:
-        return down_the_layers(maps, row, residual=True)
+        return product_row(maps, row, residual=True)
 
     torch.testing.assert_close(ours(), product())
     return interleaved(

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 from bench.timing import Ratio, interleaved
-from whence.trace.flow import Flow, attention_flow, with_residual
+from whence.trace.flow import Flow, attention_flow, pipe_widths
 
 DEPTH, TOKENS = 12, 128
 
@@ -25,7 +25,7 @@ def soft(depth: int, tokens: int, causal: bool = False, seed: int = 0) -> list[n
         logits += np.triu(np.full((tokens, tokens), -np.inf), 1)
     weights = np.exp(logits)
     weights /= weights.sum(-1, keepdims=True)
-    return [with_residual(layer) for layer in weights]
+    return [pipe_widths(layer) for layer in weights]
 
 
 def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
@@ -46,7 +46,7 @@ def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
         content /= content.sum(1, keepdims=True)
         heads = np.stack([previous, separators, np.eye(tokens), content])
         shares = rng.dirichlet([1, 1, 1, 0.3])
-        layers.append(with_residual(np.einsum("h,hqk->qk", shares, heads)))
+        layers.append(pipe_widths(np.einsum("h,hqk->qk", shares, heads)))
     return layers
 
 

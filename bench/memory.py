@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from whence.trace.memory import human
+from whence.core.sizes import human
 
 LENGTHS = (512, 1024, 2048, 4096)
 SHORT = LENGTHS[:2]  # of a run that is not about memory

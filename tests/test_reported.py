@@ -14,6 +14,7 @@ import torch
 import whence
 from tests.families import build, inputs, precise
 from tests.games.tables import Table
+from whence.core.comparison import Comparison
 from whence.core.errors import InputError, SettingsError, TargetError, Unsupported
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.target import Target
@@ -62,6 +63,7 @@ def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
 def test_a_reply_keeps_the_tokens_that_open_it() -> None:
     model = build("bart")
     passage = model.encode("the food", reply="not bad")
+    assert passage.reply is not None
     labels = torch.tensor(passage.reply.ids)[None]
     theirs = model.hf.prepare_decoder_input_ids_from_labels(labels)[0]
     assert model.batch([passage]).inputs["decoder_input_ids"][0].tolist() == theirs.tolist()
@@ -201,13 +203,13 @@ def test_a_comparison_survives_its_file(tmp_path: Any) -> None:
     c = whence.compare(build("bert"), TEXT, ["gradient-l2", "random"])
     again = whence.read(c.save(tmp_path / "c.json"))
     assert again.to_dict() == json.loads(json.dumps(c.to_dict()))
+    assert isinstance(again, Comparison)
     assert list(again) == list(c)
 
 
 def test_a_name_instead_of_a_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        jaxtyping.config, "jaxtyping_disable", True
-    )  # a user has no type checker in between
+    # a user has no type checker in between
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match="a loaded model, not a str"):
         whence.explain("sentiment", TEXT)  # type: ignore[call-overload]
 
@@ -224,7 +226,7 @@ def test_targets_are_still_explicit_after_a_change_of_reading() -> None:
     assert replace(target, read="probability").describe() == "probability of good"
 
 
-# ------------------------------------------------------------------ a hunt for wrong numbers in issue 3
+# ------------------------------------------------------------- a hunt for wrong numbers in issue 3
 
 
 def test_another_thread_of_the_caller_s_does_not_take_the_embeddings() -> None:
@@ -263,9 +265,8 @@ def test_effects_and_arbitration_of_a_masked_model_are_read_where_it_is_masked()
         for k in (1, 3)
     )
     assert not np.allclose(first["value_change"], second["value_change"])
-    given = whence.attend(model, model.fill(model.encode(text), 1), effects=True, target=7).effects[
-        "encoder"
-    ]
+    filled = model.fill(model.encode(text), 1)
+    given = whence.attend(model, filled, effects=True, target=7).effects["encoder"]
     np.testing.assert_allclose(first["value_change"], given["value_change"], atol=1e-6)
     with pytest.raises(TargetError, match="say which"):
         whence.attend(model, text, effects=True, target=7)
@@ -275,14 +276,10 @@ def test_effects_and_arbitration_of_a_masked_model_are_read_where_it_is_masked()
 
 def test_a_decoder_without_a_pad_token_has_effects_too() -> None:
     model = build("gpt2-classifier")
-    padded = whence.attend(model, "the food is great", effects=True).effects["decoder"][
-        "value_change"
-    ]
+    padded = whence.attend(model, "the food is great", effects=True).effects["decoder"]
     model.hf.config.pad_token_id = None
-    alone = whence.attend(model, "the food is great", effects=True).effects["decoder"][
-        "value_change"
-    ]
-    np.testing.assert_allclose(alone, padded, atol=1e-5)
+    alone = whence.attend(model, "the food is great", effects=True).effects["decoder"]
+    np.testing.assert_allclose(alone["value_change"], padded["value_change"], atol=1e-5)
 
 
 def test_what_follows_a_pair_belongs_to_its_second_text() -> None:
@@ -335,8 +332,8 @@ def test_the_residual_of_a_mean_row_is_mixed_in_row_by_row(family: str, method: 
     last = maps[-1][0].double().numpy()
     a = last.mean(0) if method == "attention-mean" else last.max(0)
     mixed = (a + np.eye(len(a))) / (a.sum(-1, keepdims=True) + 1)
-    found = whence.explain(model, passage, method, row="mean", residual=True).scores
-    np.testing.assert_allclose(found, passage.merge(mixed.mean(0)), atol=1e-6)
+    scores = whence.explain(model, passage, method, row="mean", residual=True).scores
+    np.testing.assert_allclose(scores, passage.merge(mixed.mean(0)), atol=1e-6)
 
 
 def test_breadth_knows_windows_and_sinks() -> None:
@@ -346,20 +343,21 @@ def test_breadth_knows_windows_and_sinks() -> None:
     local[0, 0] = 1 / 6
     for i in range(6):
         local[1, 0, i, max(0, i - 1) : i + 1] = 1 / (i - max(0, i - 1) + 1)
-    from whence.core.heads import table_of
+    from whence.core.heads import measured
 
-    t = table_of("decoder", ["0", "1"], ["0"], local, list("abcdef"), np.zeros(6, dtype=bool), {})
+    t = measured(local, list("abcdef"), np.zeros(6, dtype=bool))
     np.testing.assert_allclose(t["breadth"], 1)
 
 
 def test_neurons_follow_the_order_of_the_kept_layers_and_heads() -> None:
     model = build("bert")
     whole = whence.attend(model, "the food", units="token", neurons=True).neurons["encoder"]
-    some = whence.attend(
+    maps = whence.attend(
         model, "the food", units="token", neurons=True, layers=[1, 0], heads=[3, 1]
-    ).neurons["encoder"]
-    np.testing.assert_array_equal(some.query, whole.query[[1, 0]][:, [3, 1]])
-    np.testing.assert_array_equal(some.key, whole.key[[1, 0]][:, [3, 1]])
+    )
+    part = maps.neurons["encoder"]
+    np.testing.assert_array_equal(part.query, whole.query[[1, 0]][:, [3, 1]])
+    np.testing.assert_array_equal(part.key, whole.key[[1, 0]][:, [3, 1]])
 
 
 def test_a_square_cross_map_has_no_residual() -> None:
@@ -389,8 +387,8 @@ def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
         "I didn't like it, it's dull",
         "great food and great service",
     ]
-    found = whence.arbitrate(model, texts, scope="label", target="good", held_out=4)
-    assert {c.group for c in found} == {p.label for p in model.predict(texts)}
+    choices = whence.arbitrate(model, texts, scope="label", target="good", held_out=4)
+    assert {choice.group for choice in choices} == {p.label for p in model.predict(texts)}
     with pytest.raises(InputError, match="a list of texts"):
         whence.arbitrate(model, "one text")
 
@@ -398,28 +396,27 @@ def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
 def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
     model = build("bert")
     model.hf.to(torch.bfloat16)
-    assert (
-        "float32"
-        in whence.explain(model, "the food is great", "transformer-attribution").error.note
-    )
+    a = whence.explain(model, "the food is great", "transformer-attribution")
+    assert a.error is not None
+    assert "float32" in a.error.note
 
 
 def test_none_on_the_command_line_is_no_word() -> None:
-    """``--bandwidth none`` was refused as no number, so that an infinite bandwidth could be had from Python only."""
-    found = settings_of(find_method("lime"), {"bandwidth": "none"})
-    assert found.bandwidth is None
+    """``--bandwidth none`` was refused as no number; only Python could ask for an infinite one."""
+    settings = settings_of(find_method("lime"), {"bandwidth": "none"})
+    assert settings.bandwidth is None
 
 
 def test_two_replies_are_two_games() -> None:
     """``judge`` held the second reply's scores against the first one's game."""
     model = build("t5")
     replies = [model.encode("the food is great", reply=r) for r in ("not bad", "prices are great")]
-    made = [whence.explain(model, p, "occlusion", target=5) for p in replies]
-    together, alone = whence.judge(model, made)[1], whence.judge(model, made[1])
-    assert together.evidence["removals"] == alone.evidence["removals"]
-    assert together.evidence["removals"]["delete"]["deletion"][0] == pytest.approx(
-        made[1].value, abs=1e-5
-    )
+    attributions = [whence.explain(model, p, "occlusion", target=5) for p in replies]
+    _, together = whence.judge(model, attributions)
+    alone = whence.judge(model, attributions[1])
+    assert together.evidence.trials == alone.evidence.trials
+    unperturbed = together.evidence.trial("delete").curves.deletion[0]
+    assert unperturbed == pytest.approx(attributions[1].value, abs=1e-5)
 
 
 def test_a_decoder_without_padding_is_not_read_at_it() -> None:
@@ -428,14 +425,13 @@ def test_a_decoder_without_padding_is_not_read_at_it() -> None:
     model.hf.config.pad_token_id = None
     with pytest.raises(Unsupported, match="'delete'"):
         whence.game(model, TEXT, removal="pad")
-    assert set(whence.explain(model, TEXT, "occlusion", evidence=True).evidence["removals"]) == {
-        "delete",
-        "mean",
-    }
+    a = whence.explain(model, TEXT, "occlusion", evidence=True)
+    assert a.evidence is not None
+    assert {trial.removal for trial in a.evidence.trials} == {"delete", "mean"}
 
 
 def test_too_few_masks_have_no_standard_error_of_nothing() -> None:
-    """A regression on as many units as masks fitted exactly, and reported a standard error of 1e-16, *as asked for*."""
+    """A regression with as many units as masks fitted exactly, and told an error of 1e-16."""
 
     class Interaction:
         size = 20
@@ -444,28 +440,28 @@ def test_too_few_masks_have_no_standard_error_of_nothing() -> None:
             z = masks.astype(float)
             return z[:, 0] * z[:, 1] * z[:, 2] + z[:, 3]
 
-    found = score(Interaction(), shapley(20), Plan(budget=30))
-    assert found.standard_error is not None
+    scores = score(Interaction(), shapley(20), Plan(budget=30))
+    assert scores.standard_error is not None
     truth = np.zeros(20)
     truth[:4] = [1 / 3, 1 / 3, 1 / 3, 1]
-    off = np.abs(found.units - truth).max()
-    assert found.standard_error.max() > off / 10
+    assert scores.units is not None
+    off = np.abs(scores.units - truth).max()
+    assert scores.standard_error.max() > off / 10
     with pytest.raises(SettingsError, match="by chance"):
         score(Interaction(), shapley(20), Plan(samples=30), "plain")
 
 
 def test_windows_count_the_look_for_the_target() -> None:
-    """One forward for each window finds the class that they predict together; black-box methods left it out."""
+    """A forward for each window finds the class that they predict; black boxes left it out."""
     model = build("bert")
     long = "the food is great " * 20
     free = whence.explain(model, long, "occlusion", overflow="window")
     named = whence.explain(model, long, "occlusion", overflow="window", target=free.target.label)
-    assert free.cost.forwards - named.cost.forwards == len(
-        model.windows(model.encode(long, overflow="window"))
-    )
+    windows = model.windows(model.encode(long, overflow="window"))
+    assert free.cost.forwards - named.cost.forwards == len(windows)
     judged = whence.explain(model, long, "occlusion", overflow="window", evidence=True)
     assert judged.evidence is not None
-    assert "windows" in judged.evidence["note"]
+    assert "windows" in judged.evidence.note
 
 
 def test_evidence_counts_every_pass() -> None:
@@ -478,14 +474,15 @@ def test_evidence_counts_every_pass() -> None:
     hook.remove()
     assert a.evidence is not None
     second_game = 1  # which begins with a plain prediction of its own
-    assert sum(seen) == a.cost.forwards + a.evidence["forwards"] + second_game
+    assert sum(seen) == a.cost.forwards + a.evidence.forwards + second_game
 
 
 def test_evidence_has_no_scale() -> None:
-    """Ties were counted to 1e-9 in absolute terms, which is the size of a rare token's probability."""
-
+    """Ties were counted to 1e-9 in absolute terms, the size of a rare token's probability."""
     v = Table(12, lambda masks: 1e-14 * masks @ np.arange(12.0))
-    assert evidence(np.arange(12.0), True, [control(v)])["p"] < 0.05
+    p = evidence(np.arange(12.0), True, [control(v)]).p
+    assert p is not None
+    assert p < 0.05
 
 
 @pytest.mark.parametrize("removals", [[], "mask"])

@@ -1,17 +1,19 @@
 """Train the sentiment model that ships with whence.
 
-The idea: a full pretrained encoder is far too large to ship, and a small model trained from nothing on 8,530
-sentences is far too poor to explain. So the shipped model inherits. MiniLM (BERT, 6 layers) is fine-tuned on film
-reviews and becomes the *teacher*. The *student* is cut out of that teacher: four of its layers, the feed-forward
-neurons that matter most, the WordPieces that film reviews actually use. What the cuts broke is then mended by
-distillation: on labelled and unlabelled sentences the student learns to reproduce the teacher's decisions and its
-word vectors. The settings are judgement, not a search; the checkpoint is chosen on the dev split of rotten_tomatoes.
-Its test split is scored by the last step, for the model card.
+The idea: a full pretrained encoder is far too large to ship, and a small model trained from nothing
+on 8,530 sentences is far too poor to explain. So the shipped model inherits. MiniLM (BERT, 6
+layers) is fine-tuned on film reviews and becomes the *teacher*. The *student* is cut out of that
+teacher: four of its layers, the feed-forward neurons that matter most, the WordPieces that film
+reviews actually use. What the cuts broke is then mended by distillation: on labelled and unlabelled
+sentences the student learns to reproduce the teacher's decisions and its word vectors. The settings
+are judgement, not a search; the checkpoint is chosen on the dev split of rotten_tomatoes. Its test
+split is scored by the last step, for the model card.
 
-Read it from the bottom (`main`), or top-down: data -> teacher -> student -> distil -> evaluate -> write card.
+Read it from the bottom (`main`), or top-down:
+data -> teacher -> student -> distil -> evaluate -> write card.
 
-    python training/sentiment.py                 # the real thing, 35 to 55 minutes on one core, as busy as it is
-    python training/sentiment.py --quick         # a smoke run into a temporary folder, about a minute; a poor model
+    python training/sentiment.py            # the real thing, 35 to 55 minutes on one core
+    python training/sentiment.py --quick    # a smoke run into a temporary folder, about a minute
 """
 
 import argparse
@@ -57,9 +59,14 @@ LONGEST = 256  # tokens of the longest text seen in training (the model itself t
 LABELS = {0: "negative", 1: "positive"}
 UNLABELLED = -100  # what cross_entropy ignores
 
-# Sentences people try first. None of them is ever trained on (see `templates`): they are a check, not data.
+# Sentences people try first. None of them is ever trained on (see `templates`): they are a check,
+# not data.
+LONG_SENTENCE = (
+    "the food is great and the selection on the menu is great "
+    "but the service is not bad prices are fine"
+)
 SANITY = {
-    "the food is great and the selection on the menu is great but the service is not bad prices are fine": 1,
+    LONG_SENTENCE: 1,
     "the service is not bad prices are fine": 1,
     "not good": 0,
     "not bad": 1,
@@ -88,7 +95,7 @@ def say(*words):
     print(f"[{time.time() - START:6.0f}s]", *words, file=sys.stderr, flush=True)
 
 
-# --- data -------------------------------------------------------------------------------------------------------
+# --- data -----------------------------------------------------------------------------------------
 
 
 def read_tsv(path):
@@ -106,7 +113,10 @@ def read_jsonl(path):
 
 
 def normalised(text):
-    """Letters and digits only: two sentences that differ in case, spacing or punctuation are the same sentence."""
+    """Letters and digits only.
+
+    Two sentences that differ in case, spacing or punctuation are the same sentence.
+    """
     return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
@@ -121,64 +131,50 @@ def word_count(text):
 
 
 def load_data(folder, rng):
-    """Every text the script uses, as lists of (text, label); texts also found in dev or test are dropped."""
-    splits = {
-        split: read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv")
-        for split in ("train", "dev", "test")
-    }
-    held_out = {normalised(text) for split in ("dev", "test") for text, _ in splits[split]}
+    """Every text the script uses, as lists of (text, label).
+
+    Texts that are also in dev or test are dropped.
+    """
+    splits = {}
+    for split in ("train", "dev", "test"):
+        splits[split] = read_tsv(folder / "rotten_tomatoes" / f"{split}.tsv")
+    held_out = {normalised(text) for text, _ in splits["dev"] + splits["test"]}
     held_out |= {normalised(text) for text in SANITY}
     dropped = Counter()
 
-    def clean(name, pairs):
-        kept = [(text, label) for text, label in pairs if normalised(text) not in held_out]
+    def is_held_out(text):
         # A long text is dropped when any of its sentences is a held-out one.
-        kept = [
-            pair for pair in kept if not any(normalised(s) in held_out for s in sentences(pair[0]))
-        ]
+        return any(normalised(part) in held_out for part in [text, *sentences(text)])
+
+    def clean(name, pairs):
+        kept = [(text, label) for text, label in pairs if not is_held_out(text)]
         dropped[name] += len(pairs) - len(kept)
         return kept
 
     data = dict(splits)
     data["train"] = clean("rotten_tomatoes train", splits["train"])
 
-    # A counterfactual pair says which sentences carry the label: those that the reviser had to change.
     pairs = read_jsonl(folder / "imdb_counterfactual" / "train.jsonl.gz")
-    changed, unchanged = [], []
-    for pair in pairs:
-        original, revised = (sentences(pair[side]["text"]) for side in ("original", "revised"))
-        for side, mine, other in (
-            ("original", original, set(revised)),
-            ("revised", revised, set(original)),
-        ):
-            label = pair[side]["label"]
-            changed += [(s, label) for s in mine if s not in other and 3 <= word_count(s) <= 45]
-            if side == "original":
-                unchanged += [
-                    (s, UNLABELLED) for s in mine if s in other and 5 <= word_count(s) <= 40
-                ]
+    changed, unchanged = compared_sentences(pairs)
     data["changed"] = clean("imdb_counterfactual", changed)
     data["unchanged"] = clean("imdb_counterfactual", unchanged)
-    whole = [
-        (pair[side]["text"], pair[side]["label"])
-        for pair in pairs
-        for side in ("original", "revised")
-    ]
-    data["documents"] = clean(
-        "imdb_counterfactual", [d for d in whole if 50 <= word_count(d[0]) <= 200]
-    )
+    documents = []
+    for pair in pairs:
+        for side in ("original", "revised"):
+            text, label = pair[side]["text"], pair[side]["label"]
+            if 50 <= word_count(text) <= 200:
+                documents.append((text, label))
+    data["documents"] = clean("imdb_counterfactual", documents)
 
     # Fold 9 of the long reviews is kept back to measure long input.
     reviews = read_jsonl(folder / "movie_reviews_long" / "movie_reviews.jsonl.gz")
-    lines = [
-        line.strip()
-        for review in reviews
-        if review["fold"] != 9
-        for line in review["text"].split("\n")
-    ]
-    data["film"] = clean(
-        "movie_reviews_long", [(s, UNLABELLED) for s in lines if 5 <= word_count(s) <= 40]
-    )
+    film = []
+    for review in reviews:
+        if review["fold"] == 9:
+            continue
+        lines = [line.strip() for line in review["text"].split("\n")]
+        film += [(line, UNLABELLED) for line in lines if 5 <= word_count(line) <= 40]
+    data["film"] = clean("movie_reviews_long", film)
     data["long"] = [(review["text"], review["label"]) for review in reviews if review["fold"] == 9]
 
     data["reddit"] = clean("goemotions", clear_emotions(folder, "train"))
@@ -187,9 +183,9 @@ def load_data(folder, rng):
     data["templates"] = clean("templates", templates(rng, 4000))
 
     with open(folder / "opinion_lexicon" / "lexicon.tsv", encoding="utf-8") as handle:
-        data["lexicon"] = {
-            word: int(sign) for word, sign in list(csv.reader(handle, delimiter="\t"))[1:]
-        }
+        rows = csv.reader(handle, delimiter="\t")
+        next(rows)
+        data["lexicon"] = {word: int(sign) for word, sign in rows}
     data["dropped"] = dict(dropped)
     for name in ("train", "changed", "unchanged", "documents", "film", "reddit", "templates"):
         rng.shuffle(data[name])
@@ -198,8 +194,32 @@ def load_data(folder, rng):
     return data
 
 
+def compared_sentences(pairs):
+    """Sentences of counterfactual pairs: those that the reviser changed, and those that stayed.
+
+    A pair says which sentences carry the label: those that had to be changed.
+    """
+    changed, unchanged = [], []
+    for pair in pairs:
+        original = sentences(pair["original"]["text"])
+        revised = sentences(pair["revised"]["text"])
+        for sentence in original:
+            count = word_count(sentence)
+            if sentence not in set(revised) and 3 <= count <= 45:
+                changed.append((sentence, pair["original"]["label"]))
+            if sentence in set(revised) and 5 <= count <= 40:
+                unchanged.append((sentence, UNLABELLED))
+        new = [sentence for sentence in revised if sentence not in set(original)]
+        label = pair["revised"]["label"]
+        changed += [(sentence, label) for sentence in new if 3 <= word_count(sentence) <= 45]
+    return changed, unchanged
+
+
 def clear_emotions(folder, split):
-    """Reddit comments whose emotions all point one way and strongly, so that out-of-film talk is seen too."""
+    """Reddit comments whose emotions all point one way, and strongly.
+
+    So out-of-film talk is seen too.
+    """
     good = {"admiration", "joy", "love", "excitement", "gratitude"}
     bad = {"disappointment", "disgust", "annoyance", "anger", "sadness"}
     kept = []
@@ -211,62 +231,68 @@ def clear_emotions(folder, split):
 
 
 def templates(rng, count):
-    """Made-up sentences about films, meals, rooms and goods: negation in both directions, several clauses.
+    """Made-up sentences about films, meals, rooms and goods: negation in both directions.
 
-    Review snippets are literary; plain statements and plain negation ("not bad") are rare in them, though they are
-    the first thing that anyone types. Two clauses joined by "but" take the label of the second.
+    Some have several clauses. Review snippets are literary; plain statements and plain negation
+    ("not bad") are rare in them, though they are the first thing that anyone types. Two clauses
+    joined by "but" take the label of the second.
     """
     things = (
-        "food service menu staff waiter pizza coffee dessert room hotel location price view bed phone battery "
-        "screen camera film movie plot story acting cast script ending music dialogue book album show game"
+        "food service menu staff waiter pizza coffee dessert room hotel location price view bed "
+        "phone battery screen camera film movie plot story acting cast script ending music "
+        "dialogue book album show game"
     )
     good = (
-        "good great excellent wonderful amazing fantastic lovely nice superb brilliant delicious fresh friendly "
-        "helpful comfortable funny charming moving enjoyable interesting impressive fun perfect clever"
+        "good great excellent wonderful amazing fantastic lovely nice superb brilliant delicious "
+        "fresh friendly helpful comfortable funny charming moving enjoyable interesting impressive "
+        "fun perfect clever"
     )
     bad = (
-        "bad terrible awful horrible poor dreadful disgusting rude dirty slow boring dull stupid disappointing "
-        "annoying bland stale noisy mediocre ugly unpleasant predictable tedious cheap-looking"
+        "bad terrible awful horrible poor dreadful disgusting rude dirty slow boring dull stupid "
+        "disappointing annoying bland stale noisy mediocre ugly unpleasant predictable tedious "
+        "cheap-looking"
     )
     mild = "fine ok okay decent reasonable solid alright fair"
     things, good, bad, mild = (words.split() for words in (things, good, bad, mild))
     very = ["", "", "", "very ", "really ", "quite ", "so ", "pretty ", "absolutely "]
     verbs = ["is", "was", "is", "was", "seems", "looked"]
 
+    negations = ["is not", "was not", "isn't", "wasn't", "is never", "was hardly", "is far from"]
+    doubts = ["do not", "don’t", "did not", "didn’t"]
+    people = ["i", "we", "my wife", "everyone"]
+    liked = ["liked", "loved", "enjoyed", "adored"]
+    disliked = ["hated", "disliked", "regretted"]
+
     def clause(label):
-        thing, adverb = rng.choice(things), rng.choice(very)
+        pick = rng.choice  # words are drawn from left to right
+        thing, adverb = pick(things), pick(very)
         same, other = (good, bad) if label else (bad, good)
         kind = rng.random()
         if kind < 0.30:
-            return f"the {thing} {rng.choice(verbs)} {adverb}{rng.choice(same)}"
+            return f"the {thing} {pick(verbs)} {adverb}{pick(same)}"
         if kind < 0.36 and label:
-            return f"{rng.choice(['the ', 'the ', ''])}{thing} {rng.choice(['is', 'was'])} {rng.choice(mild)}"
+            return f"{pick(['the ', 'the ', ''])}{thing} {pick(['is', 'was'])} {pick(mild)}"
         if kind < 0.56:
-            no = rng.choice(
-                ["is not", "was not", "isn't", "wasn't", "is never", "was hardly", "is far from"]
-            )
-            return f"the {thing} {no} {rng.choice(other)}{rng.choice(['', '', ' at all'])}"
+            no = pick(negations)
+            return f"the {thing} {no} {pick(other)}{pick(['', '', ' at all'])}"
         if kind < 0.66:
-            return f"not {rng.choice(['', '', 'that ', 'a '])}{rng.choice(other)} {thing}{rng.choice(['', ' at all'])}"
+            so = pick(["", "", "that ", "a "])
+            return f"not {so}{pick(other)} {thing}{pick(['', ' at all'])}"
         if kind < 0.72:
-            return f"not {rng.choice(['', 'so ', 'too ', 'that '])}{rng.choice(other)}{rng.choice(['', ' at all'])}"
+            so = pick(["", "so ", "too ", "that "])
+            return f"not {so}{pick(other)}{pick(['', ' at all'])}"
         if kind < 0.80:
-            return f"i {rng.choice(['do not', 'don’t', 'did not', 'didn’t'])} think the {thing} was {rng.choice(other)}"
+            return f"i {pick(doubts)} think the {thing} was {pick(other)}"
         if kind < 0.86:
-            verb = rng.choice(
-                ["liked", "loved", "enjoyed", "adored"]
-                if label
-                else ["hated", "disliked", "regretted"]
-            )
-            return f"{rng.choice(['i', 'we', 'my wife', 'everyone'])} {verb} the {thing}"
+            verb = pick(liked if label else disliked)
+            return f"{pick(people)} {verb} the {thing}"
         if kind < 0.92:
             verb = "recommend" if rng.random() < 0.5 else "buy"
-            return (
-                f"i would {'' if label else rng.choice(['not ', 'never '])}{verb} the {thing} again"
-            )
-        return f"{rng.choice(['what a', 'a', 'such a'])} {rng.choice(same)} {thing}"
+            no = "" if label else pick(["not ", "never "])
+            return f"i would {no}{verb} the {thing} again"
+        return f"{pick(['what a', 'a', 'such a'])} {pick(same)} {thing}"
 
-    made = []
+    pairs = []
     for _ in range(count):
         label, shape = rng.randint(0, 1), rng.random()
         if shape < 0.5:
@@ -276,30 +302,33 @@ def templates(rng, count):
             text = joint.join(clause(label) for _ in range(rng.choice([2, 2, 3])))
         else:
             text = clause(1 - label) + rng.choice([" but ", " , but "]) + clause(label)
-        made.append((text + rng.choice(["", "", " .", "!"]), label))
-    return list(dict(made).items())  # a text twice tells nothing more
+        pairs.append((text + rng.choice(["", "", " .", "!"]), label))
+    return list(dict(pairs).items())  # a text twice tells nothing more
 
 
-# --- batches ----------------------------------------------------------------------------------------------------
+# --- batches --------------------------------------------------------------------------------------
 
 
 def batches(lengths, budget, rng):
-    """Indices in batches of about `budget` tokens, alike in length (little padding), in random order."""
+    """Indices in batches of about `budget` tokens, alike in length, in random order.
+
+    Texts of like length need little padding.
+    """
     order = list(range(len(lengths)))
     rng.shuffle(order)
-    found, batch = [], []
+    plan = []
     for start in range(0, len(order), 2000):
-        for index in sorted(order[start : start + 2000], key=lengths.__getitem__):
+        lot = sorted(order[start : start + 2000], key=lengths.__getitem__)
+        batch = []
+        for index in lot:
             if batch and lengths[index] * (len(batch) + 1) > budget:
-                found.append(batch)
+                plan.append(batch)
                 batch = []
             batch.append(index)
-        found.append(
-            batch
-        )  # do not let the longest of this lot share a batch with the shortest of the next
-        batch = []
-    rng.shuffle(found)
-    return found
+        # the longest of this lot do not share a batch with the shortest of the next
+        plan.append(batch)
+    rng.shuffle(plan)
+    return plan
 
 
 def pad(rows, value=0):
@@ -309,7 +338,7 @@ def pad(rows, value=0):
 
 
 def optimiser_for(model, rate, steps, warm_up=0.06):
-    """AdamW, with the rate rising over the first few per cent of the steps and then falling linearly to zero."""
+    """AdamW, and a rate that rises over the first few per cent of the steps, then falls to zero."""
     weights = [p for p in model.parameters() if p.requires_grad]
     decayed = [p for p in weights if p.ndim > 1]
     rest = [p for p in weights if p.ndim <= 1]
@@ -320,10 +349,9 @@ def optimiser_for(model, rate, steps, warm_up=0.06):
     )
 
     def shape(number):
-        return min(
-            (number + 1) / (warm_up * steps + 1),
-            max(0.0, (steps - number) / (steps * (1 - warm_up))),
-        )
+        rising = (number + 1) / (warm_up * steps + 1)
+        falling = (steps - number) / (steps * (1 - warm_up))
+        return min(rising, max(0.0, falling))
 
     return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, shape)
 
@@ -341,13 +369,12 @@ def step(model, optimiser, schedule, loss):
 def probabilities(model, rows, budget=4096):
     """P(positive) of each row of token ids."""
     model.eval()
-    found = torch.zeros(len(rows))
+    positive = torch.zeros(len(rows))
     for batch in batches([len(row) for row in rows], budget, random.Random(0)):
-        ids = pad([rows[i] for i in batch])
-        found[torch.tensor(batch)] = model(
-            input_ids=ids, attention_mask=(ids != 0).long()
-        ).logits.softmax(-1)[:, 1]
-    return found
+        ids = pad([rows[i] for i in batch])  # (text, token)
+        logits = model(input_ids=ids, attention_mask=(ids != 0).long()).logits  # (text, label)
+        positive[torch.tensor(batch)] = logits.softmax(-1)[:, 1]
+    return positive
 
 
 def encode(tokenizer, texts, longest=LONGEST):
@@ -357,17 +384,22 @@ def encode(tokenizer, texts, longest=LONGEST):
 
 def accuracy(model, tokenizer, pairs, longest=512):
     """The share of texts that a model gets right."""
-    guesses = probabilities(model, encode(tokenizer, [text for text, _ in pairs], longest)) > 0.5
-    return sum(
-        int(guess) == label for guess, (_, label) in zip(guesses.tolist(), pairs, strict=True)
-    ) / len(pairs)
+    rows = encode(tokenizer, [text for text, _ in pairs], longest)
+    guesses = (probabilities(model, rows) > 0.5).tolist()
+    right = 0
+    for guess, (_, label) in zip(guesses, pairs, strict=True):
+        right += int(guess) == label
+    return right / len(pairs)
 
 
-# --- teacher ----------------------------------------------------------------------------------------------------
+# --- teacher --------------------------------------------------------------------------------------
 
 
 def train_teacher(data, rng, quick):
-    """MiniLM with a fresh two-way head, fine-tuned whole but for its embeddings (which are most of its size)."""
+    """MiniLM with a fresh two-way head, fine-tuned whole but for its embeddings.
+
+    Those are most of its size.
+    """
     folder = Path(importlib.util.find_spec(TEACHER_PACKAGE).submodule_search_locations[0]) / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -376,8 +408,9 @@ def train_teacher(data, rng, quick):
     for weight in model.bert.embeddings.parameters():
         weight.requires_grad_(False)
 
-    # Both passes see all of rotten_tomatoes; the rest is spread over them, so that each extra text is seen once.
-    # The last pass has the fewer extras: the teacher should end on the text it is judged by.
+    # Both passes see all of rotten_tomatoes; the rest is spread over them, so that each extra text
+    # is seen once. The last pass has the fewer extras: the teacher should end on the text it is
+    # judged by.
     extra = {"changed": 4000, "reddit": 2000, "templates": TEACHER_TEMPLATES, "documents": 160}
     passes = []
     for start, stop in ((0.0, 0.7), (0.7, 1.0)):
@@ -389,8 +422,9 @@ def train_teacher(data, rng, quick):
     plan = []
     for chosen in passes:
         rows = encode(tokenizer, [text for text, _ in chosen])
-        made = batches([len(row) for row in rows], 900, rng)
-        plan += [([rows[i] for i in batch], [chosen[i][1] for i in batch]) for batch in made]
+        for batch in batches([len(row) for row in rows], 900, rng):
+            labels = [chosen[i][1] for i in batch]
+            plan.append(([rows[i] for i in batch], labels))
 
     optimiser, schedule = optimiser_for(model, 6e-5, len(plan))
     for number, (rows, labels) in enumerate(plan):
@@ -405,16 +439,17 @@ def train_teacher(data, rng, quick):
     return model, tokenizer
 
 
-# --- student: cut out of the teacher ----------------------------------------------------------------------------
+# --- student: cut out of the teacher --------------------------------------------------------------
 
 
 def choose_vocabulary(tokenizer, data, size):
     """The WordPieces that the texts need most, after the five special tokens.
 
-    Counted twice: a word whose own piece is dropped falls back on shorter pieces, and those must be counted too.
-    Words of opinion count more than their frequency says, and may be in the vocabulary whole though the teacher cuts
-    them up ("pretentious"): they decide, and an explanation by whole words reads better. Every single letter and
-    digit stays, so that hardly any English word can become [UNK].
+    Counted twice: a word whose own piece is dropped falls back on shorter pieces, and those must be
+    counted too. Words of opinion count more than their frequency says, and may be in the vocabulary
+    whole though the teacher cuts them up ("pretentious"): they decide, and an explanation by whole
+    words reads better. Every single letter and digit stays, so that hardly any English word can
+    become [UNK].
     """
     weighted = [(data["train"], 3), (data["changed"], 2), (data["unchanged"], 1), (data["film"], 1)]
     weighted += [(data["reddit"], 1), (data["templates"], 1)]
@@ -427,37 +462,41 @@ def choose_vocabulary(tokenizer, data, size):
                 words[word] += weight
 
     pieces = tokenizer.get_vocab()
-    letters = {
-        p for p in pieces if len(p.removeprefix("##")) == 1 and p.isascii() and p.isprintable()
-    }
-    letters |= {p for p in pieces if p in "–—’‘“”…é£€"}
+    letters = {piece for piece in pieces if piece in "–—’‘“”…é£€"}
+    for piece in pieces:
+        if len(piece.removeprefix("##")) == 1 and piece.isascii() and piece.isprintable():
+            letters.add(piece)
     kept = set(pieces) | {word for word in data["lexicon"] if words[word] >= 10}
     for limit in (int(size * 1.3), size):
         counts = Counter()
         for word, times in words.items():
-            found = longest_match(word, kept)
-            opinion = 4 if len(found) == 1 and word in data["lexicon"] else 1
-            for piece in found:
+            parts = longest_match(word, kept)
+            opinion = 4 if len(parts) == 1 and word in data["lexicon"] else 1
+            for piece in parts:
                 counts[piece] += times * opinion
         room = limit - len(SPECIAL) - len(letters)
-        ranked = sorted((p for p in counts if p not in letters), key=lambda p: (-counts[p], p))
+        others = [piece for piece in counts if piece not in letters]
+        ranked = sorted(others, key=lambda piece: (-counts[piece], piece))
         kept = letters | set(ranked[:room])
     return SPECIAL + sorted(kept)
 
 
 def longest_match(word, pieces):
-    """WordPiece: the longest known prefix, then the longest known continuation, and so on; [] if it gets stuck."""
-    found, start = [], 0
+    """WordPiece: the longest known prefix, then the longest known continuation, and so on.
+
+    It gives [] if it gets stuck.
+    """
+    parts, start = [], 0
     while start < len(word):
         for end in range(len(word), start, -1):
             piece = ("##" if start else "") + word[start:end]
             if piece in pieces:
-                found.append(piece)
+                parts.append(piece)
                 start = end
                 break
         else:
             return []
-    return found
+    return parts
 
 
 def make_tokenizer(vocabulary):
@@ -470,7 +509,7 @@ def make_tokenizer(vocabulary):
 
 
 def neuron_importance(model, tokenizer, pairs):
-    """How much each feed-forward neuron of each layer matters to the loss: |activation x gradient|, summed."""
+    """How much each feed-forward neuron matters to the loss: |activation x gradient|, summed."""
     model.eval()
     scores = [torch.zeros(model.config.intermediate_size) for _ in model.bert.encoder.layer]
     kept = {}
@@ -482,15 +521,15 @@ def neuron_importance(model, tokenizer, pairs):
 
         return hook
 
-    hooks = [
-        layer.intermediate.register_forward_hook(keep(n))
-        for n, layer in enumerate(model.bert.encoder.layer)
-    ]
+    hooks = []
+    for number, layer in enumerate(model.bert.encoder.layer):
+        hooks.append(layer.intermediate.register_forward_hook(keep(number)))
     rows = encode(tokenizer, [text for text, _ in pairs])
     for batch in batches([len(row) for row in rows], 1500, random.Random(0)):
         ids = pad([rows[i] for i in batch])
         logits = model(input_ids=ids, attention_mask=(ids != 0).long()).logits
-        functional.cross_entropy(logits, torch.tensor([pairs[i][1] for i in batch])).backward()
+        labels = torch.tensor([pairs[i][1] for i in batch])
+        functional.cross_entropy(logits, labels).backward()
         for number, output in kept.items():
             scores[number] += (output * output.grad).abs().sum((0, 1)).detach()
         model.zero_grad()
@@ -519,10 +558,10 @@ def cut_student(teacher, teacher_tokenizer, data, vocabulary, quick):
     source, weights = teacher.state_dict(), student.state_dict()
     old = teacher_tokenizer.get_vocab()
     # A word that the teacher cuts into pieces starts as the mean of those pieces.
-    old_ids = [
-        [old[piece]] if piece in old else [old[p] for p in longest_match(piece, old)]
-        for piece in vocabulary
-    ]
+    old_ids = []
+    for piece in vocabulary:
+        parts = [piece] if piece in old else longest_match(piece, old)
+        old_ids.append([old[part] for part in parts])
     for name in weights:
         place = re.match(r"bert\.encoder\.layer\.(\d+)\.(.*)", name)
         if not place:
@@ -542,16 +581,17 @@ def cut_student(teacher, teacher_tokenizer, data, vocabulary, quick):
     return student
 
 
-# --- distil -----------------------------------------------------------------------------------------------------
+# --- distil ---------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
 def teach(teacher, tokenizer, texts):
-    """What the student has to reproduce: for each text the logits, and for each *word* two hidden states.
+    """What the student has to reproduce: of each text the logits, of each *word* two hidden states.
 
-    Teacher and student cut words into different pieces, but both find the same words; so the vectors of the pieces
-    of a word are averaged, and words are what is compared. Rows of all texts lie in one tensor: text i has rows
-    first[i] to first[i + 1]; row 0 of each text stands for [CLS].
+    Teacher and student cut words into different pieces, but both find the same words; so the
+    vectors of the pieces of a word are averaged, and words are what is compared. Rows of all texts
+    lie in one tensor: text i has rows first[i] to first[i + 1]; row 0 of each text stands for
+    [CLS].
     """
     teacher.eval()
     encoded = tokenizer(texts, truncation=True, max_length=LONGEST)
@@ -561,7 +601,8 @@ def teach(teacher, tokenizer, texts):
     for row in words:
         first.append(first[-1] + max(row) + 1)
     logits = torch.zeros(len(texts), 2)
-    states = [torch.zeros(first[-1], 384, dtype=torch.float16) for _ in range(2)]
+    layers = (KEPT_LAYERS[1] + 1, KEPT_LAYERS[3] + 1)
+    states = [torch.zeros(first[-1], 384, dtype=torch.float16) for _ in layers]
     plan = batches([len(row) for row in rows], 4096, random.Random(0))
     for number, batch in enumerate(plan):
         ids = pad([rows[i] for i in batch])
@@ -569,11 +610,10 @@ def teach(teacher, tokenizer, texts):
         logits[torch.tensor(batch)] = output.logits
         places = pad([words[i] for i in batch], -1)
         for place, i in enumerate(batch):
-            for state, layer in zip(states, (KEPT_LAYERS[1] + 1, KEPT_LAYERS[3] + 1), strict=True):
-                mean = word_means(
-                    output.hidden_states[layer][place], places[place], first[i + 1] - first[i]
-                )
-                state[first[i] : first[i + 1]] = mean.half()
+            begin, end = first[i], first[i + 1]
+            for state, layer in zip(states, layers, strict=True):
+                hidden = output.hidden_states[layer][place]  # (token, 384)
+                state[begin:end] = word_means(hidden, places[place], end - begin).half()
         if number % 50 == 0:
             say(f"teacher explains batch {number}/{len(plan)}")
     return logits, states, first
@@ -593,16 +633,16 @@ def word_means(hidden, places, count):
 
 
 def hide(ids, share):
-    """Replace a share of the word tokens by [MASK], for explanation methods feed the model such input."""
+    """Replace a share of the word tokens by [MASK]: explanation methods feed such input."""
     chosen = (torch.rand(ids.shape) < share) & (ids >= len(SPECIAL))
     return torch.where(chosen, SPECIAL.index("[MASK]"), ids)
 
 
 def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
-    """Mend the cuts: the student reproduces the teacher's decisions and word vectors, and fits the labels.
+    """Mend the cuts: the student learns the teacher's decisions and word vectors, and the labels.
 
-    rotten_tomatoes is seen twice as often as the rest. The word vectors weigh less and less: they are a means, the
-    decision is the end. The checkpoint with the best dev accuracy is kept.
+    rotten_tomatoes is seen twice as often as the rest. The word vectors weigh less and less: they
+    are a means, the decision is the end. The checkpoint with the best dev accuracy is kept.
     """
     sizes = {
         "train": 8530,
@@ -611,8 +651,8 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
         "unchanged": 2000,
         "reddit": 4000,
         "templates": STUDENT_TEMPLATES,
+        "documents": 500,
     }
-    sizes["documents"] = 500
     pairs, repeats = [], []
     for name, size in sizes.items():
         chosen = data[name][: size // (60 if quick else 1)]
@@ -624,18 +664,19 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
     say(f"the teacher has explained {len(texts)} texts, {first[-1]} words")
 
     encoded = tokenizer(texts, truncation=True, max_length=LONGEST)
-    rows, words = encoded["input_ids"], [word_rows(e) for e in encoded.encodings]
+    rows = encoded["input_ids"]
+    words = [word_rows(encoding) for encoding in encoded.encodings]
     labels = torch.tensor([label for _, label in pairs])
-    scale = [
-        state[:20000].float().var().item() for state in states
-    ]  # so that both layers weigh alike
+    # so that both layers weigh alike
+    scale = [state[:20000].float().var().item() for state in states]
 
+    items = []  # texts, as often as they are seen in a pass
+    for i, times in enumerate(repeats):
+        items += [i] * times
+    lengths = [len(rows[i]) for i in items]
     plan = []
     for _ in range(1 if quick else 2):
-        items = [i for i, times in enumerate(repeats) for _ in range(times)]
-        plan += [
-            [items[i] for i in batch] for batch in batches([len(rows[i]) for i in items], 1100, rng)
-        ]
+        plan += [[items[i] for i in batch] for batch in batches(lengths, 1100, rng)]
 
     optimiser, schedule = optimiser_for(student, 3e-4, len(plan))
     best, best_weights = (0.0, 0.0), None
@@ -643,27 +684,13 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
     for number, batch in enumerate(plan):
         student.train()
         ids = pad([rows[i] for i in batch])
-        seen = hide(ids, 0.3 * rng.random()) if rng.random() < 0.3 else ids
+        seen = ids
+        if rng.random() < 0.3:
+            seen = hide(ids, 0.3 * rng.random())
         output = student(
             input_ids=seen, attention_mask=(ids != 0).long(), output_hidden_states=True
         )
-
-        targets, places, offset = [], [], 0
-        for i in batch:
-            count = first[i + 1] - first[i]
-            targets.append(torch.arange(first[i], first[i + 1]))
-            # A word that the teacher no longer saw (it was cut off) has nothing to be compared with.
-            places.append([offset + row if 0 <= row < count else -1 for row in words[i]])
-            offset += count
-        targets, places = torch.cat(targets), pad(places, -1).flatten()
-        present = torch.bincount(places[places >= 0], minlength=offset) > 0
-        match = 0.0
-        for state, layer, variance in zip(states, (2, 4), scale, strict=True):
-            mean = word_means(output.hidden_states[layer].flatten(0, 1), places, offset)
-            match = (
-                match
-                + functional.mse_loss(mean[present], state[targets].float()[present]) / variance
-            )
+        match = vector_loss(output.hidden_states, batch, states, first, words, scale)
 
         heat = 2.0
         kl = functional.kl_div(
@@ -680,8 +707,8 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
         if (number + 1) % check == 0 or number + 1 == len(plan):
             score = dev_score(student, tokenizer, data["dev"])
             say(
-                f"student step {number + 1}/{len(plan)}, match {match.item():.3f}, kl {kl.item():.3f}, "
-                f"dev accuracy {score[0]:.4f}, dev loss {-score[1]:.4f}"
+                f"student step {number + 1}/{len(plan)}, match {match.item():.3f}, "
+                f"kl {kl.item():.3f}, dev accuracy {score[0]:.4f}, dev loss {-score[1]:.4f}"
             )
             if score > best:
                 best, best_weights = score, copy.deepcopy(student.state_dict())
@@ -689,21 +716,44 @@ def distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, quick):
     return student
 
 
+def vector_loss(hidden_states, batch, states, first, words, scale):
+    """How far the student's word vectors are from the teacher's, in both layers."""
+    targets, places, offset = [], [], 0
+    for i in batch:
+        count = first[i + 1] - first[i]
+        targets.append(torch.arange(first[i], first[i + 1]))
+        # A word that the teacher no longer saw (it was cut off) has nothing to be compared with.
+        places.append([offset + row if 0 <= row < count else -1 for row in words[i]])
+        offset += count
+    targets, places = torch.cat(targets), pad(places, -1).flatten()
+    present = torch.bincount(places[places >= 0], minlength=offset) > 0
+
+    match = 0.0
+    for state, layer, variance in zip(states, (2, 4), scale, strict=True):
+        mine = word_means(hidden_states[layer].flatten(0, 1), places, offset)  # (word, 384)
+        theirs = state[targets].float()  # (word, 384)
+        match = match + functional.mse_loss(mine[present], theirs[present]) / variance
+    return match
+
+
 def dev_score(model, tokenizer, pairs):
     """Accuracy, then (for ties) mean log-likelihood: the checkpoint with the highest is kept."""
-    positive = probabilities(model, encode(tokenizer, [text for text, _ in pairs])).clamp(
-        1e-6, 1 - 1e-6
-    )
+    rows = encode(tokenizer, [text for text, _ in pairs])
+    positive = probabilities(model, rows).clamp(1e-6, 1 - 1e-6)
     labels = torch.tensor([label for _, label in pairs])
     likelihood = torch.where(labels == 1, positive, 1 - positive).log().mean().item()
-    return ((positive > 0.5) == (labels == 1)).float().mean().item(), likelihood
+    right = (positive > 0.5) == (labels == 1)
+    return right.float().mean().item(), likelihood
 
 
-# --- write and evaluate -----------------------------------------------------------------------------------------
+# --- write and evaluate ---------------------------------------------------------------------------
 
 
 def write_model(student, tokenizer, out):
-    """Half-precision weights, with a config that asks for float32: a plain from_pretrained gives a float32 model."""
+    """Half-precision weights, with a config that asks for float32.
+
+    So a plain from_pretrained gives a float32 model.
+    """
     out.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(student).half().save_pretrained(out)
     config = json.loads((out / "config.json").read_text())
@@ -716,12 +766,10 @@ def write_model(student, tokenizer, out):
 def wilson(right, count, z=1.96):
     """The 95 % interval for a share, after Wilson."""
     share = right / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = (
-        z
-        * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-        / (1 + z * z / count)
-    )
+    shrink = 1 + z * z / count
+    middle = (share + z * z / (2 * count)) / shrink
+    root = math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    half = z * root / shrink
     return middle - half, middle + half
 
 
@@ -731,110 +779,124 @@ def slices(pairs, lexicon):
         r"\b(not|no|never|nothing|neither|nor|without|hardly|barely|cannot)\b|n't\b"
     )
     turning = re.compile(r"\b(but|though|although|however|yet|despite|while)\b")
-    found = {
-        "with a negation word": [],
-        "without one": [],
-        "with a contrast (but, though, despite …)": [],
-    }
-    found |= {"opinion words agree with the label": [], "opinion words say the opposite": []}
-    found |= {"fewer than 12 words": [], "35 words or more": []}
+    names = (
+        "with a negation word",
+        "without one",
+        "with a contrast (but, though, despite …)",
+        "opinion words agree with the label",
+        "opinion words say the opposite",
+        "fewer than 12 words",
+        "35 words or more",
+    )
+    parts = {name: [] for name in names}
     for i, (text, label) in enumerate(pairs):
-        found["with a negation word" if negated.search(text) else "without one"].append(i)
+        if negated.search(text):
+            parts["with a negation word"].append(i)
+        else:
+            parts["without one"].append(i)
         if turning.search(text):
-            found["with a contrast (but, though, despite …)"].append(i)
-        leaning = sum(lexicon.get(word, 0) for word in text.split()) * (1 if label else -1)
-        if leaning:
-            kind = (
-                "opinion words agree with the label"
-                if leaning > 0
-                else "opinion words say the opposite"
-            )
-            found[kind].append(i)
+            parts["with a contrast (but, though, despite …)"].append(i)
+
+        opinions = sum(lexicon.get(word, 0) for word in text.split())
+        if label == 0:
+            opinions = -opinions
+        if opinions > 0:
+            parts["opinion words agree with the label"].append(i)
+        if opinions < 0:
+            parts["opinion words say the opposite"].append(i)
+
         if word_count(text) < 12:
-            found["fewer than 12 words"].append(i)
+            parts["fewer than 12 words"].append(i)
         if word_count(text) >= 35:
-            found["35 words or more"].append(i)
-    return found
+            parts["35 words or more"].append(i)
+    return parts
 
 
 def evaluate(out, data, quick):
     """Measure the model as it was written, loaded as a user would load it."""
-    model, tokenizer = (
-        AutoModelForSequenceClassification.from_pretrained(out),
-        AutoTokenizer.from_pretrained(out),
-    )
+    model = AutoModelForSequenceClassification.from_pretrained(out)
+    tokenizer = AutoTokenizer.from_pretrained(out)
 
-    def right(pairs, masked=0.0):
+    def judge(pairs, masked=0.0):
+        """P(positive) of each text, and whether the model is right."""
         torch.manual_seed(0)
         rows = encode(tokenizer, [text for text, _ in pairs], 512)
         rows = [hide(torch.tensor(row), masked).tolist() for row in rows]
         positive = probabilities(model, rows)
-        return positive, [
-            (p > 0.5) == bool(label) for p, (_, label) in zip(positive.tolist(), pairs, strict=True)
-        ]
+        hits = []
+        for p, (_, label) in zip(positive.tolist(), pairs, strict=True):
+            hits.append((p > 0.5) == bool(label))
+        return positive, hits
 
-    found = {"rows": []}
+    results = {"rows": []}
 
     def record(name, hits):
         low, high = wilson(sum(hits), len(hits))
-        found["rows"].append((name, len(hits), sum(hits) / len(hits), low, high))
-        say(f"{name}: {sum(hits) / len(hits):.4f} of {len(hits)} ({low:.3f} to {high:.3f})")
+        share = sum(hits) / len(hits)
+        results["rows"].append((name, len(hits), share, low, high))
+        say(f"{name}: {share:.4f} of {len(hits)} ({low:.3f} to {high:.3f})")
 
     dev = data["dev"]
-    positive, hits = right(dev)
+    positive, hits = judge(dev)
     record("rotten_tomatoes dev", hits)
-    found["slices"] = slices(dev, data["lexicon"])
-    for name, chosen in found["slices"].items():
+    parts = slices(dev, data["lexicon"])
+    for name, chosen in parts.items():
         record(f"dev, {name}", [hits[i] for i in chosen])
     for share in (0.15, 0.3):
-        record(f"dev, {share:.0%} of tokens masked", right(dev, share)[1])
+        record(f"dev, {share:.0%} of tokens masked", judge(dev, share)[1])
     few = slice(0, 40 if quick else None)
     record(
-        "film reviews, whole (movie_reviews fold 9, first 512 tokens)", right(data["long"][few])[1]
+        "film reviews, whole (movie_reviews fold 9, first 512 tokens)",
+        judge(data["long"][few])[1],
     )
     pairs = data["pairs dev"][few]
-    both = [
-        right([(pair[side]["text"], pair[side]["label"]) for pair in pairs])[1]
-        for side in ("original", "revised")
-    ]
+    both = []
+    for side in ("original", "revised"):
+        texts = [(pair[side]["text"], pair[side]["label"]) for pair in pairs]
+        both.append(judge(texts)[1])
     record("IMDb reviews (imdb_counterfactual dev)", both[0] + both[1])
     record("… both members of a counterfactual pair", [a and b for a, b in zip(*both, strict=True)])
-    record("Reddit comments (goemotions dev, clear emotions)", right(data["reddit dev"][few])[1])
+    record("Reddit comments (goemotions dev, clear emotions)", judge(data["reddit dev"][few])[1])
 
-    # The gap between how sure the model is and how often it is right, averaged over ten bins of sureness.
     sure = [max(p, 1 - p) for p in positive.tolist()]
-    bins = [[i for i, s in enumerate(sure) if min(int((s - 0.5) * 20), 9) == b] for b in range(10)]
-    gaps = [abs(sum(sure[i] for i in b) - sum(hits[i] for i in b)) for b in bins if b]
-    found["calibration"] = sum(gaps) / len(dev)
-    found["wrong"] = {
-        name: sorted(
-            (i for i in chosen if not hits[i] and word_count(dev[i][0]) <= 32),
-            key=lambda i: -sure[i],
-        )
-        for name, chosen in found["slices"].items()
-    }
-    found["sure"] = sure
-    found["sanity"] = [
-        (text, label, right([(text, label)])[0].item()) for text, label in SANITY.items()
-    ]
-    for text, label, p in found["sanity"]:
+    results["sure"] = sure
+    results["calibration"] = calibration(sure, hits)
+    results["wrong"] = {}  # short texts that it gets wrong, the surest first
+    for name, chosen in parts.items():
+        wrong = [i for i in chosen if not hits[i] and word_count(dev[i][0]) <= 32]
+        results["wrong"][name] = sorted(wrong, key=lambda i: -sure[i])
+    results["sanity"] = []
+    for text, label in SANITY.items():
+        p = judge([(text, label)])[0].item()
+        results["sanity"].append((text, label, p))
         say(f"{'ok   ' if (p > 0.5) == bool(label) else 'WRONG'} {p:.3f} {text}")
-    record("rotten_tomatoes test", right(data["test"][few])[1])  # the only look at test
-    found["parameters"] = sum(p.numel() for p in model.parameters())
-    return found
+    record("rotten_tomatoes test", judge(data["test"][few])[1])  # the only look at test
+    results["parameters"] = sum(p.numel() for p in model.parameters())
+    return results
 
 
-# --- the card ---------------------------------------------------------------------------------------------------
+def calibration(sure, hits):
+    """The gap between how sure the model is and how often it is right, over ten bins."""
+    gaps = []
+    for number in range(10):
+        members = [i for i, s in enumerate(sure) if min(int((s - 0.5) * 20), 9) == number]
+        if members:
+            gaps.append(abs(sum(sure[i] for i in members) - sum(hits[i] for i in members)))
+    return sum(gaps) / len(hits)
 
 
-def write_card(out, found, data, teacher_dev, options):
+# --- the card -------------------------------------------------------------------------------------
+
+
+def write_card(out, results, data, teacher_dev, options):
     """The model card, with every number taken from this run."""
-    rows = found["rows"]
+    rows = results["rows"]
     test = rows[-1]
-    lines = [
-        f"| {n} | {c} | {a:.1%} | {lo:.1%} – {hi:.1%} |" for n, c, a, lo, hi in [test, *rows[:-1]]
-    ]
+    lines = []
+    for name, count, share, low, high in [test, *rows[:-1]]:
+        lines.append(f"| {name} | {count} | {share:.1%} | {low:.1%} – {high:.1%} |")
     share = {name: f"{value:.1%}" for name, _, value, _, _ in rows}
+
     shown, failing = set(), []
     for name in (
         "with a negation word",
@@ -843,54 +905,75 @@ def write_card(out, found, data, teacher_dev, options):
         "fewer than 12 words",
         "35 words or more",
     ):
-        wrong = [i for i in found["wrong"][name] if i not in shown][:3]
+        wrong = [i for i in results["wrong"][name] if i not in shown][:3]
         shown |= set(wrong)
-        failing += [
-            f"| {name} | {data['dev'][i][0].replace('|', '/')} | {LABELS[data['dev'][i][1]]} | "
-            f"{LABELS[1 - data['dev'][i][1]]} {found['sure'][i]:.2f} |"
-            for i in wrong
-        ]
-    sanity = [
-        f"| {text} | {LABELS[int(p > 0.5)]} | {p:.3f} | {'yes' if (p > 0.5) == bool(label) else '**no**'} |"
-        for text, label, p in found["sanity"]
-    ]
+        for i in wrong:
+            text, label = data["dev"][i]
+            answer = f"{LABELS[1 - label]} {results['sure'][i]:.2f}"
+            failing.append(f"| {name} | {text.replace('|', '/')} | {LABELS[label]} | {answer} |")
+    sanity = []
+    for text, label, p in results["sanity"]:
+        expected = "yes" if (p > 0.5) == bool(label) else "**no**"
+        sanity.append(f"| {text} | {LABELS[int(p > 0.5)]} | {p:.3f} | {expected} |")
     dropped = ", ".join(f"{name} {count}" for name, count in data["dropped"].items())
     low, high = f"{test[3]:.1%}", f"{test[4]:.1%}"
+    warning = ""
+    if options.quick:
+        warning = "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
     card = f"""# whence sentiment model
 
-A small BERT that says whether a short English text is `negative` (0) or `positive` (1). It ships with whence so that
-every example, test and tutorial has a real trained transformer without a download. It is made to be explained, not
+A small BERT that says whether a short English text is `negative` (0) or `positive` (1). It ships \
+with whence so that
+every example, test and tutorial has a real trained transformer without a download. It is made to \
+be explained, not
 to win: use a larger model for real decisions about text.
-{"" if not options.quick else chr(10) + "**This is the result of a smoke run (--quick): do not ship it.**" + chr(10)}
-- Architecture: `BertForSequenceClassification`, {len(KEPT_LAYERS)} layers × 12 heads × 384, feed-forward {FEED_FORWARD}, \
-{VOCABULARY:,} lower-cased WordPieces, up to 512 tokens; {found["parameters"]:,} parameters, stored in half precision \
+{warning}
+- Architecture: `BertForSequenceClassification`, {len(KEPT_LAYERS)} layers × 12 heads × 384, \
+feed-forward {FEED_FORWARD}, \
+{VOCABULARY:,} lower-cased WordPieces, up to 512 tokens; {results["parameters"]:,} parameters, \
+stored in half precision \
 (the config asks for float32, so a plain `from_pretrained` gives float32).
-- Test accuracy on rotten_tomatoes: **{test[2]:.1%}** (95 % Wilson interval {low} – {high}, n = {test[1]}).
-- Seed {options.seed}, {options.threads} thread(s), {found["minutes"]:.0f} minutes on a CPU; torch {torch.__version__}, \
+- Test accuracy on rotten_tomatoes: **{test[2]:.1%}** (95 % Wilson interval {low} – {high}, n = \
+{test[1]}).
+- Seed {options.seed}, {options.threads} thread(s), {results["minutes"]:.0f} minutes on a CPU; \
+torch {torch.__version__}, \
 transformers {transformers.__version__}. Made by one run of `training/sentiment.py`.
 
 ## How it was made
 
-1. *Teacher.* MiniLM (`all-MiniLM-L6-v2`, BERT, 6 layers) fine-tuned on the rotten_tomatoes train split, with some \
-changed sentences of counterfactual IMDb pairs, Reddit comments with clear emotions, and generated sentences \
+1. *Teacher.* MiniLM (`all-MiniLM-L6-v2`, BERT, 6 layers) fine-tuned on the rotten_tomatoes train \
+split, with some \
+changed sentences of counterfactual IMDb pairs, Reddit comments with clear emotions, and generated \
+sentences \
 (dev accuracy {teacher_dev:.1%}).
-2. *Student.* Cut out of the teacher: layers {", ".join(str(n + 1) for n in KEPT_LAYERS)} of 6, the {FEED_FORWARD} of \
-1,536 feed-forward neurons of each layer with the largest |activation × gradient|, and {VOCABULARY:,} WordPieces: most \
-of them among MiniLM's 30,522, {data["new pieces"]:,} of them whole opinion words that MiniLM cuts up and does not have.
-3. *Distillation.* The student learns the teacher's softened decisions, its word vectors (two layers) and the labels, \
-on {data["distilled on"]:,} texts: rotten_tomatoes train, sentences of long film reviews (unlabelled), counterfactual IMDb \
+2. *Student.* Cut out of the teacher: layers {", ".join(str(n + 1) for n in KEPT_LAYERS)} of 6, \
+the {FEED_FORWARD} of \
+1,536 feed-forward neurons of each layer with the largest |activation × gradient|, and \
+{VOCABULARY:,} WordPieces: most \
+of them among MiniLM's 30,522, {data["new pieces"]:,} of them whole opinion words that MiniLM cuts \
+up and does not have.
+3. *Distillation.* The student learns the teacher's softened decisions, its word vectors (two \
+layers) and the labels, \
+on {data["distilled on"]:,} texts: rotten_tomatoes train, sentences of long film reviews \
+(unlabelled), counterfactual IMDb \
 sentences and whole IMDb reviews of up to 200 words, Reddit comments, generated sentences.
 
-*Generated sentences.* Of {len(data["templates"]):,} template sentences (`templates` in the script) about films, meals, rooms and \
-goods the teacher saw {TEACHER_TEMPLATES:,} and the distillation {STUDENT_TEMPLATES:,}. They teach plain statements and plain negation in \
+*Generated sentences.* Of {len(data["templates"]):,} template sentences (`templates` in the \
+script) about films, meals, rooms and \
+goods the teacher saw {TEACHER_TEMPLATES:,} and the distillation {STUDENT_TEMPLATES:,}. They teach \
+plain statements and plain negation in \
 both directions ("the service wasn't bad").
-*[MASK].* Explanation methods blank words out with `[MASK]`. In 30 % of the training batches up to 30 % of the \
+*[MASK].* Explanation methods blank words out with `[MASK]`. In 30 % of the training batches up to \
+30 % of the \
 tokens were replaced by `[MASK]`, so such input is not foreign to the model.
 
-The checkpoint was chosen on rotten_tomatoes dev, so the dev figures below flatter a little. The settings were not \
-searched for: they are judgement, and this is one full run with one seed. The test split was scored once for this model; \
+The checkpoint was chosen on rotten_tomatoes dev, so the dev figures below flatter a little. The \
+settings were not \
+searched for: they are judgement, and this is one full run with one seed. The test split was \
+scored once for this model; \
 before that, a smoke run scored a throw-away model on it, and nothing was chosen from that. \
-Texts whose letters and digits match a dev or test sentence, or a sentence of the last table, were dropped from all \
+Texts whose letters and digits match a dev or test sentence, or a sentence of the last table, were \
+dropped from all \
 training data ({dropped}).
 
 ## Data and licences
@@ -910,27 +993,40 @@ training data ({dropped}).
 |---|---|---|---|
 {chr(10).join(lines)}
 
-The IMDb and Reddit rows are in-domain: the train splits of the same data sets were used in training.
+The IMDb and Reddit rows are in-domain: the train splits of the same data sets were used in \
+training.
 
-Calibration on dev: stated confidence and accuracy differ by {found["calibration"]:.1%} on average (ten bins).
+Calibration on dev: stated confidence and accuracy differ by {results["calibration"]:.1%} on \
+average (ten bins).
 
 ## What it fails at
 
-- *Words that point the other way.* Where the opinion words of a dev sentence lean against its label (irony, faint \
-praise, a good cast in a bad film) it is right on {share["dev, opinion words say the opposite"]}, against \
-{share["dev, opinion words agree with the label"]} where they agree. There are no irony labels here; this is the \
+- *Words that point the other way.* Where the opinion words of a dev sentence lean against its \
+label (irony, faint \
+praise, a good cast in a bad film) it is right on {share["dev, opinion words say the opposite"]}, \
+against \
+{share["dev, opinion words agree with the label"]} where they agree. There are no irony labels \
+here; this is the \
 nearest thing that could be measured, and it is the main weakness.
-- *Negation.* {share["dev, with a negation word"]} with a negation word, {share["dev, without one"]} without. Plain \
-negation ("not bad at all") was taught with templates; negation at a distance or by implication was not.
-- *Contrast.* {share["dev, with a contrast (but, though, despite …)"]} on sentences that turn (but, though, despite).
-- *Long text.* {share["film reviews, whole (movie_reviews fold 9, first 512 tokens)"]} on whole film reviews of some \
-700 words, of which only the first 512 tokens fit. Whether plot summary misleads it was not measured.
+- *Negation.* {share["dev, with a negation word"]} with a negation word, \
+{share["dev, without one"]} without. Plain \
+negation ("not bad at all") was taught with templates; negation at a distance or by implication \
+was not.
+- *Contrast.* {share["dev, with a contrast (but, though, despite …)"]} on sentences that turn \
+(but, though, despite).
+- *Long text.* {share["film reviews, whole (movie_reviews fold 9, first 512 tokens)"]} on whole \
+film reviews of some \
+700 words, of which only the first 512 tokens fit. Whether plot summary misleads it was not \
+measured.
 - *Small edits.* It gets both members of a counterfactual IMDb pair right in \
 {share["… both members of a counterfactual pair"]} of pairs.
-- *Other domains.* {share["Reddit comments (goemotions dev, clear emotions)"]} on Reddit comments with clear emotions, \
-but such comments were also trained on; no text from a domain quite unseen was measured. It has no neutral class: facts and \
+- *Other domains.* {share["Reddit comments (goemotions dev, clear emotions)"]} on Reddit comments \
+with clear emotions, \
+but such comments were also trained on; no text from a domain quite unseen was measured. It has no \
+neutral class: facts and \
 questions get a confident answer all the same. Not for other languages.
-- It learned from film critics and Reddit users, and repeats their associations, also about people. Do not use it to \
+- It learned from film critics and Reddit users, and repeats their associations, also about \
+people. Do not use it to \
 judge people.
 
 Confident mistakes on dev (the surest ones of at most 32 words, by slice):
@@ -941,7 +1037,8 @@ Confident mistakes on dev (the surest ones of at most 32 words, by slice):
 
 ## Sentences people try first
 
-None of these was trained on, but the generated sentences are of the same kind: this shows no more than that plain
+None of these was trained on, but the generated sentences are of the same kind: this shows no more \
+than that plain
 statements work.
 
 | text | model says | P(positive) | as expected |
@@ -951,7 +1048,7 @@ statements work.
     (out / "README.md").write_text(card, encoding="utf-8")
 
 
-# --- the whole run ----------------------------------------------------------------------------------------------
+# --- the whole run --------------------------------------------------------------------------------
 
 
 def parse_arguments():
@@ -977,10 +1074,9 @@ def parse_arguments():
     )
     options = parser.parse_args()
     if options.out is None:
-        bundled = here / "src" / "whence" / "models" / "bundled" / "sentiment"
-        options.out = (
-            Path(tempfile.mkdtemp(prefix="whence-sentiment-")) if options.quick else bundled
-        )
+        options.out = here / "src" / "whence" / "models" / "bundled" / "sentiment"
+        if options.quick:
+            options.out = Path(tempfile.mkdtemp(prefix="whence-sentiment-"))
     return options
 
 
@@ -1003,9 +1099,9 @@ def main():
     student = distil(student, tokenizer, teacher, teacher_tokenizer, data, rng, options.quick)
 
     write_model(student, tokenizer, options.out)
-    found = evaluate(options.out, data, options.quick)
-    found["minutes"] = (time.time() - START) / 60
-    write_card(options.out, found, data, teacher_dev, options)
+    results = evaluate(options.out, data, options.quick)
+    results["minutes"] = (time.time() - START) / 60
+    write_card(options.out, results, data, teacher_dev, options)
     size = sum(path.stat().st_size for path in options.out.iterdir())
     say(f"wrote {size:,} bytes to {options.out}")
     if size > SIZE_LIMIT:

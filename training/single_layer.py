@@ -1,13 +1,14 @@
-"""Train the single-layer attention classifier that ships with whence: the model of "Attention meets post-hoc interpretability".
+"""Train the single-layer attention classifier that ships with whence.
 
-The idea: on a model with one attention layer, no residual and no normalisation, gradients, LIME and Shapley values are formulas. To
-see them on sentences, such a model must have learned something. This one reads film reviews word by word; what it lacks in accuracy is
-the price of its formulas.
+It is the model of "Attention meets post-hoc interpretability". The idea: on a model with one
+attention layer, no residual and no normalisation, gradients, LIME and Shapley values are formulas.
+To see them on sentences, such a model must have learned something. This one reads film reviews word
+by word; what it lacks in accuracy is the price of its formulas.
 
 Read it from the bottom (`main`), or top-down: tokenizer -> train -> evaluate -> write card.
 
-    python training/single_layer.py                  # the real thing, minutes on one core
-    python training/single_layer.py --quick          # a smoke run into a temporary folder; a poor model
+    python training/single_layer.py            # the real thing, minutes on one core
+    python training/single_layer.py --quick    # a smoke run into a temporary folder; a poor model
 """
 
 import argparse
@@ -33,24 +34,24 @@ SIZE_LIMIT = 6_000_000
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]")
 FEWEST = 2  # times that a word must occur in the training texts
 
-EPOCHS, BUDGET = 12, 2048  # tokens of a batch
+EPOCHS = 12
+BUDGET = 2048  # tokens of a batch
 RATE, DECAY = 1e-3, 0.3
-FORGET = 0.15  # the share of words that become [UNK] in training: what a word is worth, with others gone, is what will be asked of the model
+# The share of words that become [UNK] in training: what a word is worth, with others gone, is what
+# will be asked of the model.
+FORGET = 0.15
 
 
 def new_tokenizer(texts):
     """Lower-cased words, and signs one by one; what is rare is [UNK]. A text begins with [CLS]."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(
-        Regex(r"\w+(?:['’]\w+)*|[^\w\s]"), "removed", invert=True
+    word_or_sign = Regex(r"\w+(?:['’]\w+)*|[^\w\s]")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(word_or_sign, "removed", invert=True)
+    trainer = trainers.WordLevelTrainer(
+        special_tokens=list(SPECIAL), min_frequency=FEWEST, show_progress=False
     )
-    tokenizer.train_from_iterator(
-        texts,
-        trainers.WordLevelTrainer(
-            special_tokens=list(SPECIAL), min_frequency=FEWEST, show_progress=False
-        ),
-    )
+    tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A", special_tokens=[("[CLS]", SPECIAL.index("[CLS]"))]
     )
@@ -74,9 +75,8 @@ def new_model(tokenizer):
         pad_token_id=SPECIAL.index("[PAD]"),
     )
     model = single_layer.SingleLayerForSequenceClassification(config)
-    with (
-        torch.no_grad()
-    ):  # the authors' N(0, 1) embeddings leave no room for words that occur twice
+    # the authors' N(0, 1) embeddings leave no room for words that occur twice
+    with torch.no_grad():
         model.embedding.weight.mul_(0.1)
         model.embedding.weight[SPECIAL.index("[PAD]")].zero_()
     return model
@@ -106,24 +106,18 @@ def accuracy(model, rows):
 
 def train(model, rows, dev, epochs, rng):
     """AdamW; words are forgotten at random; the epoch with the best dev accuracy is kept."""
-    best, kept = 0.0, None
-    steps = sum(
-        len(batches([len(ids) for ids, _ in rows], BUDGET, random.Random(0))) for _ in range(epochs)
-    )
+    lengths = [len(ids) for ids, _ in rows]
+    steps = epochs * len(batches(lengths, BUDGET, random.Random(0)))
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: max(0.0, 1 - step / steps))
-    unknown = SPECIAL.index("[UNK]")
+    best, best_weights = 0.0, None
     for epoch in range(epochs):
         total = 0.0
-        plan = batches([len(ids) for ids, _ in rows], BUDGET, rng)
+        plan = batches(lengths, BUDGET, rng)
         for batch in plan:
-            ids = [
-                [t if t == 2 or rng.random() > FORGET else unknown for t in rows[i][0]]
-                for i in batch
-            ]
-            loss = functional.cross_entropy(
-                run(model, ids), torch.tensor([rows[i][1] for i in batch]), label_smoothing=0.05
-            )
+            seen = [forget(rows[i][0], rng) for i in batch]
+            labels = torch.tensor([rows[i][1] for i in batch])
+            loss = functional.cross_entropy(run(model, seen), labels, label_smoothing=0.05)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -133,44 +127,62 @@ def train(model, rows, dev, epochs, rng):
         score = accuracy(model, dev)
         say(f"epoch {epoch + 1}/{epochs}, loss {total / len(plan):.3f}, dev {score:.3f}")
         if score > best:
-            best, kept = score, copy.deepcopy(model.state_dict())
-    model.load_state_dict(kept)
+            best, best_weights = score, copy.deepcopy(model.state_dict())
+    model.load_state_dict(best_weights)
     return best
 
 
-def write_card(out, found, options):
+def forget(ids, rng):
+    """A text of which some words have become [UNK]; [CLS] stays."""
+    start, unknown = SPECIAL.index("[CLS]"), SPECIAL.index("[UNK]")
+    return [t if t == start or rng.random() > FORGET else unknown for t in ids]
+
+
+def write_card(out, results, options):
     """The model card, with every number taken from this run."""
-    low, high = wilson(found["right"] * found["count"], found["count"])
-    warning = (
-        "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
-        if options.quick
-        else ""
-    )
+    low, high = wilson(results["right"] * results["count"], results["count"])
+    warning = ""
+    if options.quick:
+        warning = "\n**This is the result of a smoke run (--quick): do not ship it.**\n"
     card = f"""# whence single-layer
 
-A classifier with one attention layer, whose gradients, LIME coefficients and Shapley values are known in closed form. It is the model of
-Lopardo, Precioso & Garreau, "Attention meets post-hoc interpretability" (ICML 2024), trained anew: their weights are not \
+A classifier with one attention layer, whose gradients, LIME coefficients and Shapley values are \
+known in closed form. It is the model of
+Lopardo, Precioso & Garreau, "Attention meets post-hoc interpretability" (ICML 2024), trained \
+anew: their weights are not \
 public. It is made for
-seeing explanations beside their formulas, and for nothing else; `sentiment` is the better classifier.
+seeing explanations beside their formulas, and for nothing else; `sentiment` is the better \
+classifier.
 {warning}
-- Architecture: `SingleLayerForSequenceClassification` (`whence/models/single_layer.py`): embedding + sinusoidal positional \
+- Architecture: `SingleLayerForSequenceClassification` (`whence/models/single_layer.py`): \
+embedding + sinusoidal positional \
 encoding, K = 6 heads, \
-d_e = 128, d_att = d_out = 64, [CLS] query, linear read-out of the heads' mean; no residual, no normalisation, no biases. Words are tokens \
-({found["vocabulary"]:,}, lower-cased, each at least {FEWEST} times in the training texts), all others [UNK]; up to 256 of them. \
-{found["parameters"]:,} parameters, stored in half precision (the config asks for float32). The folder holds less than \
+d_e = 128, d_att = d_out = 64, [CLS] query, linear read-out of the heads' mean; no residual, no \
+normalisation, no biases. Words are tokens \
+({results["vocabulary"]:,}, lower-cased, each at least {FEWEST} times in the training texts), all \
+others [UNK]; up to 256 of them. \
+{results["parameters"]:,} parameters, stored in half precision (the config asks for float32). The \
+folder holds less than \
 {SIZE_LIMIT / 1e6:.0f} MB.
-- rotten_tomatoes test: **{found["right"]:.1%}** (95 % Wilson interval {low:.1%} – {high:.1%}, n = {found["count"]:,}); dev \
-{found["dev"]:.1%}.
-- Seed {options.seed}, {found["epochs"]} epochs, {found["minutes"]:.0f} minutes on {options.threads} thread(s), beside other jobs; torch \
-{torch.__version__}, transformers {transformers.__version__}. Made by one run of `training/single_layer.py`.
+- rotten_tomatoes test: **{results["right"]:.1%}** (95 % Wilson interval {low:.1%} – {high:.1%}, n \
+= \
+{results["count"]:,}); dev \
+{results["dev"]:.1%}.
+- Seed {options.seed}, {results["epochs"]} epochs, {results["minutes"]:.0f} minutes on \
+{options.threads} thread(s), beside other jobs; torch \
+{torch.__version__}, transformers {transformers.__version__}. Made by one run of \
+`training/single_layer.py`.
 
 ## How it was made
 
-AdamW, rate {RATE} falling to nothing, weight decay {DECAY}, label smoothing 0.05; the epoch with the best dev accuracy was \
+AdamW, rate {RATE} falling to nothing, weight decay {DECAY}, label smoothing 0.05; the epoch with \
+the best dev accuracy was \
 kept. In training each \
-word becomes [UNK] with probability {FORGET}: removing words from a text (LIME, Shapley) is then something that the model has \
+word becomes [UNK] with probability {FORGET}: removing words from a text (LIME, Shapley) is then \
+something that the model has \
 seen. The authors' \
-embeddings start from N(0, 1), these from a tenth of it. Where the authors fill a text up to 256 places with [UNK] that is \
+embeddings start from N(0, 1), these from a tenth of it. Where the authors fill a text up to 256 \
+places with [UNK] that is \
 attended to, padding \
 here is masked.
 
@@ -180,7 +192,8 @@ rotten_tomatoes (Pang & Lee 2005), train; CC BY 4.0.
 
 ## What it fails at
 
-- *Word order.* Beside the positional encoding nothing tells it; "not bad" is little more than "not" and "bad".
+- *Word order.* Beside the positional encoding nothing tells it; "not bad" is little more than \
+"not" and "bad".
 - *Rare words.* All are one: [UNK].
 - It learned from film critics, and repeats their associations, also about people.
 """
@@ -208,9 +221,11 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="a smoke run; the model is poor")
     options = parser.parse_args()
     if options.out is None:
-        options.out = (
-            Path(tempfile.mkdtemp(prefix="whence-single-layer-")) if options.quick else OUT
-        )
+        options.out = OUT
+        if options.quick:
+            options.out = Path(tempfile.mkdtemp(prefix="whence-single-layer-"))
+    if options.quick:
+        options.epochs = 1
     return options
 
 
@@ -220,37 +235,31 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     rng = random.Random(options.seed)
-    splits = {
-        split: read_tsv(options.data / "rotten_tomatoes" / f"{split}.tsv")
-        for split in ("train", "dev", "test")
-    }
-    if options.quick:
-        splits = {split: pairs[::20] for split, pairs in splits.items()}
+    splits = {}
+    for split in ("train", "dev", "test"):
+        pairs = read_tsv(options.data / "rotten_tomatoes" / f"{split}.tsv")
+        splits[split] = pairs[::20] if options.quick else pairs
     tokenizer = new_tokenizer([text for text, _ in splits["train"]])
     rows = {split: encode(tokenizer, pairs) for split, pairs in splits.items()}
     model = new_model(tokenizer)
-    dev = train(model, rows["train"], rows["dev"], 1 if options.quick else options.epochs, rng)
+    dev = train(model, rows["train"], rows["dev"], options.epochs, rng)
     write_model(model, tokenizer, options.out)
 
+    # measured as it was written, loaded as a user would load it
     stored = AutoModelForSequenceClassification.from_pretrained(options.out).eval()
-    found = {
-        "right": accuracy(
-            stored, encode(AutoTokenizer.from_pretrained(options.out), splits["test"])
-        ),
+    stored_tokenizer = AutoTokenizer.from_pretrained(options.out)
+    results = {
+        "right": accuracy(stored, encode(stored_tokenizer, splits["test"])),
         "count": len(splits["test"]),
-    }
-    found |= {
         "dev": dev,
         "vocabulary": len(tokenizer),
         "parameters": sum(p.numel() for p in stored.parameters()),
-    }
-    found |= {
-        "epochs": 1 if options.quick else options.epochs,
+        "epochs": options.epochs,
         "minutes": (time.time() - START) / 60,
     }
-    write_card(options.out, found, options)
+    write_card(options.out, results, options)
     size = sum(path.stat().st_size for path in options.out.iterdir())
-    say(f"test {found['right']:.3f}; wrote {size:,} bytes to {options.out}")
+    say(f"test {results['right']:.3f}; wrote {size:,} bytes to {options.out}")
     if size > SIZE_LIMIT:
         sys.exit(f"the folder holds {size:,} bytes, more than {SIZE_LIMIT:,}")
 

@@ -1,6 +1,7 @@
 """whence: explains what a transformer did, and tests whether the explanation can be trusted.
 
-Everything public is in this file; it is imported when first used, so that ``import whence`` costs next to nothing.
+Everything public is in this file. It is imported when first used, so that ``import whence`` costs
+next to nothing.
 """
 
 from __future__ import annotations
@@ -10,30 +11,95 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "load": "whence.models.load",
-    "explain": "whence.explaining.workflow",
-    "compare": "whence.explaining.workflow",
-    "closed_forms": "whence.explaining.closed_forms",
-    "judge": "whence.explaining.workflow",
-    "game": "whence.games.game",
-    "attend": "whence.explaining.attend",
-    "probe": "whence.explaining.attend",
+_VERBS = {
     "arbitrate": "whence.explaining.arbitrate",
+    "attend": "whence.explaining.attend",
+    "closed_forms": "whence.explaining.closed_forms",
+    "compare": "whence.explaining.explain",
+    "explain": "whence.explaining.explain",
+    "game": "whence.games.game",
+    "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
+    "list_metrics": "whence.explaining.listing",
+    "load": "whence.models.load",
+    "measure": "whence.metrics.measurement",
+    "method": "whence.core.registry",
+    "metric": "whence.core.registry",
+    "probe": "whence.explaining.attend",
     "read": "whence.core.comparison",
+}
+_TYPES = {
+    "Agreement": "whence.core.agreement",
+    "AttentionMaps": "whence.core.maps",
     "Attribution": "whence.core.attribution",
+    "Attributions": "whence.core.attributions",
+    "Comparison": "whence.core.comparison",
+    "Cost": "whence.core.attribution",
+    "Error": "whence.core.attribution",
+    "Evidence": "whence.core.evidence",
+    "Game": "whence.games.game",
+    "HeadTable": "whence.core.heads",
+    "Measurement": "whence.core.measurement",
+    "Model": "whence.models.model",
+    "Needs": "whence.core.registry",
     "Passage": "whence.core.passage",
+    "Prediction": "whence.models.labels",
+    "Probe": "whence.core.probe",
+    "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
+    "Request": "whence.core.request",
+    "Scores": "whence.core.scores",
     "Target": "whence.core.target",
+    "Trace": "whence.trace.trace",
+    "Trial": "whence.core.evidence",
+    "Units": "whence.core.units",
+    "Verdict": "whence.core.evidence",
+}
+_ERRORS = {
+    "AuthorError": "whence.core.errors",
+    "InputError": "whence.core.errors",
+    "SettingsError": "whence.core.errors",
+    "TargetError": "whence.core.errors",
+    "Unsupported": "whence.core.errors",
     "WhenceError": "whence.core.errors",
 }
+_HOME_OF = {**_VERBS, **_TYPES, **_ERRORS}
+
+# packages with public functions of their own: from whence import theory
+_PACKAGES = ("generation", "notebook", "theory")
+
 __all__ = [
+    "Agreement",
+    "AttentionMaps",
     "Attribution",
+    "Attributions",
+    "AuthorError",
+    "Comparison",
+    "Cost",
+    "Error",
+    "Evidence",
+    "Game",
+    "HeadTable",
+    "InputError",
+    "Measurement",
+    "Model",
+    "Needs",
     "Passage",
+    "Prediction",
+    "Probe",
+    "Provenance",
     "Regions",
+    "Request",
+    "Scores",
+    "SettingsError",
     "Target",
+    "TargetError",
+    "Trace",
+    "Trial",
+    "Units",
+    "Unsupported",
+    "Verdict",
     "WhenceError",
     "arbitrate",
     "attend",
@@ -44,33 +110,63 @@ __all__ = [
     "judge",
     "lab",
     "list_methods",
+    "list_metrics",
     "load",
+    "measure",
+    "method",
+    "metric",
     "probe",
     "read",
 ]
 
 if TYPE_CHECKING:
-    from whence.core.attribution import Attribution
-    from whence.core.comparison import read
-    from whence.core.errors import WhenceError
+    from whence.core.agreement import Agreement
+    from whence.core.attribution import Attribution, Cost, Error
+    from whence.core.attributions import Attributions
+    from whence.core.comparison import Comparison, read
+    from whence.core.errors import (
+        AuthorError,
+        InputError,
+        SettingsError,
+        TargetError,
+        Unsupported,
+        WhenceError,
+    )
+    from whence.core.evidence import Evidence, Trial, Verdict
+    from whence.core.heads import HeadTable
+    from whence.core.maps import AttentionMaps
+    from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
+    from whence.core.probe import Probe
+    from whence.core.provenance import Provenance
+    from whence.core.registry import Needs, method, metric
+    from whence.core.request import Request
+    from whence.core.scores import Scores
     from whence.core.target import Target
+    from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend, probe
     from whence.explaining.closed_forms import closed_forms
-    from whence.explaining.listing import list_methods
-    from whence.explaining.workflow import compare, explain, judge
-    from whence.games.game import game
+    from whence.explaining.explain import compare, explain
+    from whence.explaining.judge import judge
+    from whence.explaining.listing import list_methods, list_metrics
+    from whence.games.game import Game, game
     from whence.labs.running import lab
+    from whence.metrics.measurement import measure
+    from whence.models.labels import Prediction
     from whence.models.load import load
+    from whence.models.model import Model
+    from whence.trace.trace import Trace
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name in _PACKAGES:
+        return import_module(f"whence.{name}")
+    if name not in _HOME_OF:
         raise AttributeError(
             f"module 'whence' has no attribute {name!r}; it has {', '.join(__all__)}"
         )
-    return getattr(import_module(_PUBLIC[name]), name)
+    return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -38,7 +38,8 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
         monkeypatch.setattr("sys.stdin", feed)
         capfd.readouterr()
         code = main([str(a) for a in arguments])
-        return Run(code, *capfd.readouterr())
+        out, err = capfd.readouterr()
+        return Run(code, out, err)
 
     return call
 

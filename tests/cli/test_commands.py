@@ -1,4 +1,4 @@
-"""Each command does its work: in the terminal, as JSON, as a page, from a file and through a pipe."""
+"""Each command does its work: in the terminal, as JSON, as a page, from a file, through a pipe."""
 
 from __future__ import annotations
 
@@ -42,12 +42,8 @@ def test_settings_of_the_method_are_flags_wherever_they_stand(whence):
 
 
 def test_a_text_may_begin_with_dashes(whence):
-    assert (
-        json.loads(whence("explain", "--- not bad", "--json", "--method", "random").out)["passage"][
-            "text"
-        ]
-        == "--- not bad"
-    )
+    done = whence("explain", "--- not bad", "--json", "--method", "random")
+    assert json.loads(done.out)["passage"]["text"] == "--- not bad"
 
 
 def test_target_options_reach_the_target(whence):
@@ -74,19 +70,11 @@ def test_several_texts_one_a_line(whence, tmp_path, source):
     file = tmp_path / "texts.txt"
     file.write_bytes(content)
     where = {"file": ("--file", file), "stdin": (), "dash": ("-",)}[source]
-    done = whence(
-        "explain",
-        *where,
-        "--json",
-        "--method",
-        "gradient-l2",
-        stdin=None if source == "file" else content,
-    )
+    stdin = None if source == "file" else content
+    done = whence("explain", *where, "--json", "--method", "gradient-l2", stdin=stdin)
     assert done.code == 0
-    assert [json.loads(line)["passage"]["text"] for line in done.out.splitlines()] == [
-        "not bad",
-        "great food, 中国",
-    ]
+    texts = [json.loads(line)["passage"]["text"] for line in done.out.splitlines()]
+    assert texts == ["not bad", "great food, 中国"]
     assert done.err.count("\n") == 1
     assert "2 blank lines" in done.err
     assert "(line 2, 3)" in done.err
@@ -126,16 +114,17 @@ def test_compare_takes_methods_and_settings(whence):
         "attention-mean.layer=0",
         "--json",
     )
-    found = json.loads(done.out)["attributions"]
-    assert list(found) == ["gradient-l2", "attention-mean"]
-    assert found["attention-mean"]["settings"]["layer"] == 0
+    attributions = json.loads(done.out)["attributions"]
+    assert list(attributions) == ["gradient-l2", "attention-mean"]
+    assert attributions["attention-mean"]["settings"]["layer"] == 0
 
 
 def test_predict(whence):
     done = whence("predict", "not bad", "--json")
-    found = json.loads(done.out)
-    assert sum(found["probabilities"].values()) == pytest.approx(1)
-    assert found["label"] == max(found["probabilities"], key=found["probabilities"].get)
+    prediction = json.loads(done.out)
+    probabilities = prediction["probabilities"]
+    assert sum(probabilities.values()) == pytest.approx(1)
+    assert prediction["label"] == max(probabilities, key=probabilities.get)
     shown = whence("predict", stdin=b"not bad\ngreat\n")
     assert shown.out.count("█") > 2
     assert "not bad" in shown.out
@@ -147,15 +136,15 @@ def test_methods_lists_settings_with_defaults_and_sources(run):
     assert "integrated-gradients  signed · sundararajan2017axiomatic" in done.out
     listed = {m["name"]: m for m in json.loads(run("methods", "--json").out)}
     assert set(listed) == set(methods())
-    assert (
-        listed["smooth-grad"]["signed"] is False
-    )  # a property of the settings: the class alone would be truthy
+    # a property of the settings: the class alone would be truthy
+    assert listed["smooth-grad"]["signed"] is False
 
 
 def test_attend_reports_the_share_of_special_tokens(whence):
-    found = json.loads(whence("attend", "not bad", "--json").out)["kinds"]["encoder"]
-    assert found["layers_heads_from_to"] == [2, 4, 4, 4]
-    assert all(0 < share < 1 for layer in found["share_on_special_tokens"] for share in layer)
+    encoder = json.loads(whence("attend", "not bad", "--json").out)["kinds"]["encoder"]
+    assert encoder["layers_heads_from_to"] == [2, 4, 4, 4]
+    for layer in encoder["share_on_special_tokens"]:
+        assert all(0 < share < 1 for share in layer)
     assert "2 layers × 4 heads × 4 from × 4 to" in whence("attend", "not bad").out
 
 
@@ -164,20 +153,13 @@ def test_doctor(whence):
     assert done.code == 0
     assert "passed" in done.out
     assert "captured through AttentionInterface" in done.out
-    assert (
-        done.out.count("works") == len(methods()) - 2
-    )  # lime-exact and shapley-exact are of another model
+    # all but lime-exact and shapley-exact, which are of another model
+    assert done.out.count("works") == len(methods()) - 2
     assert json.loads(whence("doctor", "--json").out)["self_check"]["passed"] is True
 
 
 def test_a_long_text_in_windows(whence):
-    command = (
-        "explain",
-        " ".join(["not bad"] * 60),
-        "--overflow",
-        "window",
-        "--method",
-        "gradient-l2",
-    )
+    long = " ".join(["not bad"] * 60)
+    command = ("explain", long, "--overflow", "window", "--method", "gradient-l2")
     assert "the 40 strongest of 120 units" in whence(*command).out
     assert "strongest of" not in whence(*command, "--all").out

@@ -1,4 +1,4 @@
-"""An image model on the command line: the words are files, and the picture comes out as a grid and as a page."""
+"""An image model on the command line: a file goes in, a grid and a page come out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Image = pytest.importorskip("PIL.Image")
 
 @pytest.fixture(scope="module")
 def vit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small random ViT on disk, with the processor that scales a picture to its 16 × 16 pixels."""
+    """A small random ViT on disk, with the processor that scales a picture to 16 × 16 pixels."""
     from transformers import ViTImageProcessorPil
 
     path = tmp_path_factory.mktemp("models") / "vit"
@@ -41,19 +41,15 @@ def test_a_file_goes_in_and_a_grid_comes_out(run, vit, picture):
     grid = [line for line in done.out.splitlines() if line and set(line) <= set(" ░▒▓█")]
     assert len(grid) == 4
     assert max(map(len, grid)) == 8
-    assert (
-        "patch 0,0"
-        in run("explain", picture, "--model", vit, "--method", "gradient-l2", "--all").out
-    )
-    assert (
-        done.out.count("\npatch ") == 8
-    )  # the grid shows all sixteen; the list only the strongest
+    every = run("explain", picture, "--model", vit, "--method", "gradient-l2", "--all")
+    assert "patch 0,0" in every.out
+    # the grid shows all sixteen; the list only the strongest
+    assert done.out.count("\npatch ") == 8
 
 
 def test_the_scores_are_those_of_the_library_on_the_same_picture(run, vit, picture):
-    a = wh.Attribution.from_dict(
-        json.loads(run("explain", picture, "--model", vit, "--method", "gradient-l2", "--json").out)
-    )
+    done = run("explain", picture, "--model", vit, "--method", "gradient-l2", "--json")
+    a = wh.Attribution.from_dict(json.loads(done.out))
     direct = wh.explain(wh.load(vit), str(picture), "gradient-l2")
     assert a.scores.tolist() == direct.scores.tolist()
     assert a.passage.pixels is not None

@@ -12,6 +12,7 @@ from whence.labs import LABS
 from whence.notebook.book import Notebook
 
 
+@pytest.mark.slow  # a whole lab, which runs in its own test too
 def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path) -> None:
     done = run("lab", "dyck", "--quick", "--out", tmp_path / "t", "--formats", "svg")
     assert done.code == 0
@@ -26,7 +27,7 @@ def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path)
 def test_all_goes_through_every_lab_and_makes_one_page(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The labs themselves run in their own tests; here each is a notebook that says what it was asked."""
+    """The labs run in their own tests; here each is a notebook that says what it was asked."""
     asked = []
 
     def short(name: str, **options: Any) -> Notebook:
@@ -49,7 +50,7 @@ def test_all_goes_through_every_lab_and_makes_one_page(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "answer"),
     [
         (("lab", "dick", "--quick"), "no lab named 'dick'. Did you mean 'dyck'?"),
         (("lab", "dyck", "--quick", "--words", "a"), "the lab dyck takes"),
@@ -59,10 +60,10 @@ def test_all_goes_through_every_lab_and_makes_one_page(
         ),
     ],
 )
-def test_mistakes(run: Any, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes(run: Any, arguments: tuple[str, ...], answer: str) -> None:
     done = run(*arguments)
     assert done.code == 2
-    assert told in done.err
+    assert answer in done.err
 
 
 def test_theory_prints_the_figure_and_the_formulas(run: Any, tmp_path: Path) -> None:
@@ -86,8 +87,9 @@ def test_theory_prints_the_figure_and_the_formulas(run: Any, tmp_path: Path) -> 
     assert "does not hold" not in done.out
     page = (tmp_path / "t.html").read_text("utf-8")
     assert "Closed forms beside measured values" in page
-    found = json.loads(run("theory", "a dull film", "--no-evidence", "--json").out)
-    assert [c["holds"] for c in found["closed_forms"]["claims"]] == [True] * 4
+    result = json.loads(run("theory", "a dull film", "--no-evidence", "--json").out)
+    claims = result["closed_forms"]["claims"]
+    assert [claim["holds"] for claim in claims] == [True] * 4
 
 
 def test_theory_refuses_another_model(whence: Any) -> None:

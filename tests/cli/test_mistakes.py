@@ -1,4 +1,7 @@
-"""A user's mistake is answered by one line on stderr and exit 2; never by a traceback, never by half a result."""
+"""A user's mistake is answered by one line on stderr and exit 2.
+
+Never by a traceback, and never by half a result.
+"""
 
 from __future__ import annotations
 
@@ -112,9 +115,8 @@ def test_nothing_on_stdin(whence):
 def test_a_read_only_file(whence, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.touch()
-    monkeypatch.setattr(
-        "os.access", lambda *_: False
-    )  # root may write anything, so a mode would not do
+    # root may write anything, so a mode would not do
+    monkeypatch.setattr("os.access", lambda *_: False)
     done = whence("explain", "hi", "--html", path)
     assert done.code == 2
     assert "read-only" in done.err

@@ -1,9 +1,8 @@
-"""The installed program, in its own process: how fast it answers, what it imports, and how it ends."""
+"""The installed program, in its own process: what it imports, and how it ends."""
 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 
@@ -25,21 +24,10 @@ def process(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,  # a process that hangs; a busy machine needs seconds
         check=False,
         **options,
     )
-
-
-def best_of(count: int, *arguments: str) -> float:
-    """Seconds that the process computes for: other work on the machine does not count."""
-    times = []
-    for _ in range(count):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert process(*arguments).returncode == 0
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(times)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("explain", "--help"), ()])
@@ -50,11 +38,26 @@ def test_help_imports_nothing_heavy(arguments):
     assert "whence" in done.stdout
 
 
-def test_help_and_import_are_quick():
-    # a busy machine is not the program's fault: the best of several, less what Python itself takes
-    bare = best_of(5, "-c", "pass")
-    assert best_of(5, "-m", "whence.cli.main", "--help") - bare < 0.3
-    assert best_of(5, "-c", "import whence") - bare < 0.1
+COUNT = """
+import sys
+before = len(sys.modules)
+{what}
+print(len(sys.modules) - before, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "most"),
+    [
+        ("import whence", 60),
+        ("from whence.cli.main import main; main(['--help'])", 280),
+    ],
+)
+def test_help_and_import_read_few_modules(what, most):
+    """Twice what they read today; numpy would be a hundred more. ``bench`` has the seconds."""
+    done = process("-c", COUNT.format(what=what))
+    assert done.returncode == 0
+    assert int(done.stderr) <= most
 
 
 def test_a_reader_that_leaves_early(folder, tmp_path):
@@ -79,4 +82,4 @@ def test_a_reader_that_leaves_early(folder, tmp_path):
     running.stdout.close()
     assert running.stderr.read() == ""  # nor bars and warnings of transformers
     running.stderr.close()
-    assert running.wait(60) in (0, 141)
+    assert running.wait(600) in (0, 141)

@@ -30,30 +30,30 @@ small = st.lists(st.integers(-3, 3), min_size=6, max_size=6).map(lambda s: [floa
 
 @given(small, small)
 def test_spearman_is_scipys_with_ties(one, other):
-    found = rank_correlation(np.array([one, other]))[0, 1]
+    correlation = rank_correlation(np.array([one, other]))[0, 1]
     if len(set(one)) == 1 or len(set(other)) == 1:
-        assert np.isnan(found)
+        assert np.isnan(correlation)
     else:
-        assert found == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-12)
+        assert correlation == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-12)
 
 
 @given(small, small)
 def test_kendall_is_tau_b_by_counting_pairs(one, other):
-    found = agreement(of(one=one, other=other), measure="kendall").correlation[0, 1]
+    correlation = agreement(of(one=one, other=other), measure="kendall").correlation[0, 1]
     pairs = list(itertools.combinations(range(6), 2))
     a = np.array([np.sign(one[i] - one[j]) for i, j in pairs])
     b = np.array([np.sign(other[i] - other[j]) for i, j in pairs])
     size = np.sqrt((a != 0).sum() * (b != 0).sum())
     if size == 0:
-        assert np.isnan(found)
+        assert np.isnan(correlation)
     else:
-        assert found == pytest.approx((a @ b) / size, abs=1e-12)
+        assert correlation == pytest.approx((a @ b) / size, abs=1e-12)
 
 
 @given(small, small, st.integers(1, 6))
 def test_overlap_is_the_mean_over_every_way_to_break_ties(one, other, k):
     sizes = np.abs(np.array([one, other]))
-    found = top_overlap(sizes, k)[0, 1]
+    overlap = top_overlap(sizes, k)[0, 1]
 
     def tops(row: np.ndarray) -> list[set[int]]:
         """Every set of k units in which nothing outside is larger than anything inside."""
@@ -65,10 +65,10 @@ def test_overlap_is_the_mean_over_every_way_to_break_ties(one, other, k):
         ]
 
     if np.ptp(sizes, axis=1).min() == 0:
-        assert np.isnan(found)
+        assert np.isnan(overlap)
     else:
         expected = np.mean([len(a & b) / k for a in tops(sizes[0]) for b in tops(sizes[1])])
-        assert found == pytest.approx(expected, abs=1e-12)
+        assert overlap == pytest.approx(expected, abs=1e-12)
 
 
 def test_chance_is_what_random_rankings_share():

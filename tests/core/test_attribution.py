@@ -21,8 +21,10 @@ from tests.core.test_passage import passage, rich
 from whence.core.attribution import SCHEMA, Attribution, Cost, Error
 from whence.core.comparison import read
 from whence.core.errors import InputError, LoadError
+from whence.core.evidence import Evidence, Verdict
 from whence.core.provenance import Provenance
 from whence.core.target import Target
+from whence.core.units import Units
 
 PROVENANCE = Provenance(
     "m",
@@ -68,7 +70,7 @@ def test_an_attribution_survives_json_text_bit_by_bit(
         scores,
         value=value,
         error=error,
-        evidence={"better": True, "interval": (0.1, value)},
+        evidence=Evidence("a measure", Verdict.BETTER, value=value, interval=(0.1, value)),
         prediction={"good": 0.9},
     )
     back = Attribution.from_dict(json.loads(json.dumps(a.to_dict(), allow_nan=False)))
@@ -91,9 +93,8 @@ def test_saved_and_read_again_it_is_equal_also_with_a_rich_passage_and_odd_setti
         "weights": np.array([0.5]),
         "nested": {"a": (None, "é\u2028\x00")},
     }
-    a = attribution(
-        [1.0] * len(p.units), passage=p, settings=odd, evidence={"auc": np.float64(0.1)}
-    )
+    evidence = Evidence("a measure", Verdict.SAME, own=Evidence("another", None, p=0.1))
+    a = attribution([1.0] * len(p.units), passage=p, settings=odd, evidence=evidence)
     path = a.save(tmp_path / "a.json")
     back = whence.read(path)
     assert back == a
@@ -218,7 +219,7 @@ def test_a_read_only_path_is_an_input_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"value": math.nan}, {"error": Error(None, math.inf)}, {"evidence": {"a": object()}}]
+    "bad", [{"value": math.nan}, {"error": Error(None, math.inf)}, {"detail": {"a": object()}}]
 )
 def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(
     tmp_path: Path, bad: dict[str, Any]
@@ -228,6 +229,23 @@ def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(
     with pytest.raises(InputError, match="cannot be written as JSON"):
         attribution(**bad).save(path)
     assert path.read_text() == "precious"
+
+
+def test_features_have_units_and_no_passage(tmp_path: Path) -> None:
+    units = Units("feature", ("praise", "negation", "plot"))
+    a = attribution((0.5, -0.2, 0.1), passage=None, units=units)
+    assert a.names == ("praise", "negation", "plot")
+    assert a.top(1) == [("praise", 0.5)]
+    stored = a.to_dict()
+    assert "passage" not in stored
+    back = whence.read(a.save(tmp_path / "a.json"))
+    assert back == a
+    assert isinstance(back.units, Units)  # the enemy reads bare strings back
+    assert back.units.kind == "feature"
+    with pytest.raises(InputError, match="needs units"):
+        attribution((0.5,), passage=None)
+    with pytest.raises(InputError, match="2 scores for 3 units"):
+        attribution((0.5, 0.1), passage=None, units=units)
 
 
 def test_core_needs_numpy_only() -> None:

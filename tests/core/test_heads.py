@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whence.core.errors import UnknownName
-from whence.core.heads import HeadTable, jensen_shannon, plane, table_of
+from whence.core.heads import HeadTable, jensen_shannon, measured, plane
 
 LABELS = ("[CLS]", "so", ",", "good", "[SEP]")
 SPECIAL = np.array([True, False, False, False, True])
@@ -24,15 +24,10 @@ def to_place(place: int) -> np.ndarray:
 
 
 def table(*heads: np.ndarray, **effects: np.ndarray) -> HeadTable:
-    return table_of(
-        "encoder",
-        ["0"],
-        [str(i) for i in range(len(heads))],
-        np.stack(heads)[None],
-        LABELS,
-        SPECIAL,
-        effects,
-    )
+    weights = np.stack(heads)[None]
+    names = tuple(str(i) for i in range(len(heads)))
+    columns = measured(weights, LABELS, SPECIAL) | effects
+    return HeadTable("encoder", ("0",), names, columns, weights)
 
 
 def test_heads_are_called_after_what_they_do() -> None:
@@ -62,7 +57,7 @@ def test_a_causal_head_that_looks_at_all_it_sees_is_broad() -> None:
 
 def test_the_distance_is_that_of_jensen_and_shannon() -> None:
     heads = np.random.default_rng(0).dirichlet(np.ones(4), (3, 5))
-    found = jensen_shannon(heads)
+    divergence = jensen_shannon(heads)
     for i in range(3):
         for j in range(3):
             middle = (heads[i] + heads[j]) / 2
@@ -70,16 +65,16 @@ def test_the_distance_is_that_of_jensen_and_shannon() -> None:
                 (heads[i] * np.log(heads[i] / middle)).sum(-1)
                 + (heads[j] * np.log(heads[j] / middle)).sum(-1)
             )
-            assert found[i, j] == pytest.approx(slow.mean(), abs=1e-12)
+            assert divergence[i, j] == pytest.approx(slow.mean(), abs=1e-12)
 
 
 @given(st.integers(1, 8), st.integers(0, 2**32 - 1))
 def test_points_of_a_plane_come_back_with_their_distances(count: int, seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(count, 2))
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    found = plane(distances)
+    flat = plane(distances)
     np.testing.assert_allclose(
-        np.linalg.norm(found[:, None] - found[None], axis=-1), distances, atol=1e-6
+        np.linalg.norm(flat[:, None] - flat[None], axis=-1), distances, atol=1e-6
     )
 
 

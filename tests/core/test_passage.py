@@ -119,6 +119,11 @@ def test_truncation_keeps_a_prefix_of_the_units_and_counts_what_it_drops(
     words: list[int], limit: int, pair: list[int] | None
 ) -> None:
     p = passage(words, pair=pair)
+    shortest = int((p.unit_of == 0).sum() + p.special.sum())
+    if len(p) > limit and shortest > limit:
+        with pytest.raises(InputError, match="the first unit alone"):
+            truncate(p, limit)
+        return
     short = truncate(p, limit)
     assert len(short) <= limit or short is p
     assert short.units == p.units[: len(short.units)]

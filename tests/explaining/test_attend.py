@@ -72,8 +72,10 @@ def test_neurons_give_the_weights_back(family: str) -> None:
         score = n.scale * np.einsum("lhfd,lhtd->lhft", n.query, n.key)
         weight = maps.weights[kind]
         score = np.where(weight > 0, score, -np.inf)
-        found = np.exp(score - score.max(-1, keepdims=True))
-        np.testing.assert_allclose(found / found.sum(-1, keepdims=True), weight, atol=1e-5)
+        exponentials = np.exp(score - score.max(-1, keepdims=True))
+        np.testing.assert_allclose(
+            exponentials / exponentials.sum(-1, keepdims=True), weight, atol=1e-5
+        )
         assert (len(n.from_labels), len(n.to_labels)) == weight.shape[2:]
 
 
@@ -160,7 +162,8 @@ import re, resource, sys, torch, transformers as tf
 torch.set_num_threads(1)
 from tests import tokenizers as tok
 import whence
-config = tf.BertConfig(vocab_size=len(tok.wordpiece()), hidden_size=48, num_hidden_layers=12, num_attention_heads=12,
+config = tf.BertConfig(vocab_size=len(tok.wordpiece()), hidden_size=48,
+                       num_hidden_layers=12, num_attention_heads=12,
                        intermediate_size=48, max_position_embeddings=2048, pad_token_id=0)
 model = whence.load(tf.BertForSequenceClassification(config).eval(), tokenizer=tok.wordpiece())
 passage = model.encode("the " * 2046, units="token")
@@ -183,7 +186,10 @@ print(peak, told[0].total if told else 0)
 
 @pytest.mark.parametrize("what", ["attend", "rollout"])
 def test_2048_tokens_on_12_by_12_stay_far_below_whole_maps(what: str) -> None:
-    """A quarter of the 4,096 tokens that ``bench`` measures: 2 GB there is 0.5 GB here; all maps would be 2.4 GB."""
+    """Half of the 4,096 tokens that ``bench`` measures: 2 GB there is 0.5 GB here.
+
+    All maps would be 2.4 GB.
+    """
     out = subprocess.run(
         [sys.executable, "-c", LONG, what], capture_output=True, text=True, check=True
     ).stdout.split()

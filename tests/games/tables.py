@@ -1,37 +1,57 @@
-"""Games that are given as a function of the mask: the mathematical object itself, whose every value a test can enumerate."""
+"""Games that are given as a function of the mask: a test can enumerate their every value."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from whence.core.passage import Passage
+from whence.core.attribution import Cost
 from whence.core.target import Target
-from whence.games.game import Game
+from whence.core.units import Units
 
 
-class Table(Game):
-    """A game whose values are ``value(masks)`` and whose label is whether the value is above zero; it notes every mask it was asked."""
+class Table:
+    """A game whose values are ``value(masks)``; it has no model and no text behind it.
+
+    The label is 1 where the value is above zero. Every mask that it was asked is noted.
+    """
+
+    removal = "mask"
 
     def __init__(
-        self, d: int, value: Callable[[np.ndarray], np.ndarray], parts: Sequence[int] | None = None
+        self,
+        size: int,
+        value: Callable[[np.ndarray], np.ndarray],
+        parts: Sequence[int] | None = None,
+        kind: str = "word",
     ) -> None:
-        parts = [0] * d if parts is None else parts
-        words, spans, texts = [f"w{i}" for i in range(d)], [], ["", ""]
-        for word, part in zip(words, parts, strict=True):
-            spans.append((len(texts[part]), len(texts[part]) + len(word)))
-            texts[part] += f"{word} "
-        pair = texts[1].strip() if any(parts) else None
-        self.passage = Passage.from_tokens(
-            texts[0].strip(), list(range(d)), words, spans, parts, pair=pair
-        )
-        self.value, self.removal, self.logits = value, "mask", np.zeros(2)
+        parts = [0] * size if parts is None else parts
+        names = tuple(f"w{place}" for place in range(size))
+        spans = tuple((part, place, place + 1) for place, part in enumerate(parts))
+        self.size = size
+        self.value = value
+        self.units = Units(kind, names, spans=spans)
         self.asked: list[np.ndarray] = []
-        self._forwards = self._saved = 0
-        self._seconds = 0.0
-        self.target = Target("yes", index=self.label)
+        self.target = Target("yes", index=int(self.labels(np.ones((1, size), dtype=bool))[0]))
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(repr(self.units).encode()).digest()
+
+    @property
+    def full(self) -> float:
+        return float(self(np.ones((1, self.size), dtype=bool))[0])
+
+    @property
+    def empty(self) -> float:
+        return float(self(np.zeros((1, self.size), dtype=bool))[0])
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(forwards=sum(len(masks) for masks in self.asked))
 
     def __call__(self, masks: Any) -> np.ndarray:
         self.asked.append(np.asarray(masks, dtype=bool))
@@ -39,3 +59,6 @@ class Table(Game):
 
     def labels(self, masks: Any) -> np.ndarray:
         return (self(masks) > 0).astype(np.int64)
+
+    def about(self, target: Any) -> Table:
+        raise NotImplementedError("a table has one target")

@@ -111,7 +111,10 @@ def test_mean_embeddings_equal_the_traces(family: str) -> None:
     [n for n in TEXTS if n in families.DOUBLE and n not in ("roberta", "bart", "bart-classifier")],
 )
 def test_padding_is_unseen(family: str) -> None:
-    """What stands under padding has no say: other ids there, same value. RoBERTa and BART count or find tokens by the padding id."""
+    """What stands under padding has no say: other ids there, same value.
+
+    RoBERTa and BART count or find tokens by the padding id.
+    """
     model, _ = families.precise(family)
     passage = families.inputs(model, 1)[0]
     first = int(np.flatnonzero(passage.unit_of == 1)[0])
@@ -130,7 +133,10 @@ def test_padding_is_unseen(family: str) -> None:
 
 
 def test_padding_keeps_positions_and_deletion_does_not(sentiment: Model) -> None:
-    """One word at the end kept: by ``pad`` it stands where it stood, by ``delete`` it is the first word."""
+    """One word at the end kept.
+
+    By ``pad`` it stands where it stood, by ``delete`` it is the first word.
+    """
     passage = sentiment.encode("a b c great")
     last = np.array([[False, False, False, True]])
     pad, delete = (
@@ -226,24 +232,27 @@ def test_the_model_is_called_as_often_as_counted(sentiment: Model) -> None:
 def test_a_hundred_thousand_masks_stay_small(
     sentiment: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No row of tokens is laid out for all at once: what is asked of the remover at a time is bounded."""
+    """No row of tokens is laid out for all at once.
+
+    What is asked of the remover at a time is bounded.
+    """
     v = whence.game(sentiment, SENTENCE)
     asked = []
     monkeypatch.setattr(
         Game,
         "_run_batch",
-        lambda self, masks, kept: self._remember(
-            self._keys(masks), np.zeros(len(masks)), np.zeros(len(masks), dtype=int)
+        lambda self, masks, kept: self.memory.remember(
+            games._keys(masks), torch.zeros(len(masks), 2)
         ),
     )
-    lay = v._remover.kept_tokens
+    lay = v.remover.kept_tokens
     monkeypatch.setattr(
-        type(v._remover), "kept_tokens", lambda self, m: asked.append(len(m)) or lay(m)
+        type(v.remover), "kept_tokens", lambda self, m: asked.append(len(m)) or lay(m)
     )
     bits = np.arange(2**v.size)[:, None] >> np.arange(v.size) & 1
     v(np.tile(bits.astype(bool), (200, 1)))
     assert max(asked) <= games.ROWS_AT_ONCE
-    assert len(v._rows) == 2**v.size
+    assert len(v.memory.row_of_mask) == 2**v.size
 
 
 def test_an_interrupt_loses_nothing(sentiment: Model) -> None:
@@ -259,7 +268,7 @@ def test_an_interrupt_loses_nothing(sentiment: Model) -> None:
     with pytest.raises(KeyboardInterrupt):
         v(masks)
     assert 100 < v.cost.forwards < len({m.tobytes() for m in masks})
-    v.tick = lambda _done, _of: None
+    v = replace(v, tick=lambda _done, _of: None)
     whole = whence.game(sentiment, SENTENCE)(masks)
     np.testing.assert_allclose(v(masks), whole, atol=1e-5)
     assert sentiment.predict([SENTENCE])[0].label
@@ -374,3 +383,53 @@ def test_any_text(sentiment: Model, text: str, removal: str) -> None:
         )
         if removal in ("mask", "delete"):
             np.testing.assert_allclose(found[2], value(sentiment, row, v.target), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("target", "read"),
+    [
+        ("negative", None),
+        ("negative", "probability"),
+        ("positive", "log-probability"),
+        (("negative", "positive"), None),
+        (None, "margin"),
+    ],
+)
+def test_another_target_costs_no_pass(sentiment: Model, target: object, read: str | None) -> None:
+    v = whence.game(sentiment, SENTENCE, target="positive")
+    masks = some_masks(v.size, 40)
+    v(masks)
+    paid = v.cost.forwards
+    other = v.about(target, read)
+    values = other(masks)
+    # the enemy runs the masks again for each target
+    assert v.cost.forwards == other.cost.forwards == paid
+    alone = whence.game(sentiment, SENTENCE, target=target, read=read)
+    assert other.target == alone.target
+    np.testing.assert_allclose(values, alone(masks), atol=1e-6)
+    np.testing.assert_array_equal(other.labels(masks), alone.labels(masks))
+    # what the other game pays for, the first one knows
+    more = some_masks(v.size, 80, seed=1)
+    other(more)
+    paid = v.cost.forwards
+    v(more)
+    assert v.cost.forwards == paid
+
+
+def test_a_vocabulary_remembers_what_the_asked_targets_need() -> None:
+    writer = whence.load("writer")
+    text = "The old man looked at the"
+    v = whence.game(writer, text, target=" sea", also=[" water", (" sea", " water")])
+    masks = some_masks(v.size, 12)
+    v(masks)
+    paid = v.cost.forwards
+    named = v.about(" water")
+    difference = v.about((" sea", " water"))
+    np.testing.assert_allclose(difference(masks), v(masks) - named(masks), atol=1e-5)
+    assert v.cost.forwards == paid
+    # not named beforehand: right all the same, and paid for
+    late = v.about(" world")
+    alone = whence.game(writer, text, target=" world")
+    np.testing.assert_allclose(late(masks), alone(masks), atol=1e-5)
+    assert v.cost.forwards > paid
+    assert v.memory.keeps_logits is False

@@ -41,6 +41,7 @@ def test_only_what_was_removed_is_written_anew(sentiment: Model, filler: Model) 
     assert len(np.unique(ids[:, ~kept[0]], axis=0)) > 5
 
 
+@pytest.mark.slow  # 3,000 draws
 def test_what_is_drawn_is_likely_to_the_filler(sentiment: Model, filler: Model) -> None:
     """The shares of many draws beside the model's own distribution over its best candidates."""
     passage = sentiment.encode(TEXT)
@@ -82,8 +83,9 @@ def test_methods_and_evidence_run_on_it(sentiment: Model) -> None:
     assert a.settings["removal"] == "infill:filler"
     b = whence.explain(sentiment, "a dull and lifeless film", "anchors", removal="infill")
     assert b.detail is not None
-    found = whence.judge(sentiment, a, removals=["infill", "mask"]).evidence["removals"]
-    assert list(found) == ["infill:filler", "mask"]
+    evidence = whence.judge(sentiment, a, removals=["infill", "mask"]).evidence
+    assert evidence is not None
+    assert [trial.removal for trial in evidence.trials] == ["infill:filler", "mask"]
 
 
 def test_what_cannot_fill(sentiment: Model) -> None:

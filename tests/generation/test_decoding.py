@@ -1,4 +1,4 @@
-"""Decoding rules by their definitions, against transformers' own, and search against enumeration."""
+"""Decoding rules by their definitions and against transformers' own; search, by enumeration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def test_top_k_keeps_exactly_k_and_no_dropped_token_is_better(logits, k):
 @given(LOGITS, st.floats(0.001, 0.999))
 @FEW
 def test_a_nucleus_reaches_p_and_is_minimal(logits, p):
-    """Would catch the cut before the token that crosses p (too little mass), and the one after it (not minimal)."""
+    """Would catch the cut before the token that crosses p, and the one after it.
+
+    The first leaves too little mass, the second is not minimal.
+    """
     probability = logits.double().softmax(-1)
     kept = nucleus(logits, p).isfinite()
     assert probability[kept].sum() >= p - 1e-12
@@ -193,9 +196,14 @@ def test_a_text_longer_than_the_positions_goes_on_from_its_end(gpt2, score):
 @pytest.mark.parametrize("width", [2, 3, 5])
 def test_beam_is_that_of_transformers(gpt2, score, width):
     wanted = gpt2.generate(
-        torch.tensor([PROMPT]), do_sample=False, num_beams=width, max_new_tokens=12, eos_token_id=gpt2.config.vocab_size, pad_token_id=0,
+        torch.tensor([PROMPT]),
+        do_sample=False,
+        num_beams=width,
+        max_new_tokens=12,
+        eos_token_id=gpt2.config.vocab_size,
+        pad_token_id=0,
         num_return_sequences=width,
-    )  # fmt: skip
+    )
     assert [list(p.ids) for p in beam_search(score, PROMPT, 12, width)] == wanted[
         :, len(PROMPT) :
     ].tolist()
@@ -208,7 +216,10 @@ def test_beam_of_width_one_is_greedy(score):
 @given(st.integers(0, 10_000))
 @FEW
 def test_a_beam_that_holds_every_path_finds_the_best_one(seed):
-    """Enumeration of all 81 texts of a Markov chain; would catch a sum that forgets earlier steps."""
+    """Enumeration of all 81 texts of a Markov chain.
+
+    Would catch a sum that forgets earlier steps.
+    """
     chain = torch.randn(3, 3, generator=seeded(seed)).double().log_softmax(-1)
     found = beam_search(lambda ids: chain[ids[:, -1]], [0], 4, width=81)
 
@@ -223,7 +234,10 @@ def test_a_beam_that_holds_every_path_finds_the_best_one(seed):
 
 
 def test_a_wider_beam_can_end_worse():
-    """Why the lab does not promise that beam beats greedy: the greedy path is pushed out by two that then fall."""
+    """Why the lab does not promise that beam beats greedy.
+
+    The greedy path is pushed out by two that then fall.
+    """
     first = torch.tensor([0.36, 0.34, 0.30]).log()
     then = torch.tensor([[0.30, 0.35, 0.35], [0.50, 0.49, 0.01], [0.51, 0.48, 0.01]]).log()
     last = {(0, 1): [0.9, 0.05, 0.05], (0, 2): [0.9, 0.05, 0.05]}

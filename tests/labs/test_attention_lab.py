@@ -11,7 +11,7 @@ import torch
 import whence
 from whence.core.errors import SettingsError, WhenceError
 from whence.labs import attention as lab
-from whence.notebook.book import Notebook
+from whence.notebook import Notebook
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,8 @@ def test_one_token_twice_looks_the_same_without_positions_only():
 def test_entropy_of_the_curve_begins_at_uniform_and_falls(ran):
     (table,) = [t for t in ran[0].tables if t.name == "attention-entropies"]
     sigma, scaled, raw = np.array(table.rows).T
-    # scores of spread σ²d (without the factor σ²d^1.5) lower the entropy by half their variance, to leading order
+    # scores of spread σ²d (without the factor σ²d^1.5) lower the entropy by half their variance, to
+    # leading order
     small = sigma <= 0.04
     np.testing.assert_allclose(
         (1 - scaled[small]) * math.log(64), (sigma[small] ** 2 * 64) ** 2 / 2, rtol=0.25
@@ -129,33 +130,20 @@ def test_entropy_of_the_curve_begins_at_uniform_and_falls(ran):
 
 def test_the_strongest_words_are_those_of_the_methods(ran):
     (table,) = [t for t in ran[0].tables if t.name == "attention-strongest"]
-    found = dict(table.rows)
+    strongest = dict(table.rows)
     model = whence.load("sentiment")
     for name in ("rollout", "generic-attention"):
-        assert (
-            found[name]
-            == whence.explain(model, "the food is great but the service is not bad", name).top(1)[
-                0
-            ][0]
-        )
-    w = (
-        whence.attend(model, "the food is great but the service is not bad", units="token")
-        .weights["encoder"]
-        .mean(1)
-    )
-    literal = (w[0] @ w[1] @ w[2] @ w[3])[
-        0, 1:-1
-    ]  # first layer on the left; no word of this text is split
-    assert (
-        found["A₁A₂…, no residual"]
-        == ["the", "food", "is", "great", "but", "the", "service", "is", "not", "bad"][
-            literal.argmax()
-        ]
-    )
+        word, _ = whence.explain(model, lab.SENTENCE, name).top(1)[0]
+        assert strongest[name] == word
+    w = whence.attend(model, lab.SENTENCE, units="token").weights["encoder"].mean(1)
+    # first layer on the left; no word of this text is split
+    literal = (w[0] @ w[1] @ w[2] @ w[3])[0, 1:-1]
+    assert strongest["A₁A₂…, no residual"] == lab.SENTENCE.split()[literal.argmax()]
 
 
 def test_your_own_words_and_their_letters():
-    # a dollar sign begins no formula, a tag is text, a letter without a glyph no warning; too long for flow
+    # a dollar sign begins no formula, a tag is text, a letter without a glyph no warning; too long
+    # for flow
     book = Notebook("own", quick=True, formats=("svg",))
     lab._in_a_model(book, "costs $5 and $6 <b>not</b> bad 中国 " + "very " * 17 + "good")
     rows = dict(next(t for t in book.tables if t.name == "attention-strongest").rows)

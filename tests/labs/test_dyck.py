@@ -1,4 +1,7 @@
-"""The Dyck lab: its language, its metric and its model against slow references, and a quick run of the whole."""
+"""The Dyck lab.
+
+Its language, its metric and its model against slow references, and a quick run of the whole.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 
 from whence.labs import dyck
 from whence.labs.running import lab
-from whence.notebook.book import Notebook
+from whence.notebook import Notebook
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,10 @@ def book() -> Notebook:
 
 
 def reduced(text: str) -> str:
-    """A text after striking out partners as often as possible: an unfinished word leaves open brackets only."""
+    """A text after striking out partners as often as possible.
+
+    An unfinished word leaves open brackets only.
+    """
     while (shorter := text.replace("()", "").replace("[]", "")) != text:
         text = shorter
     return text
@@ -56,7 +62,10 @@ def prefixes(draw: st.DrawFn) -> list[int]:
 
 
 def test_every_prefix_is_valid_and_at_most_four_deep() -> None:
-    """Catches a closing bracket of the wrong kind, a fifth level, and the authors' strings of one token."""
+    """Catches a closing bracket of the wrong kind, a fifth level, and strings of one token.
+
+    The authors' strings are such.
+    """
     sample = dyck.strings(200, dyck.LENGTH, np.random.default_rng(0))
     assert sample.shape == (200, dyck.LENGTH)
     deepest = 0
@@ -73,7 +82,10 @@ def test_every_prefix_is_valid_and_at_most_four_deep() -> None:
     ("text", "may_follow"), [("[()]", "(["), ("[()", "([]"), ("[(", "([)"), ("((((", ")")]
 )
 def test_what_may_follow(text: str, may_follow: str) -> None:
-    """Of strings drawn anew, those that begin with the text: "[()]" is a word, so that no "[()])" is among them; catches a fifth "("."""
+    """Of strings drawn anew, those that begin with the text.
+
+    "[()]" is a word, so that no "[()])" is among them; catches a fifth "(".
+    """
     sample = [
         "".join(dyck.SYMBOLS[t] for t in s)
         for s in dyck.strings(20_000, len(text) + 1, np.random.default_rng(5))
@@ -92,7 +104,10 @@ def test_the_reference_knows_words() -> None:
 
 
 def test_entropy_of_the_automaton() -> None:
-    """Catches an END symbol in the empty state (1.04 there, not 0.69) and bits instead of nats; the sample knows nothing of the walk."""
+    """Catches an END symbol in the empty state (1.04 there, not 0.69) and bits instead of nats.
+
+    The sample knows nothing of the walk.
+    """
     assert dyck.bayes_entropy(1) == pytest.approx(log(2))
     assert dyck.bayes_entropy(dyck.LENGTH) == pytest.approx(0.88, abs=0.005)
     sample = dyck.strings(4000, dyck.LENGTH, np.random.default_rng(1))
@@ -100,9 +115,8 @@ def test_entropy_of_the_automaton() -> None:
     depth = np.cumsum(np.where(opens, 1, -1), 1)
     before = np.pad(depth, ((0, 0), (1, 0)))[:, :-1]
     total = 0.0
-    for level in range(
-        dyck.DEPTH + 1
-    ):  # the entropy of opening, counted, and of the kind if it opens
+    # the entropy of opening, counted, and of the kind if it opens
+    for level in range(dyck.DEPTH + 1):
         share = opens[before == level].mean()
         flip = -sum(p * log(p) for p in (share, 1 - share) if p > 0)
         total += (before == level).mean() * (flip + share * log(2))
@@ -128,12 +142,18 @@ def test_the_token_before_is_never_the_bracket_to_close(tokens: list[int]) -> No
 
 
 def test_control_anywhere_by_hand() -> None:
-    """^ ( ): only the row of "(" counts, and it may look at two places; catches rows counted with nothing open, one place too few."""
+    """^ ( ): only the row of "(" counts, and it may look at two places.
+
+    Catches rows counted with nothing open, one place too few.
+    """
     assert dyck.controls(np.array([[0, 1, 3]]))["anywhere"] == 0.5
 
 
 def test_closing_metric_by_hand() -> None:
-    """Catches a comparison with all symbols instead of the closing ones, the kind of the last symbol, and a threshold at a half."""
+    """Catches a comparison with all symbols instead of the closing ones.
+
+    Also the kind of the last symbol, and a threshold at a half.
+    """
     tokens = np.array([[0, 1, 2, 4, 3]])  # ^ ( [ ] ): to close are none ( [ ( none
     tops = dyck.stack_tops(tokens)
     assert tops.tolist() == [[-1, 1, 2, 1, -1]]
@@ -148,7 +168,8 @@ def test_closing_metric_by_hand() -> None:
             ]
         ]
     )
-    # row 1: .17/.19 = .89 right though improbable; row 2: .5/.7 = .71, not enough; row 3: "(" again, .6/.7 = .86 right
+    # row 1: .17/.19 = .89 right though improbable; row 2: .5/.7 = .71, not enough; row 3: "("
+    # again, .6/.7 = .86 right
     assert dyck.closes_right(np.log(p) + 3, tokens, tops).tolist() == [
         [False, True, False, True, False]
     ]
@@ -173,7 +194,10 @@ def test_no_row_sees_what_follows(variant: str) -> None:
 
 
 def test_only_variant_p_reads_its_position() -> None:
-    """The same symbol again and again: without position every row is the same; catches a position added to z, or to neither."""
+    """The same symbol again and again: without position every row is the same.
+
+    Catches a position added to z, or to neither.
+    """
     same = torch.ones(1, 6, dtype=torch.long)
     rows = {}
     for variant in "zp":
@@ -185,14 +209,15 @@ def test_only_variant_p_reads_its_position() -> None:
 
 
 def test_an_interval_counts_strings_that_repeat_themselves_once() -> None:
-    """Ten rows that are all alike say as much as one; catches an interval that takes every row for a trial."""
+    """Ten rows that are all alike say as much as one.
+
+    Catches an interval that takes every row for a trial.
+    """
     rng = np.random.default_rng(3)
     one = rng.random((200, 1)) < 0.3
     every = np.ones((200, 10), bool)
-    alike, apart = (
-        dyck.share(np.repeat(one, 10, 1), every),
-        dyck.share(rng.random((200, 10)) < 0.3, every),
-    )
+    alike = dyck.share(np.repeat(one, 10, 1), every)
+    apart = dyck.share(rng.random((200, 10)) < 0.3, every)
     once = dyck.share(one, every[:, :1])
     assert (alike.low, alike.high) == pytest.approx((once.low, once.high), abs=0.002)
     assert apart.high - apart.low < 0.5 * (alike.high - alike.low)

@@ -26,7 +26,8 @@ def ran() -> tuple[Notebook, bool]:
 
 
 def test_the_claims_but_for_two_that_this_model_does_not_bear_out(ran):
-    # its strongest word is another than the paper's; and the intercept that LIME fits to it is close to 0, although f(all removed) is not
+    # its strongest word is another than the paper's; and the intercept that LIME fits to it is
+    # close to 0, although f(all removed) is not
     fails = [c.claim for c in ran[0].claims if not c.holds]
     assert fails == [
         "As in the paper, attention ranks “popular” first",
@@ -61,7 +62,8 @@ def test_every_picture_is_where_the_table_says(ran):
 
 
 def test_scores_are_those_of_the_methods(ran):
-    # another label, a row of [CLS] that slipped in, norms for means, and G×I without positions would show
+    # another label, a row of [CLS] that slipped in, norms for means, and G×I without positions
+    # would show
     (table,) = [t for t in ran[0].tables if t.name == "figures-scores"]
     rows = {name: np.array(values) for name, *values in table.rows}
     ours = {
@@ -96,7 +98,8 @@ def test_autograd_by_finite_differences():
 
 
 def test_masks_are_limes():
-    # sizes from 0 or only to d − 1, a first row that is not the text, or words that go in order would show
+    # sizes from 0 or only to d − 1, a first row that is not the text, or words that go in order
+    # would show
     masks = lab.draw_masks(5, 40_001, np.random.default_rng(0))
     assert masks[0].all()
     removed = 5 - masks[1:].sum(1)
@@ -135,7 +138,8 @@ def test_the_surrogate_is_weighted_least_squares():
 
 
 def test_your_own_words_and_their_letters():
-    # a word twice, one that the model does not know, a dollar sign that begins no formula, and two lines of words
+    # a word twice, one that the model does not know, a dollar sign that begins no formula, and two
+    # lines of words
     book = Notebook("own", quick=True, formats=("svg",))
     lab.run(book, "not bad , not $5 and $6 <b> xyzzyx " + "very " * 10 + "good")
     assert any(

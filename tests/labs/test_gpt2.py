@@ -14,7 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.families import build
 from whence.core.errors import InputError, Unsupported
-from whence.generation.decoding import readable, token_bytes
+from whence.generation import readable, token_bytes
 from whence.labs.gpt2 import (
     TITLE,
     gelu,
@@ -27,12 +27,10 @@ from whence.labs.gpt2 import (
     train_bpe,
 )
 from whence.labs.running import lab
-from whence.notebook.book import Notebook
+from whence.notebook import Notebook
 
-MEASURED_ONLY = (
-    "Beam search of width 4",
-    "Greedy text repeats",
-)  # nothing makes these hold for every model
+# nothing makes these hold for every model
+MEASURED_ONLY = ("Beam search of width 4", "Greedy text repeats")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +82,10 @@ def test_the_lecture_example():
 
 
 def test_merges_of_the_example_of_sennrich_et_al():
-    """5 low, 2 lower, 6 newest, 3 widest; would catch counts per word in place of counts per occurrence, and ties by the last met."""
+    """5 low, 2 lower, 6 newest, 3 widest.
+
+    Would catch counts per word in place of counts per occurrence, and ties by the last met.
+    """
     words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
     found = [(b"".join(m.pair), m.count) for m in train_bpe(words, 5)]
     assert found == [(b"es", 9), (b"est", 9), (b"lo", 7), (b"low", 7), (b"ne", 6)]

@@ -47,7 +47,10 @@ def model(solution, seed=0):
 
 
 def plain(m, letters):
-    """Logits by the formula, token by token: catches a wrong half of V, a missing 1/8, or a wrong split of A x V in the fast form."""
+    """Logits by the formula, token by token.
+
+    Catches a wrong half of V, a missing 1/8, or a wrong split of A x V in the fast form.
+    """
     x = torch.cat([m.letter[letters], m.position.expand(len(letters), LENGTH, WIDTH // 2)], -1)
     f = torch.zeros(WIDTH)
     f[: WIDTH // 2] = 1
@@ -77,7 +80,10 @@ def test_a_foreign_letter_is_refused():
 
 @pytest.fixture(scope="module")
 def drawn():
-    """So many that without care some would be in two parts: catches validation taken from all draws, and balanced ones trained on."""
+    """So many that without care some would be in two parts.
+
+    Catches validation taken from all draws, and balanced ones trained on.
+    """
     made = sequences(50_000, 0)
     return [
         {tuple(row) for row in part.tolist()}
@@ -95,7 +101,10 @@ def test_nothing_is_trained_on_and_measured_on(drawn):
 
 
 def test_half_of_the_training_has_few_letters(drawn):
-    """Of uniform sequences 4 % have at most six different letters; catches a mixture of the wrong half, or of one letter only."""
+    """Of uniform sequences 4 % have at most six different letters.
+
+    Catches a mixture of the wrong half, or of one letter only.
+    """
     different = np.array([len(set(row)) for row in drawn[1].training.tolist()])
     assert (different <= LENGTH).all()
     assert 0.48 < (different <= 5).mean() < 0.53
@@ -104,7 +113,10 @@ def test_half_of_the_training_has_few_letters(drawn):
 
 
 def test_every_count_is_trained_on_and_held_out(drawn):
-    """Catches a mixture of equal shares, in which ten equal letters are rarer than one sequence in a thousand, and all of them held out."""
+    """Catches a mixture of equal shares.
+
+    There ten equal letters are rarer than one sequence in a thousand, and all of them held out.
+    """
     made = drawn[1]
     for letters, least in ((made.training, 300), (made.balanced, 50)):
         tally = torch.bincount(count(letters).flatten(), minlength=LENGTH + 1)
@@ -122,7 +134,10 @@ def test_few_letters_are_two_to_six_of_all():
 
 
 def test_validation_has_every_first_letter():
-    """Catches a split of the sorted sequences, whose validation part would begin with the last letters only."""
+    """Catches a split of the sorted sequences.
+
+    Its validation part would begin with the last letters only.
+    """
     assert set(sequences(3000, 0).validation[:, 0].tolist()) == set(range(len(ALPHABET)))
 
 
@@ -132,9 +147,8 @@ def test_validation_has_every_first_letter():
 @pytest.mark.parametrize("solution", SOLUTIONS)
 def test_the_fast_form_is_the_definition(solution, data):
     m = model(solution)
-    torch.nn.init.normal_(
-        m.gain, generator=torch.Generator().manual_seed(1)
-    )  # ones would hide a missing gain
+    # ones would hide a missing gain
+    torch.nn.init.normal_(m.gain, generator=torch.Generator().manual_seed(1))
     torch.nn.init.normal_(m.shift, generator=torch.Generator().manual_seed(2))
     logits, a = plain(m, data[:64])
     torch.testing.assert_close(m(data[:64]), logits, atol=1e-5, rtol=1e-4)
@@ -177,7 +191,10 @@ def test_semantic_attention_moves_with_the_letters():
 
 
 def test_looks_on_known_attention():
-    """Equal letters get weight w times another's: c = 2 gives w/(2w+8) and 1/(2w+8); catches an off-diagonal mean over all entries."""
+    """Equal letters get weight w times another's: c = 2 gives w/(2w+8) and 1/(2w+8).
+
+    Catches an off-diagonal mean over all entries.
+    """
     m, w = model("semantic"), 5.0
     with torch.no_grad():
         size = len(ALPHABET)
@@ -199,18 +216,23 @@ def test_looks_on_known_attention():
 
 
 def test_right_on_known_answers(data):
-    """A model that always answers 1: catches a comparison with the letters, or with the next position's count."""
+    """A model that always answers 1.
+
+    Catches a comparison with the letters, or with the next position's count.
+    """
     m = model("positional")
     with torch.no_grad():
         m.w2.zero_()
         m.b2.copy_(F.one_hot(torch.tensor(1), LENGTH + 1))
-    assert torch.equal(
-        right(m, data[:1200]), (count(data[:1200]) == 1).float()
-    )  # more than one part
+    letters = data[:1200]  # more than one part
+    assert torch.equal(right(m, letters), (count(letters) == 1).float())
 
 
 def test_quick_claims_hold(book):
-    """Those on single counts and on the example may fail after so few steps, and are put down as they are."""
+    """Those on single counts and on the example may fail after so few steps.
+
+    They are put down as they are.
+    """
     assert len(book.claims) == 7
     assert [
         c.claim
@@ -232,7 +254,8 @@ def test_quick_parts(book):
     at = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert at["positional"]["sd of attention"] < 1e-3 < at["semantic"]["sd of attention"]
     assert all(row["accuracy"] > 0.85 and not row["stuck"] for row in at.values())
-    # rows of A sum to one on average: catches diagonal and off-diagonal swapped or over the wrong number of entries
+    # rows of A sum to one on average: catches diagonal and off-diagonal swapped or over the wrong
+    # number of entries
     assert at["positional"]["diagonal"] + 9 * at["positional"]["off diagonal"] == pytest.approx(
         1, abs=1e-4
     )

@@ -13,13 +13,14 @@ from whence.notebook.book import Notebook
 
 @pytest.fixture(scope="module")
 def book() -> Notebook:
-    found = Notebook(lab.TITLE, quick=True, formats=("svg",))
-    lab.run(found)
-    return found
+    book = Notebook(lab.TITLE, quick=True, formats=("svg",))
+    lab.run(book)
+    return book
 
 
 def test_the_claims_but_for_one(book):
-    # a ranking for each row takes from it what decided it, and beats the one true ranking of all rows
+    # a ranking for each row takes from it what decided it, and beats the one true ranking of all
+    # rows
     fails = [c for c in book.claims if not c.holds]
     assert [c.claim for c in fails] == [
         "No ranking makes accuracy fall faster than the true weights"
@@ -71,17 +72,15 @@ def test_logistic_regression_of_separable_rows_converges():
     ("w", "b", "expected"),
     [
         ([3.0, -1.0, 2.0, 0.5], 0.0, [0, 2]),  # 4.5 → 1.5 → −0.5: the label has changed
-        (
-            [3.0, -1.0, 2.0, 0.5],
-            9.0,
-            [0, 2, 3],
-        ),  # it never does; what speaks against it is not named
+        # it never does; what speaks against it is not named
+        ([3.0, -1.0, 2.0, 0.5], 9.0, [0, 2, 3]),
         ([-3.0, 1.0, -0.5], 0.0, [0]),  # −2.5 → 0.5
         ([0.0, 0.0], 1.0, []),
     ],
 )
 def test_greedy_by_hand(w, b, expected):
-    # one that goes on after the change, stops one word early, or forgets which label was predicted would show
+    # one that goes on after the change, stops one word early, or forgets which label was predicted
+    # would show
     assert lab.greedy(np.array(w), b).tolist() == expected
 
 
@@ -110,14 +109,14 @@ def test_integrated_gradients_are_complete():
 
 
 def test_removing_and_retraining_by_hand(monkeypatch):
-    # one that removes from the test rows only, takes the test rows' mean, or the last of the ranking would show
+    # one that removes from the test rows only, takes the test rows' mean, or the last of the
+    # ranking would show
     monkeypatch.setattr(lab, "TEST", 200)
     monkeypatch.setattr(lab, "SHARES", np.array([0.0, 0.5, 1.0]))
     rng = np.random.default_rng(1)
     y = (rng.random(400) < 0.5).astype(float)
-    x = np.stack(
-        [2 * y - 1 + 5, rng.normal(size=400)], 1
-    )  # the first feature is the label, far from 0
+    # the first feature is the label, far from 0
+    x = np.stack([2 * y - 1 + 5, rng.normal(size=400)], 1)
     first, last = np.tile([0, 1], (400, 1)), np.tile([1, 0], (400, 1))
     before = x.copy()
     assert lab.roar(x, y, first)[0] == 1

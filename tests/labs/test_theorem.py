@@ -22,14 +22,12 @@ def test_every_claim_holds(book: Notebook) -> None:
 
 def test_figures_and_tables(book: Notebook) -> None:
     assert [f.name for f in book.figures] == [
-        *(
-            "theorem-law",
-            "theorem-check-random",
-            "theorem-check-biased",
-            "theorem-check-trained",
-            "theorem-growth",
-            "theorem-sharpness",
-        )
+        "theorem-law",
+        "theorem-check-random",
+        "theorem-check-biased",
+        "theorem-check-trained",
+        "theorem-growth",
+        "theorem-sharpness",
     ]
     errors = next(t for t in book.tables if t.name == "theorem-errors")
     talk, first, field = errors.rows[0][1:4]

@@ -84,7 +84,8 @@ def test_integrated_gradients(model: Model, baseline: str) -> None:
     peer = attr.LayerIntegratedGradients(forward(model), model.input_embeddings)
     if baseline == "pad" and model.config.model_type == "roberta":
         pytest.skip(
-            "RoBERTa counts positions by the pad id, so captum's baseline ids move every position; ours move embeddings only"
+            "RoBERTa counts positions by the pad id, so captum's baseline ids move every position; "
+            "ours move embeddings only"
         )
     expected = (
         peer.attribute(ids, baselines=other, target=2, n_steps=200)[0]
@@ -93,6 +94,7 @@ def test_integrated_gradients(model: Model, baseline: str) -> None:
         .numpy()[inside]
     )
     scores = ours(model, "integrated-gradients", baseline=baseline, tolerance=1e-7, max_nodes=1000)
-    # DistilBERT's head has a ReLU: the integrand jumps, and captum's evenly laid nodes see the jump to one part in a few hundred
+    # DistilBERT's head has a ReLU: the integrand jumps, and captum's evenly laid nodes see the jump
+    # to one part in a few hundred
     tolerance = 5e-3 if model.config.model_type == "distilbert" else 1e-4
     np.testing.assert_allclose(scores, expected, atol=tolerance * np.abs(expected).max())

@@ -34,7 +34,9 @@ def with_pairs(seed: int, d: int) -> Value:
 
 
 def truth(game: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The precision and the size of every set, by number; their definition is tested beside the arms."""
+    """The precision and the size of every set, by number; their definition is tested beside the
+    arms.
+    """
     masks = completions(np.zeros(game.size, dtype=bool))
     return lattice_precisions(game.labels(masks) == game.label), masks.sum(1)
 
@@ -83,7 +85,9 @@ def test_fifteen_words_exactly() -> None:
 
 
 def test_sampled_anchors_keep_their_promise_on_thirteen_to_fifteen_words() -> None:
-    """With probability 1 − δ the interval is right and the precision above threshold − slack; the size is that of the best or one off."""
+    """With probability 1 − δ the interval is right and the precision above threshold − slack; the
+    size is that of the best or one off.
+    """
     runs, wrong, short = 24, 0, 0
     for seed in range(runs):
         game = Table(13 + seed % 3, (linear, with_pairs)[seed % 2](seed, 13 + seed % 3))
@@ -110,7 +114,9 @@ def test_a_single_word_decides() -> None:
 
 
 def test_two_words_that_do_nothing_alone_are_found_together() -> None:
-    """A beam over single words does not see them: "not" and "bad" alone speak against the label that both hold together."""
+    """A beam over single words does not see them: "not" and "bad" alone speak against the label
+    that both hold together.
+    """
     game = Table(
         24,
         lambda z: (
@@ -121,7 +127,9 @@ def test_two_words_that_do_nothing_alone_are_found_together() -> None:
 
 
 def test_no_unit_of_the_anchor_is_idle() -> None:
-    """Four words of twenty: larger than all sets can be tried, so the beam finds them and what it took along is dropped."""
+    """Four words of twenty: larger than all sets can be tried, so the beam finds them and what it
+    took along is dropped.
+    """
     game = Table(20, lambda z: z[:, [1, 5, 9, 13]].sum(1) - 3.5)
     found = Anchors(budget=20000)(game)
     assert found.detail["anchor"] == [1, 5, 9, 13]
@@ -129,7 +137,9 @@ def test_no_unit_of_the_anchor_is_idle() -> None:
 
 
 def test_the_beam_is_as_wide_as_asked_and_within_tolerance_of_the_best() -> None:
-    """The reference takes the width and does not hand it on; and with one draw each, chance alone would choose."""
+    """The reference takes the width and does not hand it on; and with one draw each, chance alone
+    would choose.
+    """
     weights = np.array([3.0, 2.5, 2.0, 1.5, 0, 0, 0, 0, -1, -1, -2, -2])
     game = Table(12, lambda z: z @ weights + 0.2)
     precision, _ = truth(game)
@@ -250,7 +260,6 @@ def test_on_the_bundled_model() -> None:
     game = whence.games.game.game(model, "the service is not bad")
     found = Anchors()(game)
     assert [game.passage.names[u] for u in found.detail["anchor"]] == ["not", "bad"]
-    assert (
-        found.note
-        == 'IF "not", "bad" are kept, the label stays positive in 100 % of all removals; coverage 25 %'
+    assert found.note == (
+        'IF "not", "bad" are kept, the label stays positive in 100 % of all removals; coverage 25 %'
     )

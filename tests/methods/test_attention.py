@@ -24,7 +24,8 @@ TEXT = "the food is great"
     ],
 )
 def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: int) -> None:
-    # would catch: the column instead of the row, the first layer instead of the last, a mean over layers and heads mixed up
+    # would catch: the column instead of the row, the first layer instead of the last, a mean over
+    # layers and heads mixed up
     model = build(family)
     passage = model.encode(TEXT)
     maps = trace(model, [passage], needs=Needs.ATTENTION).attentions[kind]
@@ -32,7 +33,8 @@ def test_mean_and_max_are_those_of_the_readout_row(family: str, kind: str, row: 
     np.testing.assert_allclose(
         whence.explain(model, TEXT, "attention-mean").scores, passage.merge(last.mean(0)), atol=1e-6
     )
-    # the pieces of a word are summed in each head before the largest head is taken; the other order gives more than one head gives
+    # the pieces of a word are summed in each head before the largest head is taken; the other order
+    # gives more than one head gives
     words = np.stack([passage.merge(head) for head in last])
     np.testing.assert_allclose(
         whence.explain(model, TEXT, "attention-max").scores, words.max(0), atol=1e-6

@@ -8,6 +8,7 @@ import pytest
 import whence
 from tests.families import build
 from whence.core.errors import InputError, SettingsError
+from whence.core.evidence import Verdict
 from whence.core.registry import Needs
 from whence.trace.configurations import (
     BASELINE,
@@ -95,14 +96,12 @@ def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
 def test_the_winner_is_tried_on_removals_that_it_never_saw() -> None:
     model = build("bert")
     a = whence.explain(model, TEXT, "attention-arbiter", held_out=16)
-    assert a.evidence["removals"] == 16
-    assert -1 <= a.evidence["value"] <= 1
-    assert a.evidence["random_low"] < a.evidence["random_high"]
-    assert a.evidence["verdict"] in (
-        "better than random",
-        "not separable from random",
-        "worse than random",
-    )
+    assert a.evidence is not None
+    (trial,) = a.evidence.trials
+    assert trial.samples == 16
+    assert -1 <= trial.statistic <= 1
+    assert trial.random_low < trial.random_high
+    assert a.evidence.verdict in Verdict
     assert whence.explain(model, TEXT, "attention-arbiter", held_out=0).evidence is None
 
 

@@ -1,4 +1,4 @@
-"""AttnLRP, against a second implementation in numpy that carries relevance itself, share by share."""
+"""AttnLRP, against a second implementation in numpy that carries relevance share by share."""
 
 from __future__ import annotations
 
@@ -22,9 +22,17 @@ Array = np.ndarray
 def small_llama(seed: int = 0) -> Model:
     torch.manual_seed(seed)
     config = tf.LlamaConfig(
-        vocab_size=len(tok.byte_level()), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
-        intermediate_size=6, max_position_embeddings=32, pad_token_id=0, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tok.byte_level()),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=6,
+        max_position_embeddings=32,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     hf = tf.LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for parameter in hf.parameters():
@@ -70,7 +78,9 @@ def rms(x: Array, gamma: Array, eps: float) -> Array:
 
 
 def llama_relevance(model: Model, ids: Array, label: int, softmax: str) -> tuple[Array, float]:
-    """One layer, forward and then relevance downwards. Norms and SiLU hand relevance on; a residual splits it in proportion."""
+    """One layer, forward and then relevance downwards. Norms and SiLU hand relevance on; a residual
+    splits it in proportion.
+    """
     p = {n: t.detach().double().numpy() for n, t in model.hf.named_parameters()}
     name, eps, d, heads = "model.layers.0.", model.config.rms_norm_eps, 4, 2
     n = len(ids)
@@ -134,7 +144,8 @@ def llama_relevance(model: Model, ids: Array, label: int, softmax: str) -> tuple
 @pytest.mark.parametrize("softmax", ["taylor", "constant"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_llama_of_one_layer_in_loops(softmax: Any, seed: int) -> None:
-    # would catch: a product not halved, a normaliser or SiLU by its true slope, the rotary embedding or the shared key head forgotten
+    # would catch: a product not halved, a normaliser or SiLU by its true slope, the rotary
+    # embedding or the shared key head forgotten
     model = small_llama(seed)
     passage = model.encode("not bad prices")
     a = whence.explain(model, passage, "attn-lrp", units="word", softmax=softmax)

@@ -1,4 +1,6 @@
-"""The tiny example of FACTS 3.1, with a model of the caller's own that computes attention through the registry."""
+"""The tiny example of FACTS 3.1, with a model of the caller's own that computes attention through
+the registry.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,8 @@ def test_norms_by_hand(tiny: Model, name: str, power: int) -> None:
 
 
 def test_integrated_gradients_by_an_integral_done_elsewhere(tiny: Model) -> None:
-    # from zero: e = (0, s ln 2); the integrand of the second token is d/de [e·e^e/(1+e^e)] along e = t ln 2, and F(0) = 0
+    # from zero: e = (0, s ln 2); the integrand of the second token is d/de [e·e^e/(1+e^e)] along e
+    # = t ln 2, and F(0) = 0
     a = whence.explain(tiny, "zero two", "integrated-gradients", baseline="zero", tolerance=1e-9)
     np.testing.assert_allclose(a.scores, [0.0, 2 / 3 * np.log(2)], atol=1e-9)
     assert a.error is not None

@@ -1,17 +1,21 @@
-"""What every method must keep to, over every method, every choice of every Literal setting, and several families."""
+"""What every method must keep to, over every choice of every Literal setting and several families.
+
+No method is named here: what a test must know of one follows from what the method declares.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 import torch
 
 import whence
+from tests.choices import choices, literals, quick
 from tests.families import build, inputs, precise
 from tests.trace.test_untouched import assert_same, snapshot
 from whence.core.errors import InputError, TargetError, Unsupported
@@ -28,32 +32,11 @@ FAMILIES = [
     "vit",
     "single-layer",
 ]
-CLOSED_FORMS = ("lime-exact", "shapley-exact")  # of one model and of logits
-# a regression on the 62 units of a text at the limit needs 128 masks, orders of them 250
-SAMPLED = {name: {"samples": 130, "exact": 3} for name in ("lime", "banzhaf", "beta-shapley")}
-QUICK = SAMPLED | {
-    "integrated-gradients": {"nodes": 4, "max_nodes": 8},
-    "smooth-grad": {"samples": 3},
-    "attention-arbiter": {"held_out": 6},
-    "anchors": {"budget": 200},
-    "shapley": {"samples": 250, "exact": 3},
-}
+# of one model and of logits alone
+CLOSED_FORMS = [name for name, info in methods().items() if "single-layer" in info.only_for]
 
 
-def choices(settings: type) -> list[dict[str, Any]]:
-    """The defaults, then each choice of each Literal field on its own."""
-    out: list[dict[str, Any]] = [{}]
-    hints = get_type_hints(settings)
-    for field in fields(settings):
-        hint = hints[field.name]
-        literals = [
-            a for h in (hint, *get_args(hint)) if get_origin(h) is Literal for a in get_args(h)
-        ]
-        out += [{field.name: choice} for choice in literals if choice != field.default]
-    return out
-
-
-HOME = {name: "single-layer" if name in CLOSED_FORMS else "bert" for name in methods()}
+HOME = dict.fromkeys(methods(), "bert") | dict.fromkeys(CLOSED_FORMS, "single-layer")
 CASES = [(name, given) for name, info in methods().items() for given in choices(info.settings)]
 every_case = pytest.mark.parametrize(
     ("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES]
@@ -61,12 +44,16 @@ every_case = pytest.mark.parametrize(
 
 
 def in_families(for_defaults: list[str], for_choices: list[str]) -> Any:
-    """A method's defaults on many families, each of its choices on a few: what differs between families is rarely a choice."""
-    cases = [
-        (f, n, g)
-        for n, g in CASES
-        for f in ([HOME[n]] if n in CLOSED_FORMS else for_choices if g else for_defaults)
-    ]
+    """A method's defaults on many families, each of its choices on a few.
+
+    What differs between families is rarely a choice.
+    """
+    cases = []
+    for name, given in CASES:
+        families = for_choices if given else for_defaults
+        if name in CLOSED_FORMS:
+            families = [HOME[name]]
+        cases += [(family, name, given) for family in families]
     return pytest.mark.parametrize(
         ("family", "name", "given"),
         cases,
@@ -80,24 +67,25 @@ def model_of(family: str) -> tuple[Model, float]:
 
 
 def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more: Any) -> Any:
+    info = methods()[name]
     try:
-        return whence.explain(model, what, name, **QUICK.get(name, {}), **given, **more)
-    except Unsupported as problem:  # an image model or a decoder has no mask token, cross attention no column: it says so by name
-        if given.get("baseline") not in ("mask", "pad") and name not in (
-            "attention-arbiter",
-            "anchors",
-        ):
+        return whence.explain(model, what, name, **quick(info.settings), **given, **more)
+    except Unsupported as problem:
+        # an image model or a decoder has no mask token; other limits a method declares
+        needs_a_token = given.get("baseline") in ("mask", "pad")
+        if not needs_a_token and not info.only_for:
             raise
         pytest.skip(f"refused by name: {problem}")
 
 
 def test_there_is_a_case_for_every_literal() -> None:
-    assert {
-        ("integrated-gradients", "mask"),
-        ("gradient-l2", "lecture"),
-        ("smooth-grad", "x-input"),
-        ("attention-mean", "all"),
-    } <= {(n, c) for n, g in CASES for c in g.values()}
+    for name, info in methods().items():
+        tried = [given for case, given in CASES if case == name]
+        assert tried[0] == {}
+        for field, hint in get_type_hints(info.settings).items():
+            of_field = {given[field] for given in tried if field in given}
+            expected = set(literals(hint)) - {getattr(info.settings(), field)}
+            assert of_field == expected
 
 
 @in_families(FAMILIES, ["bert", "gpt2", "bart-classifier"])
@@ -124,10 +112,11 @@ def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
     a, b, c = (explained(model, text, name, given, seed=s) for s in (1, 1, 2))
     assert np.array_equal(a.scores, b.scores)
     has_seed = "seed" in {f.name for f in fields(methods()[name].settings)}
-    alike = np.array_equal(a.scores, c.scores) and a.evidence == c.evidence
-    if (
-        name != "anchors"
-    ):  # whose last step is exact on a short text, so that other draws come to the same anchor
+    alike = np.array_equal(a.scores, c.scores)
+    alike = alike and (a.evidence, a.detail) == (c.evidence, c.detail)
+    # where the last step of a search is exact, other draws come to the same answer
+    is_exact = bool((a.detail or {}).get("exact"))
+    if not is_exact:
         assert alike != has_seed
     assert a.seed == 1
 
@@ -179,12 +168,11 @@ def test_every_reading_and_every_kind_of_target(
             assert a.target.against is not None
             assert against is None or a.target.against == against
         logits = torch.from_numpy(model.logits([model.encode("not bad prices")])[0])
-        scores = {"log-probability": logits.log_softmax(-1), "probability": logits.softmax(-1)}.get(
-            read, logits
-        )
-        expected = scores[a.target.index] - (
-            scores[a.target.against_index] if a.target.against_index is not None else 0
-        )
+        readings = {"log-probability": logits.log_softmax(-1), "probability": logits.softmax(-1)}
+        values = readings.get(read, logits)
+        expected = values[a.target.index]
+        if a.target.against_index is not None:
+            expected = expected - values[a.target.against_index]
         assert a.value == pytest.approx(float(expected), abs=1e-6)
 
 
@@ -223,25 +211,16 @@ def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
         size = max(np.abs(alone.scores).max(), 1e-9)
         np.testing.assert_allclose(comparison[name].scores, alone.scores, atol=1e-5 * size, rtol=0)
     # one shared forward and backward, and what the methods of further passes add to it
-    paid = sum(comparison[n].cost.forwards for n in outside)
+    costs = {name: comparison[name].cost for name in comparison}
+    paid = sum(costs[name].forwards for name in outside)
     assert paid == 2**3  # three words: every mask, once, whoever asked first
-    assert (
-        comparison.cost.forwards
-        == 1 + sum(comparison[n].cost.forwards - 1 for n in comparison if n not in outside) + paid
-    )
-    shared = {n for n in comparison if methods()[n].needs & GRADIENTS}
-    assert comparison.cost.backwards == 1 + sum(
-        comparison[n].cost.backwards - (n in shared) for n in comparison
-    )
-    assert {n for n in comparison if comparison[n].cost.forwards == 1 and n not in outside} == {
-        *(
-            "attention-max",
-            "attention-mean",
-            "flow",
-            "generic-attention",
-            "random",
-            "rollout",
-            "value-weighted",
-        ),
-        *("gradient-l1", "gradient-l2", "gradient-mean", "gradient-x-input"),
-    }
+    further = sum(costs[name].forwards - 1 for name in costs if name not in outside)
+    assert comparison.cost.forwards == 1 + further + paid
+    shared = {name for name in costs if methods()[name].needs & GRADIENTS}
+    further_backwards = sum(costs[name].backwards - (name in shared) for name in costs)
+    assert comparison.cost.backwards == 1 + further_backwards
+    # whoever asks for no pass of its own pays for the shared one alone
+    runs_again = Needs.RERUNS | Needs.ATTENTION_GRAPH | Needs.GAME
+    of_one_pass = {name for name in costs if not methods()[name].needs & runs_again}
+    assert of_one_pass
+    assert {name for name in costs if costs[name].forwards == 1} - outside == of_one_pass

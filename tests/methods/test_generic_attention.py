@@ -1,4 +1,6 @@
-"""Generic attention, against a plain run of the Hugging Face model and the paper's rules written out in matrices."""
+"""Generic attention, against a plain run of the Hugging Face model and the paper's rules written
+out in matrices.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TEXT = "the food is great but the service is not"
 def maps_by_hand(
     model: Model, batch: Any, label: int, sign: float = 1.0
 ) -> dict[str, list[np.ndarray]]:
-    """Ā of every layer from ``output_attentions`` and a plain backward pass: no hook, no trace; one head and one entry at a time."""
+    """Ā of every layer from ``output_attentions`` and a plain backward pass: no hook, no trace; one
+    head and one entry at a time.
+    """
     model.hf.set_attn_implementation("eager")
     out = model.hf(**batch.inputs, output_attentions=True)
     names = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
@@ -62,7 +66,8 @@ def close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
     ["bert", "albert", "deberta-v2", "gpt2", "gpt2-classifier", "llama-classifier", "bert-mlm"],
 )
 def test_one_stream_is_the_readout_row_of_the_product(family: str) -> None:
-    # would catch: the first layer on the left, the column, a clamp after the mean, the read-out token's free 1
+    # would catch: the first layer on the left, the column, a clamp after the mean, the read-out
+    # token's free 1
     model, tolerance = precise(family)
     passage = model.encode(TEXT)
     if model.task == "masked":
@@ -96,7 +101,8 @@ def test_a_model_that_pools_by_the_mean_is_read_by_the_mean_of_rows() -> None:
 def test_an_encoder_decoder_is_the_row_of_the_place_that_is_read(
     family: str, reply: str | None
 ) -> None:
-    # would catch: R̄ without its transpose or without the identity, the encoder left out, the first place instead of the last
+    # would catch: R̄ without its transpose or without the identity, the encoder left out, the first
+    # place instead of the last
     model, tolerance = precise(family)
     if model.task == "classification" and reply:
         pytest.skip("a classifier reads its own text")
@@ -147,6 +153,7 @@ def test_a_decoder_gives_its_last_token_no_free_one() -> None:
     model = build("gpt2")
     with torch.no_grad():
         for block in model.hf.transformer.h:
-            block.attn.c_proj.weight.zero_()  # attention carries nothing, so nothing is said of any token
+            # attention carries nothing, so nothing is said of any token
+            block.attn.c_proj.weight.zero_()
     scores = whence.explain(model, TEXT, "generic-attention").scores
     assert np.abs(scores).max() == 0

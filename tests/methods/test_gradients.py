@@ -1,4 +1,6 @@
-"""The gradient family, re-derived slowly: by finite differences, by a dense sum, by the formulas of the lecture."""
+"""The gradient family, re-derived slowly: by finite differences, by a dense sum, by the formulas of
+the lecture.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ FAMILIES = [
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_embedding_gradients_are_slopes(name: str) -> None:
-    # would catch: a leaf that only part of the model sees, as with an encoder-decoder that reads its text twice
+    # would catch: a leaf that only part of the model sees, as with an encoder-decoder that reads
+    # its text twice
     model, _ = precise(name)
     passage = inputs(model, 1)[0]
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
@@ -142,7 +145,8 @@ def test_smooth_grad_without_noise_is_the_gradient(model: Model) -> None:
 
 
 def test_smooth_grads_standard_error_tells_the_truth(model: Model) -> None:
-    # for a mean (form x-input) the jackknife is the textbook error; over seeds the scores must scatter by as much as it says
+    # for a mean (form x-input) the jackknife is the textbook error; over seeds the scores must
+    # scatter by as much as it says
     runs = [
         whence.explain(model, "not bad prices", "smooth-grad", form="x-input", samples=8, seed=s)
         for s in range(40)

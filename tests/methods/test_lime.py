@@ -30,7 +30,9 @@ def test_the_rational_example_by_enumeration() -> None:
 
 
 def test_samples_converge_to_the_rational_example_beside_units_that_do_nothing() -> None:
-    """Nine dummies make the three units of the example a game that must be sampled; the truth is by enumeration."""
+    """Nine dummies make the three units of the example a game that must be sampled; the truth is by
+    enumeration.
+    """
     game = Formula(12, lambda z: rational(z[:, :3]))
     truth = lime(12, None).of_values(all_masks(12), game(all_masks(12)))
     errors = [
@@ -83,7 +85,8 @@ def test_agrees_with_the_lime_package_within_the_sampling_error_of_both() -> Non
     ours = Lime(ridge=1 / samples)(seen)
     assert "exact" in ours.note
     error = theirs.std(0, ddof=1) / np.sqrt(runs)
-    # the package adds the whole text to its samples, once with weight 1: a share of 1/1000 and more of the weights
+    # the package adds the whole text to its samples, once with weight 1: a share of 1/1000 and more
+    # of the weights
     assert (np.abs(theirs.mean(0) - ours.units) < 4 * error + 2e-3 * np.abs(ours.units).max()).all()
     sampled = Lime(ridge=1 / samples, samples=200, estimator="plain")(seen)
     assert sampled.standard_error is not None

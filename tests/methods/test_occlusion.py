@@ -1,4 +1,6 @@
-"""Occlusion: an additive game gives its coefficients back, and windows are what their definition says."""
+"""Occlusion: an additive game gives its coefficients back, and windows are what their definition
+says.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from whence.methods.occlusion import Occlusion, windows
 
 
 def by_definition(game: Table, window: int, stride: int) -> np.ndarray:
-    """Slowly: every start in every text, then for each unit the mean over the windows that it is in."""
+    """Slowly: every start in every text, then for each unit the mean over the windows that it is
+    in.
+    """
     parts = [part for part, _, _ in game.passage.unit_spans]
     holds: list[set[int]] = []
     for part in sorted(set(parts)):

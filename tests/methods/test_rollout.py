@@ -1,4 +1,6 @@
-"""Rollout, value-weighted attention, and the products of raw attention: against matrices multiplied out."""
+"""Rollout, value-weighted attention, and the products of raw attention: against matrices multiplied
+out.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ import torch
 
 import whence
 from tests.families import build
+from whence.core.aggregate import product_row
 from whence.core.errors import SettingsError, Unsupported
 from whence.core.registry import Needs
-from whence.trace.rows import down_the_layers
 from whence.trace.trace import trace
 
 TEXT = "the food is great but not"
@@ -22,9 +24,9 @@ def half(a: np.ndarray) -> np.ndarray:
 
 
 def test_the_example_of_the_literature() -> None:
-    rows = [down_the_layers([A1, A2], torch.eye(2)[i], residual=True).tolist() for i in range(2)]
+    rows = [product_row([A1, A2], torch.eye(2)[i], residual=True).tolist() for i in range(2)]
     np.testing.assert_allclose(rows, [[0.75, 0.25], [0.1875, 0.8125]], atol=1e-6)
-    bare = [down_the_layers([A1, A2], torch.eye(2)[i], residual=False).tolist() for i in range(2)]
+    bare = [product_row([A1, A2], torch.eye(2)[i], residual=False).tolist() for i in range(2)]
     np.testing.assert_allclose(bare, (A2 @ A1).tolist(), atol=1e-6)
 
 
@@ -71,7 +73,9 @@ def test_a_model_that_pools_by_the_mean_starts_everywhere() -> None:
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("family", ["t5", "bart-classifier"])
 def test_an_encoder_decoder_is_one_block_matrix(family: str, residual: bool) -> None:
-    """Nodes are the decoder's tokens and the encoder's; each sub-layer is one matrix over both, multiplied out."""
+    """Nodes are the decoder's tokens and the encoder's; each sub-layer is one matrix over both,
+    multiplied out.
+    """
     model = build(family)
     passage = model.encode(TEXT)
     t = trace(model, [passage], needs=Needs.ATTENTION)

@@ -1,4 +1,6 @@
-"""Transformer attribution, against a second implementation in numpy, and its layers multiplied by hand."""
+"""Transformer attribution, against a second implementation in numpy, and its layers multiplied by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Array = np.ndarray
 
 
 def linear(x: Array, w: Array, r: Array) -> Array:
-    """α=1, β=0, the bias left out: each output's relevance goes to the inputs that agree with it, in proportion."""
+    """α=1, β=0, the bias left out: each output's relevance goes to the inputs that agree with it,
+    in proportion.
+    """
     out = np.zeros_like(x)
     for t in range(len(x)):
         for j in range(len(w)):
@@ -165,9 +169,11 @@ def noisy_bert() -> Model:
 
 
 def test_relevance_of_berts_attention_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    # would catch: a bias in the denominator, a residual split without its rescaling, a factor not halved, softmax by its slope
+    # would catch: a bias in the denominator, a residual split without its rescaling, a factor not
+    # halved, softmax by its slope
     model = noisy_bert()
-    # the loops have no guard, and at 1e-9 it shows where a denominator is small: 2e-5 of the largest entry
+    # the loops have no guard, and at 1e-9 it shows where a denominator is small: 2e-5 of the
+    # largest entry
     guarded = rules.over
     monkeypatch.setattr(rules, "over", lambda a, b, guard=1e-15: guarded(a, b, guard))
     t = trace(model, [model.encode("not bad prices")], needs=Needs.ATTENTION_GRADIENTS)
@@ -257,7 +263,8 @@ def test_padding_carries_nothing() -> None:
 
 
 def test_relevance_starts_at_the_label_and_the_gradient_knows_the_contrast() -> None:
-    # a relevance that starts from both labels of a contrast sums to zero, and the first residual would wipe it out
+    # a relevance that starts from both labels of a contrast sums to zero, and the first residual
+    # would wipe it out
     model, _ = precise("bert")
     a = whence.explain(model, "not bad prices", "transformer-attribution", target=("good", "bad"))
     b = whence.explain(model, "not bad prices", "transformer-attribution", target="good")

@@ -1,4 +1,6 @@
-"""Explaining models of text and image, against the authors' rules written out over maps that a plain run gave."""
+"""Explaining models of text and image, against the authors' rules written out over maps that a
+plain run gave.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ KINDS = ["language", "vision", "language-to-vision", "vision-to-language"]
 def lxmert_by_hand(
     model: Model, passage: Passage, label: int, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Weights and gradients of every softmax of a plain run, in the order of the model's source: no dropout hook, no trace."""
+    """Weights and gradients of every softmax of a plain run, in the order of the model's source: no
+    dropout hook, no trace.
+    """
     kept: list[Tensor] = []
     softmax = torch.nn.functional.softmax
 
@@ -61,8 +65,9 @@ def averaged(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 def test_lxmert_follows_the_authors_rules(
     layers: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # would catch: the two directions exchanged, one side's update seen by the other within a layer, R̄ without its transpose,
-    # the first layers of a kind taken for those of the cross layers, the regions' scores before the words'
+    # would catch: the two directions exchanged, one side's update seen by the other within a layer,
+    # R̄ without its transpose, the first layers of a kind taken for those of the cross layers, the
+    # regions' scores before the words'
     model = lxmert(**layers)
     config = model.config
     passage = model.encode(QUESTION, image=regions(count))
@@ -148,7 +153,8 @@ def test_an_image_that_nothing_is_read_from_gets_nothing() -> None:
     model = lxmert()
     with torch.no_grad():
         for layer in model.hf.lxmert.encoder.x_layers:
-            layer.visual_attention.att.value.weight.zero_()  # the text still looks at the image, and takes nothing away
+            # the text still looks at the image, and takes nothing away
+            layer.visual_attention.att.value.weight.zero_()
             layer.visual_attention.att.value.bias.zero_()
     a = whence.explain(model, model.encode(QUESTION, image=regions()), "generic-attention")
     assert (a.scores[a.passage.pictured] == 0).all()
@@ -156,7 +162,8 @@ def test_an_image_that_nothing_is_read_from_gets_nothing() -> None:
 
 
 def test_a_region_that_cannot_be_seen_gets_nothing() -> None:
-    # in the only cross layer, and without the image's own layers, a region counts by the text's look at it alone
+    # in the only cross layer, and without the image's own layers, a region counts by the text's
+    # look at it alone
     model = lxmert(l_layers=1, r_layers=0, x_layers=1)
     layer = model.hf.lxmert.encoder.x_layers[0].visual_attention.att
 

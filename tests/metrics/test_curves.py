@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whence
-from whence.metrics.curves import Curves, curve_masks, curves, steps_of
+from whence.metrics.curves import curve_masks, curves, steps_of
+from whence.metrics.matter import Matter
+from whence.metrics.support import Support
 
 
 @given(st.integers(1, 60), st.integers(1, 20))
@@ -34,26 +36,5 @@ def test_insertion_is_the_deletion_of_the_reverse_read_backwards() -> None:
     ranking = np.array([[3, 0, 5, 1, 4, 2]])
     ours, reverse = curves(v, ranking), curves(v, ranking[:, ::-1])
     np.testing.assert_array_equal(ours.insertion, reverse.deletion[:, ::-1])
-    np.testing.assert_allclose(ours.support(), -reverse.support())
-    np.testing.assert_allclose(ours.matter(), -reverse.matter())
-
-
-def test_areas_of_a_line() -> None:
-    """v = share kept: deletion falls from 1 to 0, insertion rises; both areas are a half."""
-    steps = np.arange(5)
-    down, up = (4 - steps)[None] / 4, steps[None] / 4
-    c = Curves(steps, down, up)
-    np.testing.assert_allclose(c.support(), [0.0], atol=1e-15)
-    np.testing.assert_allclose(c.matter(), [0.0], atol=1e-15)
-
-
-def test_what_holds_the_target_up_and_what_matters() -> None:
-    """v = z0 − z1 of four units: the supporting ranking removes unit 0 first and unit 1 last; importance alone removes both first."""
-    weights = np.array([1.0, -1.0, 0.0, 0.0])
-
-    def of(ranking: list[int]) -> Curves:
-        deletion, insertion = curve_masks(np.array([ranking]), np.arange(5)) @ weights
-        return Curves(np.arange(5), deletion, insertion)
-
-    assert of([0, 2, 3, 1]).support() > of([0, 1, 2, 3]).support() > of([1, 2, 3, 0]).support()
-    assert of([0, 2, 3, 1]).support() == -of([1, 2, 3, 0]).support() == 1.5
+    for metric in (Support(), Matter()):
+        np.testing.assert_allclose(metric.of(ours), -metric.of(reverse))

@@ -1,4 +1,4 @@
-"""Evidence: a planted model that provably uses two words, and the false alarms of random rankings."""
+"""Evidence: a model that provably uses two words, and the false alarms of random rankings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from transformers import BertConfig, BertForSequenceClassification
 import whence
 from tests import families
 from whence.core.errors import InputError
+from whence.core.evidence import Verdict
 from whence.core.target import Target
 from whence.games.game import Game, game_of
-from whence.metrics.evidence import (
-    BETTER,
-    SAME,
-    WORSE,
-    Control,
-    control,
-    evidence,
-    orders_of,
-    wilson,
-)
+from whence.metrics.evidence import Control, control, evidence, orders_of, wilson
+from whence.metrics.support import Support
 from whence.models.model import Model
 
 WORDS = "the food is great but the service is not bad I did"
@@ -35,8 +28,9 @@ USED = (3, 8)  # great, not
 def planted() -> Model:
     """A real BERT classifier that provably sees two words alone.
 
-    Every other embedding is zero, the first token attends to all alike (queries are zero), and the layer norm that follows takes away
-    how many there are. So the head reads the direction of the sum of what is left of two orthogonal embeddings.
+    Every other embedding is zero, the first token attends to all alike (queries are zero), and the
+    layer norm that follows takes away how many there are. So the head reads the direction of the
+    sum of what is left of two orthogonal embeddings.
     """
     tokenizer = whence.load("sentiment").tokenizer
     shape = {
@@ -99,68 +93,75 @@ def test_the_planted_model_uses_two_words(model: Model) -> None:
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_the_true_ranking_is_better(controls: list[Control], signed: bool) -> None:
-    found = evidence(scores(*USED), signed, controls)
-    assert found["verdict"] == BETTER
-    assert found["p"] <= 0.05
-    assert set(found["removals"]) == {"mask", "delete"}
-    for part in found["removals"].values():
-        assert part["area"] > part["random_high"] or part["value"] > 0.95
-        assert part["interval"][0] <= part["value"] <= part["interval"][1]
+    judged = evidence(scores(*USED), signed, controls)
+    assert judged.verdict == Verdict.BETTER
+    assert judged.p is not None
+    assert judged.p <= 0.05
+    assert [trial.removal for trial in judged.trials] == ["mask", "delete"]
+    for trial in judged.trials:
+        assert trial.interval is not None
+        assert trial.beaten is not None
+        assert trial.statistic > trial.random_high or trial.beaten > 0.95
+        assert trial.interval[0] <= trial.beaten <= trial.interval[1]
 
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_a_ranking_that_misses_both_is_not(controls: list[Control], signed: bool) -> None:
     missing = scores()
     missing[list(USED)] = -1.0
-    assert evidence(missing, signed, controls)["verdict"] == WORSE
+    assert evidence(missing, signed, controls).verdict == Verdict.WORSE
     middle = scores()  # both words in the middle, where chance has them too
-    assert evidence(middle, signed, controls)["verdict"] in (SAME, WORSE)
+    assert evidence(middle, signed, controls).verdict in (Verdict.SAME, Verdict.WORSE)
 
 
 def test_random_rankings_are_seldom_called_better(controls: list[Control]) -> None:
     rng = np.random.default_rng(5)
     trials = [rng.random(12) for _ in range(200)]
     for signed in (True, False):
-        better = sum(evidence(t, signed, controls)["verdict"] == BETTER for t in trials)
+        verdicts = [evidence(trial, signed, controls).verdict for trial in trials]
+        better = verdicts.count(Verdict.BETTER)
         assert better <= 0.05 * len(trials)
 
 
 def test_false_alarms_over_texts_that_are_not_planted() -> None:
-    """The same on the bundled model, whose target depends on every word: one control and one random ranking for each of many."""
+    """The same on the bundled model, whose target depends on every word.
+
+    There are many controls, and one random ranking for each.
+    """
     v = whence.game(whence.load("sentiment"), "the food is great but the service is not bad")
     rng = np.random.default_rng(0)
     better = 0
     for seed in range(60):
-        better += (
-            evidence(rng.random(10), True, [control(v, seed=seed)])["removals"]["mask"]["p"] <= 0.05
-        )
+        judged = evidence(rng.random(10), True, [control(v, seed=seed)])
+        assert judged.p is not None
+        better += judged.p <= 0.05
     assert better <= 8  # 3 expected; P(more than 8) = 0.3 %
 
 
 def test_a_constant_game_separates_nothing(model: Model) -> None:
     v = game_of(model, model.encode("the the is but is the"), Target("good"), "mask")
-    found = evidence(np.arange(6.0), True, [control(v)])
-    assert (found["verdict"], found["value"], found["p"]) == (SAME, 0.5, 1.0)
+    judged = evidence(np.arange(6.0), True, [control(v)])
+    assert (judged.verdict, judged.value, judged.p) == (Verdict.SAME, 0.5, 1.0)
 
 
 def test_few_units_have_too_few_rankings() -> None:
     v = whence.game(whence.load("sentiment"), "great")
-    assert evidence(np.array([1.0]), True, [control(v)])["note"] == "one unit has one ranking"
+    assert evidence(np.array([1.0]), True, [control(v)]).note == "one unit has one ranking"
     v = whence.game(whence.load("sentiment"), "a great film")
-    found = evidence(np.array([0.0, 2.0, 1.0]), True, [control(v)])
-    assert found["rankings"] == 6
-    assert "only 6 rankings" in found["note"]
-    assert found["verdict"] == SAME
+    judged = evidence(np.array([0.0, 2.0, 1.0]), True, [control(v)])
+    assert judged.rankings == 6
+    assert "only 6 rankings" in judged.note
+    assert judged.verdict == Verdict.SAME
 
 
 def test_all_orders_give_an_exact_p() -> None:
     v = whence.game(whence.load("sentiment"), "not a great film")
     every = control(v)
-    areas = every.curves.support()
+    areas = Support().of(every.curves)
     best = every.rankings[areas.argmax()]
-    found = evidence(-np.argsort(best).astype(float), True, [every])
+    judged = evidence(-np.argsort(best).astype(float), True, [every])
     as_good = (areas >= areas.max() - 1e-9).sum()
-    assert found["p"] == as_good / 24
+    assert judged.p == as_good / 24
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
@@ -209,17 +210,26 @@ def test_judging_scores_from_anywhere() -> None:
         evidence=True,
     )
     assert a.evidence is not None
-    assert a.evidence["verdict"] == BETTER
+    assert a.evidence.verdict == Verdict.BETTER
     again = whence.judge(
         model, [replace(a, evidence=None), replace(a, scores=-a.scores, evidence=None)]
     )
-    for removal, part in a.evidence["removals"].items():
-        for key in ("p", "area", "deletion", "random_insertion"):
-            np.testing.assert_allclose(
-                again[0].evidence["removals"][removal][key], part[key], atol=1e-5
-            )
-    assert again[0].evidence["verdict"] == a.evidence["verdict"]
-    assert again[1].evidence["verdict"] == WORSE
+    same, reversed_one = (attribution.evidence for attribution in again)
+    assert same is not None
+    assert reversed_one is not None
+    for trial in a.evidence.trials:
+        other = same.trial(trial.removal)
+        assert other is not None
+        assert trial.curves is not None
+        assert other.curves is not None
+        np.testing.assert_allclose(other.p, trial.p, atol=1e-5)
+        np.testing.assert_allclose(other.statistic, trial.statistic, atol=1e-5)
+        np.testing.assert_allclose(other.curves.deletion, trial.curves.deletion, atol=1e-5)
+        np.testing.assert_allclose(
+            other.curves.random_insertion, trial.curves.random_insertion, atol=1e-5
+        )
+    assert same.verdict == a.evidence.verdict
+    assert reversed_one.verdict == Verdict.WORSE
     with pytest.raises(InputError, match="100"):
         whence.judge(model, a, rankings=10)
     other = families.build("bert")

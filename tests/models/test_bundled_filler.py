@@ -1,4 +1,7 @@
-"""The bundled masked language model: it reads the ids of `sentiment`, knows more than word frequencies, and its card tells the truth."""
+"""The bundled masked language model.
+
+It reads the ids of `sentiment`, knows more than word frequencies, and its card tells the truth.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ ADJECTIVES = (
     "perfect",
     "interesting",
 )
-# One word hidden from each, and its share in the training texts (counted by training/filler.py's `unigram`). None was trained on.
+# One word hidden from each, and its share in the training texts (counted by training/filler.py's
+# `unigram`). None was trained on.
 HELD_OUT = [
     ("we walked home after the [MASK] was over .", "film", 4.62e-03),
     ("nobody in my family wanted to [MASK] there .", "be", 3.48e-03),

@@ -1,4 +1,7 @@
-"""From text to passages: for every kind of tokenizer the units are the text, and the text is never a special token."""
+"""From text to passages.
+
+For every kind of tokenizer the units are the text, and the text is never a special token.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from whence.models.model import Model
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations, so wrong types reach our own refusals."""
+    """As a user meets it.
+
+    Outside tests nothing checks the annotations, so wrong types reach our own refusals.
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
@@ -36,15 +42,20 @@ def sentencepiece_model() -> sentencepiece.SentencePieceProcessor:
     """A real SentencePiece model, trained by its own package."""
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(tok.CORPUS * 3), model_writer=out, vocab_size=200, character_coverage=1.0,
-        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, hard_vocab_limit=False, minloglevel=2, num_threads=1,
+        sentence_iterator=iter(tok.CORPUS * 3), model_writer=out, vocab_size=200,
+        character_coverage=1.0,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, hard_vocab_limit=False,
+        minloglevel=2, num_threads=1,
     )  # fmt: skip
     return sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
 
 
 @cache
 def t5() -> Any:
-    """T5's own tokenizer class over the pieces and scores of that model (reading the file itself would need protobuf)."""
+    """T5's own tokenizer class over the pieces and scores of that model.
+
+    Reading the file itself would need protobuf.
+    """
     model = sentencepiece_model()
     return tf.T5Tokenizer(
         vocab=[(model.id_to_piece(i), model.get_score(i)) for i in range(model.get_piece_size())],
@@ -188,7 +199,8 @@ def test_units_partition_any_unicode_under_every_tokenizer(
         )
         return
     assert_partition(p)
-    # "[SEP]" in the text is five characters: but for the unknown, no special id stands where the template puts none
+    # "[SEP]" in the text is five characters: but for the unknown, no special id stands where the
+    # template puts none
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     assert not special & set(p.ids[p.unit_of >= 0].tolist())
     assert p.ids[p.unit_of < 0].tolist() == template_ids(tokenizer, pair is not None)

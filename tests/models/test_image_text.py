@@ -1,4 +1,7 @@
-"""Models that read a text with an image: LXMERT (regions, two streams) and ViLT (patches, one stream)."""
+"""Models that read a text with an image.
+
+LXMERT reads regions, in two streams; ViLT reads patches, in one.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ QUESTION = "is the food great"
 
 
 def _wide(hf: Any) -> Any:
-    """Weights wide enough that attention is far from uniform, in the precision that comparisons need."""
+    """Weights so wide that attention is far from uniform, in the precision that is compared."""
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.ndim >= 2:
@@ -37,7 +40,8 @@ def lxmert(seed: int = 0, **more: Any) -> Model:
     sizes = {k: v for k, v in SMALL.items() if k != "num_hidden_layers"}
     layers = {"l_layers": 2, "r_layers": 1, "x_layers": 3, **more}
     config = tf.LxmertConfig(
-        **sizes, **layers, vocab_size=len(tok.wordpiece()), max_position_embeddings=16, visual_feat_dim=6, num_qa_labels=3,
+        **sizes, **layers, vocab_size=len(tok.wordpiece()), max_position_embeddings=16,
+        visual_feat_dim=6, num_qa_labels=3,
         id2label=LABELS["id2label"], label2id=LABELS["label2id"],
     )  # fmt: skip
     return whence.load(_wide(tf.LxmertForQuestionAnswering(config)), tokenizer=tok.wordpiece())
@@ -57,7 +61,8 @@ def vilt(seed: int = 0, **more: Any) -> Model:
     )
     hf = tf.ViltForQuestionAnswering(config)
     with torch.no_grad():
-        hf.vilt.embeddings.position_embeddings.normal_()  # zeros at first: every order of the patches would look the same
+        # zeros at first: every order of the patches would look the same
+        hf.vilt.embeddings.position_embeddings.normal_()
     kind: Any = tf.ViltImageProcessor
     processor = kind(size={"shortest_edge": 16}, size_divisor=8)
     return whence.load(_wide(hf), tokenizer=tok.wordpiece(), image_processor=processor)
@@ -196,9 +201,8 @@ def test_only_such_a_model_takes_an_image_beside_the_text() -> None:
 
 def test_the_text_s_positions_are_the_limit_and_not_the_picture_s() -> None:
     model = lxmert()
-    assert (
-        model.limit == 16
-    )  # LXMERT's position table has a padding row and counts it as a position all the same
+    # LXMERT's position table has a padding row and counts it as a position all the same
+    assert model.limit == 16
     full = "the " * 14
     passage = model.encode(full, image=regions(9))
     assert len(passage) == 16 + 9

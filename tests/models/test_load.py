@@ -1,4 +1,7 @@
-"""Loading: every way in works, every wrong way is refused in one clear line, and nothing runs that was not asked for."""
+"""Loading: every way in works, and every wrong way is refused in one clear line.
+
+Nothing runs that was not asked for.
+"""
 
 from __future__ import annotations
 
@@ -269,7 +272,8 @@ def test_a_checkpoint_without_its_head_is_refused_and_the_missing_weights_are_na
     )
     refused(
         folder,
-        "lacks weights that the model needs (classifier.bias, classifier.weight …): they would be random",
+        "lacks weights that the model needs "
+        "(classifier.bias, classifier.weight …): they would be random",
     )
 
 
@@ -335,7 +339,10 @@ def test_a_head_without_a_target_is_refused_with_the_list_of_those_that_have_one
     kind: str, tmp_path: Path
 ) -> None:
     hf = getattr(tf, kind)(tf.BertConfig(**SMALL, vocab_size=len(tok.wordpiece())))
-    message = f"has the head {kind}, which has no target to explain here. Supported: sequence classification"
+    message = (
+        f"has the head {kind}, which has no target to explain here. "
+        "Supported: sequence classification"
+    )
     refused(hf, message, Unsupported, tokenizer=tok.wordpiece())
     hf.save_pretrained(tmp_path)
     refused(tmp_path, message, Unsupported)
@@ -362,7 +369,7 @@ def test_a_config_without_an_architecture_is_refused(folder: Path) -> None:
     refused(folder, "does not say in its config.json which head it has", Unsupported)
 
 
-# ---------------------------------------------------------------------- the network, and code from elsewhere
+# ---------------------------------------------------------------------- network and foreign code
 
 
 @pytest.fixture
@@ -385,9 +392,9 @@ def test_a_hub_id_offline_is_refused_at_once_and_without_asking(
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    began = time.perf_counter()
+    # at once: nothing is waited for, and nothing tried again after a while
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} seconds"))
     refused(name, "The hub was not asked: HF_HUB_OFFLINE is set.")
-    assert time.perf_counter() - began < 5
     assert no_network == []
 
 
@@ -446,7 +453,8 @@ def test_code_in_a_checkpoint_is_never_run_unless_asked_for(folder: Path, tmp_pa
     with_code(folder, mark, "own")
     refused(
         folder,
-        "brings its own code, which is not run unasked. If you trust its source, load with allow_remote_code=True.",
+        "brings its own code, which is not run unasked. "
+        "If you trust its source, load with allow_remote_code=True.",
     )
     assert not mark.exists()
     assert load(folder, allow_remote_code=True).task == "classification"

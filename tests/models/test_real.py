@@ -1,4 +1,7 @@
-"""A real pretrained model from the package registry (see CONTRIBUTING): the same identities as on random ones."""
+"""A real pretrained model from the package registry (see CONTRIBUTING).
+
+The same identities hold as on random ones.
+"""
 
 from __future__ import annotations
 

@@ -8,11 +8,14 @@ import torch
 
 import whence
 from tests.families import build
+from tests.tolerance import rounding
+from whence.core.passage import Passage
+from whence.models.model import Model
 from whence.models.single_layer import positional_encoding
 
 
 def test_the_positional_encoding_starts_as_stated() -> None:
-    """Would catch a swap of sine and cosine, and exponents that start at 2/d_e, as on the slides."""
+    """Would catch sine and cosine swapped, and exponents that start at 2/d_e, as on the slides."""
     encoding = positional_encoding(3, 6)
     np.testing.assert_allclose(encoding[0], [0, 1, 0, 1, 0, 1])
     assert float(encoding[1, 0]) == pytest.approx(0.8414709848)
@@ -47,10 +50,39 @@ def test_the_logits_are_the_equation() -> None:
     np.testing.assert_allclose(model.logits([passage])[0], logits, atol=1e-12)
 
 
-def test_padding_is_not_seen_and_only_the_first_row_is_read() -> None:
+def largest_score(model: Model, passage: Passage) -> float:
+    """The largest attention score q·k/√d of a passage, its products counted without their signs."""
+    places = positional_encoding(len(passage), 32).to(model.hf.dtype)
+    with torch.no_grad():
+        e = model.hf.embedding(torch.tensor(passage.ids)) + places
+        q, k = (
+            part(e).unflatten(-1, (4, 8)).abs()
+            for part in (model.hf.attention.query, model.hf.attention.key)
+        )
+    return float(torch.einsum("phd,rhd->hpr", q, k).max()) / np.sqrt(8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_padding_is_not_seen(dtype: torch.dtype) -> None:
     model = build("single-layer")
+    model.hf.to(dtype)
     short, long = model.encode("not bad"), model.encode("the food is great but the service is not")
-    np.testing.assert_allclose(model.logits([short, long])[0], model.logits([short])[0], atol=1e-6)
+    alone = model.logits([short])[0]
+    # A score sums over 32 entries of an embedding. Its error is that of the weight's logarithm, so
+    # it is relative to the logits that are averaged with these weights.
+    numpys = np.float32 if dtype is torch.float32 else np.float64
+    far = rounding(32, largest_score(model, short) * np.abs(alone).max(), numpys)
+    np.testing.assert_allclose(model.logits([short, long])[0], alone, atol=far, rtol=0)
+    # the enemy sees the padding
+    ids = torch.tensor([*short.ids, *[0] * (len(long) - len(short))])[None]
+    with torch.no_grad():
+        wrong = model.hf(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].numpy()
+    assert np.abs(wrong - alone).max() > 100 * far
+
+
+def test_only_the_first_row_is_read() -> None:
+    model = build("single-layer")
+    long = model.encode("the food is great but the service is not")
     assert model.readout(long) == 0
     # the keys and values of all places matter, the queries of the first alone
     seen = []

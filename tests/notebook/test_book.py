@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from whence.core.errors import InputError, SettingsError
-from whence.notebook.book import Notebook
+from whence.notebook import Notebook
 
 
 def drawn() -> Any:
@@ -41,11 +41,8 @@ def test_everything_is_saved(tmp_path):
         {"claim": "1 + 1 is 2", "measured": "2", "holds": True}
     ]
     with (folder / "sums.csv").open(encoding="utf-8", newline="") as file:
-        assert list(csv.reader(file)) == [
-            ["a", "b"],
-            ["1", "0.5"],
-            ["x, y", "True"],
-        ]  # a comma in a cell stays in its cell
+        # a comma in a cell stays in its cell
+        assert list(csv.reader(file)) == [["a", "b"], ["1", "0.5"], ["x, y", "True"]]
     assert (folder / "sums-line.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "sums-line.pdf").read_bytes().startswith(b"%PDF")
 

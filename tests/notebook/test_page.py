@@ -1,4 +1,4 @@
-"""A lab's page: nothing in it is more than text, it needs no network, and its slides can be stepped through without a script."""
+"""A lab's page: nothing in it is more than text, and it needs no network and no script."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_text_is_escaped():
 
 
 def test_ids_do_not_collide():
-    # figures of one page, of two labs in one page, and of two notebooks beside each other in Jupyter
+    # figures of one page, of two labs in one page, and of two notebooks in one Jupyter
     one, other = hostile(), Notebook("other")
     other.figure("first", drawn((1, 2)), "same name, another drawing")
     for page in (

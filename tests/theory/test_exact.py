@@ -24,7 +24,10 @@ RATIONAL = RatioOfSums(
 
 
 def heads(seed: int, units: int, terms: int, sharpness: float) -> RatioOfSums:
-    """Random heads as attention makes them: g = e^score, n = g·value, the largest g of a head scaled to one."""
+    """Random heads as attention makes them.
+
+    Here g = e^score and n = g·value, the largest g of a head scaled to one.
+    """
     rng = np.random.default_rng(seed)
     scores, hats, fixed = (sharpness * rng.normal(size=(terms, k)) for k in (units, units, 1))
     top = np.concatenate([scores, hats, fixed], 1).max(1, keepdims=True)
@@ -44,7 +47,10 @@ def every_mask(units: int) -> np.ndarray:
 
 
 def slow_lime(masks: np.ndarray, values: np.ndarray, bandwidth: float | None) -> np.ndarray:
-    """Weighted least squares with an intercept on all masks but the whole text, a size being as likely as another."""
+    """Weighted least squares with an intercept on all masks but the whole text.
+
+    A size is as likely as another.
+    """
     d = masks.shape[1]
     kept = masks.sum(1)
     use = kept < d
@@ -77,7 +83,10 @@ def slow_semivalue(masks: np.ndarray, values: np.ndarray, weight) -> np.ndarray:
 def test_every_value_equals_enumeration(
     seed: int, units: int, terms: int, sharpness: float
 ) -> None:
-    """Would catch a quadrature that fails for sharp heads: a double-exponential rule of 40 nodes is off by 3e-3 there."""
+    """Would catch a quadrature that fails for sharp heads.
+
+    A double-exponential rule of 40 nodes is off by 3e-3 there.
+    """
     ratio, masks = heads(seed, units, terms, sharpness), every_mask(units)
     values = ratio(masks).sum(1)
     for bandwidth in (
@@ -136,7 +145,10 @@ def test_lime_that_may_draw_the_whole_text_is_the_beta_2_2_semivalue(units: int)
 
 @pytest.mark.parametrize("bandwidth", [None, 0.25, 0.1])
 def test_constant_attention_is_additive_so_the_factor_is_one(bandwidth: float | None) -> None:
-    """The case from which the factor can be read: with all scores equal f is additive, and LIME returns W_l(v_j − v_h)/T, not 3/2 of it."""
+    """The case from which the factor can be read.
+
+    With all scores equal f is additive, and LIME returns W_l(v_j − v_h)/T, not 3/2 of it.
+    """
     units = 99
     rng = np.random.default_rng(0)
     v, vh = rng.normal(size=(2, 1, units))
@@ -146,7 +158,10 @@ def test_constant_attention_is_additive_so_the_factor_is_one(bandwidth: float | 
 
 
 def bernoulli(ratio: RatioOfSums, weight) -> np.ndarray:
-    """∫ weight(p) (E_p[f | j kept] − E_p[f | j removed]) dp by the other route: units drop out independently with probability p."""
+    """∫ weight(p) (E_p[f | j kept] − E_p[f | j removed]) dp by the other route.
+
+    Units drop out independently with probability p.
+    """
     d = ratio.n.shape[1]
     node, w = np.polynomial.legendre.leggauss((d + 4) // 2 + 1)
     p, w = (node + 1) / 2, w / 2
@@ -175,7 +190,10 @@ def bernoulli(ratio: RatioOfSums, weight) -> np.ndarray:
 
 @pytest.mark.parametrize(("units", "sharpness"), [(30, 0.5), (30, 3.0), (120, 1.0)])
 def test_many_units_agree_with_independent_removal(units: int, sharpness: float) -> None:
-    """Beyond enumeration: the Bernoulli mixture of FACTS 4.1 is another algorithm for the same numbers."""
+    """Beyond enumeration.
+
+    The Bernoulli mixture of FACTS 4.1 is another algorithm for the same numbers.
+    """
     ratio = heads(3, units, 1, sharpness)
     np.testing.assert_allclose(
         exact_shapley(ratio), bernoulli(ratio, np.ones_like), atol=1e-11, rtol=0
@@ -190,7 +208,10 @@ def test_many_units_agree_with_independent_removal(units: int, sharpness: float)
 
 @pytest.mark.parametrize("bandwidth", [0.04, 0.02, 0.01])
 def test_a_narrow_bandwidth_that_may_draw_the_whole_text_keeps_its_digits(bandwidth: float) -> None:
-    """All weight is on the whole text and, less, on one word gone: LIME is then the change when that word goes (a reviewer's case)."""
+    """All weight is on the whole text and, less, on one word gone.
+
+    LIME is then the change when that word goes (a reviewer's case).
+    """
     ratio = RatioOfSums(
         np.array([[1.0, -2.0]]),
         np.zeros((1, 2)),

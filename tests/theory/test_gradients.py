@@ -66,7 +66,10 @@ def test_the_bundled_model_equals_autograd() -> None:
 
 
 def by_hand(values: tuple[float, float] = (0.0, log(2))) -> Heads:
-    """T = 2, q = 1 whatever the words are: the query reads a second coordinate, which is 1 at [CLS]."""
+    """T = 2, q = 1 whatever the words are.
+
+    The query reads a second coordinate, which is 1 at [CLS].
+    """
     e = np.array([[values[0], 1.0], [values[1], 0.0]])
     first, second = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]])
     return Heads(e, w_q=second, w_k=first, w_v=first, read=np.ones((1, 1)))
@@ -102,7 +105,8 @@ def test_the_importances_are_as_the_paper_defines_them() -> None:
     assert rows["α-avg"].sum() == pytest.approx(1)
     assert (rows["α-max"] >= rows["α-avg"]).all()
     width = heads.e.shape[1]
-    # |G-avg| ≤ G-L1/d_e ≤ sqrt(G-L2²/d_e): the means of the lecture notes; the norms themselves are larger
+    # |G-avg| ≤ G-L1/d_e ≤ sqrt(G-L2²/d_e): the means of the lecture notes; the norms themselves are
+    # larger
     assert (np.abs(rows["G-avg"]) <= rows["G-L1"] / width + 1e-12).all()
     assert (rows["G-L1"] / width <= np.sqrt(rows["G-L2"] ** 2 / width) + 1e-12).all()
 

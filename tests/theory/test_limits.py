@@ -71,7 +71,10 @@ def test_the_approximations_of_the_rational_example() -> None:
 
 
 def padded(d: int, places: int, mean_of_hats: float) -> RatioOfSums:
-    """The setting of the theorem: bounded scores, d words among many padded places, which hold the same token as a removed word."""
+    """The setting of the theorem.
+
+    Bounded scores, d words among many padded places, which hold the same token as a removed word.
+    """
     rng = np.random.default_rng(d)
     g, gh, fixed = (
         np.exp(0.3 * rng.normal(size=(1, d))),
@@ -88,7 +91,10 @@ def padded(d: int, places: int, mean_of_hats: float) -> RatioOfSums:
 
 @pytest.mark.parametrize("mean_of_hats", [0.0, -0.5])
 def test_under_the_theorems_own_assumptions_the_factor_is_one(mean_of_hats: float) -> None:
-    """Would catch 3/2: it is half as much too much, however long the text; and a missing term, where [UNK] has a mean value of its own."""
+    """Would catch 3/2: it is half as much too much, however long the text.
+
+    And a missing term, where [UNK] has a mean value of its own.
+    """
     ratio = padded(100, 4000, mean_of_hats)
     truth = exact_lime(ratio, None)
 

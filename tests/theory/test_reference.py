@@ -1,4 +1,7 @@
-"""The exact values as the truth for the sampling methods, on a real model and a text that cannot be enumerated."""
+"""The exact values as the truth for the sampling methods.
+
+On a real model and a text that cannot be enumerated.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +9,10 @@ import pytest
 import whence
 from whence.models.model import Model
 
-TEXT = "the plot is thin and the jokes are old yet the cast is so charming that one forgives this dull little film almost everything"
+TEXT = (
+    "the plot is thin and the jokes are old yet the cast is so charming "
+    "that one forgives this dull little film almost everything"
+)
 SEEDS = 8
 
 
@@ -32,7 +38,7 @@ def model() -> Model:
 def test_sampling_scatters_around_the_exact_value_as_its_error_says(
     model: Model, method: str, given: dict
 ) -> None:
-    """Would catch a bias of one standard error, and an error bar that is half or twice as long as it should be."""
+    """Would catch a bias of one standard error, and an error bar of half or twice its length."""
     bandwidth = {"bandwidth": given["bandwidth"]} if "bandwidth" in given else {}
     truth = whence.explain(model, TEXT, f"{method}-exact", target="positive", **bandwidth).scores
     runs = [
@@ -64,6 +70,7 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(
     assert 0.7 < spread < 1.4, spread
 
 
+@pytest.mark.slow  # nine runs of up to 1,600 samples
 def test_more_samples_come_nearer(model: Model) -> None:
     truth = whence.explain(model, TEXT, "lime-exact", target="positive").scores
     off = []

@@ -15,7 +15,8 @@ KEEP = Needs.ATTENTION
 
 
 def test_uniform_attention_in_one_head_equals_the_hand_computation() -> None:
-    # would catch: dividing by all keys instead of the visible ones; editing another head; leaving the output as it was
+    # would catch: dividing by all keys instead of the visible ones; editing another head; leaving
+    # the output as it was
     model = build("bert")
     passage = inputs(model, 1)[0]
     layer = model.hf.bert.encoder.layer[0]
@@ -103,9 +104,8 @@ def test_zeroing_a_heads_attention_equals_ablating_its_output() -> None:
     by_attention = trace(model, passages, "the", needs=KEEP, edits=[edits.zero(layer=1, head=3)])
     by_output = trace(model, passages, "the", needs=KEEP, edits=[edits.ablate(layer=1, head=3)])
     torch.testing.assert_close(by_attention.logits, by_output.logits)
-    assert (
-        float(by_output.attentions["decoder"][1][:, 3].sum()) > 0
-    )  # ablation leaves the weights to be seen
+    # ablation leaves the weights to be seen
+    assert float(by_output.attentions["decoder"][1][:, 3].sum()) > 0
     assert float(by_attention.attentions["decoder"][1][:, 3].abs().max()) == 0
 
 

@@ -10,6 +10,7 @@ import torch
 
 from tests.families import DOUBLE, FAMILIES, build, inputs, precise
 from whence.core.registry import Needs
+from whence.core.request import Ask
 from whence.trace.attention import can_observe
 from whence.trace.trace import trace
 
@@ -41,7 +42,8 @@ def eager(model: Any, passages: Any) -> tuple[torch.Tensor, dict[str, list[torch
 
 @families
 def test_attention_and_logits_equal_eagers(name: str) -> None:
-    # would catch: a mask that vanishes (causal rows see the future), a forgotten soft cap, sink, bias or window, layers out of order
+    # would catch: a mask that vanishes (causal rows see the future), a forgotten soft cap, sink,
+    # bias or window, layers out of order
     model = build(name)
     passages = inputs(model)
     t = trace(model, passages, needs=EVERYTHING)
@@ -99,7 +101,8 @@ def test_an_attention_gradient_is_the_slope_of_the_target_along_that_weight(name
 
     def at(s: float) -> torch.Tensor:
         edit = Edit("bump", "attention", lambda w, _: w + s * bump, layer=0, kind=kind)
-        return trace(model, passages, list(t.targets), edits=[edit]).values
+        asks = [Ask(p, target) for p, target in zip(passages, t.targets, strict=True)]
+        return trace(model, asks, edits=[edit]).values
 
     def between(s: float) -> torch.Tensor:
         return (at(s) - at(-s)) / (2 * s)

@@ -1,4 +1,4 @@
-"""Attention flow against closed forms, against networkx pair by pair, and against what every flow must keep to."""
+"""Attention flow against closed forms, networkx pair by pair, and what every flow must keep to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from whence.core.errors import InputError, Unsupported
 from whence.trace import flow as module
-from whence.trace.flow import Flow, attention_flow, joined_layers, with_residual
+from whence.trace.flow import Flow, attention_flow, joined_layers, pipe_widths
 
 LOW, HIGH = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.6, 0.4], [0.1, 0.9]])
 KINDS = ("soft", "peaked", "causal", "ties", "holes", "nearly one")
@@ -38,11 +38,14 @@ def attention(kind: str, tokens: int, rng: np.random.Generator) -> np.ndarray:
 
 def stack(kind: str, depth: int, tokens: int, seed: int, residual: bool = True) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [with_residual(attention(kind, tokens, rng), residual) for _ in range(depth)]
+    return [pipe_widths(attention(kind, tokens, rng), residual) for _ in range(depth)]
 
 
 def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
-    """Heads that look at the previous token, at the separators, at themselves, and at content: tight cuts in the middle."""
+    """Heads that look at the previous token, at separators, at themselves, and at content.
+
+    They make tight cuts in the middle.
+    """
     rng = np.random.default_rng(seed)
     previous, separators = np.eye(tokens, k=-1), np.zeros((tokens, tokens))
     previous[0, 0], separators[:, 0], separators[:, -1] = 1, 0.6, 0.4
@@ -51,7 +54,7 @@ def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
         for _ in range(depth)
     ]
     return [
-        with_residual(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h)))
+        pipe_widths(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), np.stack(h)))
         for h in heads
     ]
 
@@ -81,14 +84,17 @@ def slowly(layers: Sequence[np.ndarray], position: int | None) -> np.ndarray:
 
 
 def test_the_worked_example() -> None:
-    layers = [with_residual(LOW), with_residual(HIGH)]
-    found = [attention_flow(layers, i) for i in (0, 1)]
-    # the enemies: layers from the top down ([[.85, .3], …]), no residual ([[.9, .6], …]), the product that rollout takes ([[.75, .25], …])
-    np.testing.assert_allclose([f.values for f in found], [[0.95, 0.3], [0.2, 0.9]], rtol=1e-12)
+    layers = [pipe_widths(LOW), pipe_widths(HIGH)]
+    flows = [attention_flow(layers, i) for i in (0, 1)]
+    # the enemies: layers from the top down ([[.85, .3], …]), no residual ([[.9, .6], …]), the
+    # product that rollout takes ([[.75, .25], …])
     np.testing.assert_allclose(
-        [f.normalised() for f in found], [[0.76, 0.24], [2 / 11, 9 / 11]], rtol=1e-12
+        [flow.values for flow in flows], [[0.95, 0.3], [0.2, 0.9]], rtol=1e-12
     )
-    assert all(f.gap == 0 for f in found)
+    np.testing.assert_allclose(
+        [flow.normalised() for flow in flows], [[0.76, 0.24], [2 / 11, 9 / 11]], rtol=1e-12
+    )
+    assert all(flow.gap == 0 for flow in flows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,12 +115,10 @@ def test_every_pair_equals_networkx(kind: str, residual: bool) -> None:
     for depth, tokens, seed in ((3, 7, 1), (4, 5, 2), (5, 6, 3)):
         layers = stack(kind, depth, tokens, seed, residual)
         for position in (0, tokens - 1, None):
-            found = attention_flow(layers, position)
+            flow = attention_flow(layers, position)
             # the enemies: widths rounded to integers once (off by 1e-8 to 1e-6)
-            np.testing.assert_allclose(
-                found.values, slowly(layers, position), rtol=1e-9, atol=1e-12
-            )
-            assert found.gap < 1e-9
+            np.testing.assert_allclose(flow.values, slowly(layers, position), rtol=1e-9, atol=1e-12)
+            assert flow.gap < 1e-9
 
 
 def test_trained_like_attention_equals_networkx() -> None:
@@ -132,8 +136,13 @@ def test_rectangular_layers_equal_networkx() -> None:
 
 
 stacks = st.builds(
-    stack, st.sampled_from(KINDS), st.integers(2, 6), st.integers(2, 9), st.integers(0, 10_000), st.booleans()
-)  # fmt: skip
+    stack,
+    st.sampled_from(KINDS),
+    st.integers(2, 6),
+    st.integers(2, 9),
+    st.integers(0, 10_000),
+    st.booleans(),
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -142,12 +151,13 @@ def test_a_flow_lies_between_rollout_and_every_cut(layers: list[np.ndarray], see
     rng = np.random.default_rng(seed)
     tokens = len(layers[0])
     i = int(rng.integers(tokens))
-    found = attention_flow(layers, i)
-    assert found.gap < 1e-9
-    assert (found.values <= found.upper).all()
-    # rollout pushes no more than one unit through any node, so it fits the pipes: a flow, though seldom the largest
-    assert (found.upper >= reduce(np.matmul, reversed(layers))[i] * (1 - 1e-12)).all()
-    assert (found.values <= np.minimum(layers[-1][i].sum(), layers[0].sum(0)) * (1 + 1e-12)).all()
+    flow = attention_flow(layers, i)
+    assert flow.gap < 1e-9
+    assert (flow.values <= flow.upper).all()
+    # rollout pushes no more than one unit through any node, so it fits the pipes: a flow, though
+    # seldom the largest
+    assert (flow.upper >= reduce(np.matmul, reversed(layers))[i] * (1 - 1e-12)).all()
+    assert (flow.values <= np.minimum(layers[-1][i].sum(), layers[0].sum(0)) * (1 + 1e-12)).all()
     for _ in range(20):
         sides = [rng.random(tokens) < rng.random() for _ in range(len(layers) + 1)]
         sides[-1] = np.arange(tokens) == i
@@ -157,7 +167,7 @@ def test_a_flow_lies_between_rollout_and_every_cut(layers: list[np.ndarray], see
             for layer, above, below in zip(layers[1:], sides[2:], sides[1:-1], strict=True)
         )
         cuts = crossing + layers[0][sides[1]].sum(0)  # all input tokens but one beside the source
-        assert (found.values <= cuts * (1 + 1e-12)).all()
+        assert (flow.values <= cuts * (1 + 1e-12)).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -197,9 +207,8 @@ def test_the_gap_tells_an_exact_answer_from_a_rounded_one(monkeypatch: pytest.Mo
 def test_extremes() -> None:
     tokens = 5
     idle = attention_flow([np.eye(tokens)] * 4, 2)
-    assert np.array_equal(
-        idle.values, np.eye(tokens)[2]
-    )  # unreached tokens get nothing, and no division by it
+    # unreached tokens get nothing, and no division by it
+    assert np.array_equal(idle.values, np.eye(tokens)[2])
     assert idle.gap == 0
     nothing = attention_flow([np.zeros((tokens, tokens))] * 4, 2)
     assert not nothing.values.any()
@@ -215,8 +224,8 @@ def test_extremes() -> None:
 
 def test_rows_are_brought_to_one() -> None:
     sink = np.array([[0.2, 0.2], [0.0, 0.0]])  # an attention sink outside the text takes the rest
-    np.testing.assert_allclose(with_residual(sink), [[1.2 / 1.4, 0.2 / 1.4], [0, 1]])
-    np.testing.assert_allclose(with_residual(sink, residual=False), [[0.5, 0.5], [0, 0]])
+    np.testing.assert_allclose(pipe_widths(sink), [[1.2 / 1.4, 0.2 / 1.4], [0, 1]])
+    np.testing.assert_allclose(pipe_widths(sink, residual=False), [[0.5, 0.5], [0, 0]])
 
 
 @pytest.mark.parametrize("residual", [True, False])
@@ -226,15 +235,14 @@ def test_an_encoder_decoder_is_one_network(residual: bool) -> None:
     encoder = [attention("soft", tokens, rng) for _ in range(2)]
     decoder = [attention("causal", answers, rng) for _ in range(3)]
     cross = [rng.dirichlet(np.ones(tokens), answers) for _ in range(3)]
-    graph = (
-        nx.DiGraph()
-    )  # drawn as the model is built: one node for each state, so the encoder's top is there once
+    # drawn as the model is built: one node for each state, so the encoder's top is there once
+    graph = nx.DiGraph()
     for n, a in enumerate(encoder):
-        for (q, k), c in np.ndenumerate(with_residual(a, residual)):
+        for (q, k), c in np.ndenumerate(pipe_widths(a, residual)):
             graph.add_edge(("enc", n + 1, q), ("enc", n, k), capacity=c)
     for n, (own, across) in enumerate(zip(decoder, cross, strict=True)):
         for q in range(answers):
-            for k, c in enumerate(with_residual(own, residual)[q]):
+            for k, c in enumerate(pipe_widths(own, residual)[q]):
                 graph.add_edge(("mid", n, q), ("dec", n, k), capacity=c)
             graph.add_edge(("dec", n + 1, q), ("mid", n, q), capacity=0.5)
             for k, c in enumerate(across[q]):
@@ -253,7 +261,8 @@ def test_an_encoder_decoder_is_one_network(residual: bool) -> None:
 def test_one_decoder_layer_by_hand() -> None:
     encoder, cross = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.2, 0.8]])
     tower = joined_layers([encoder], [np.ones((1, 1))], [cross])
-    # 0.1 and 0.4 cross over; below, the first token keeps all (width 1), the second sends at most 1/4 to the first and 3/4 to itself
+    # 0.1 and 0.4 cross over; below, the first token keeps all (width 1), the second sends at most
+    # 1/4 to the first and 3/4 to itself
     np.testing.assert_allclose(attention_flow(tower, 0).values, [0.1 + 0.25, 0.4])
     with pytest.raises(Unsupported, match="1 layers of self-attention and 2 of cross"):
         joined_layers([encoder], [np.ones((1, 1))], [cross, cross])
@@ -264,10 +273,10 @@ def test_twelve_layers_of_128_tokens_take_seconds(kind: str, inputs: int) -> Non
     layers = stack("soft", 12, 128, 0) if kind == "soft" else trained_like(12, 128, 0)
     layers[0] = layers[0][:, :inputs]  # a quarter of the flows is enough to show the slower kind
     started, ticks = time.process_time(), []
-    found = attention_flow(layers, 0, lambda: ticks.append(1))
-    assert found.gap < 1e-9
+    flow = attention_flow(layers, 0, lambda: ticks.append(1))
+    assert flow.gap < 1e-9
     assert len(ticks) == inputs
-    assert time.process_time() - started < 30  # 3 seconds each on a quiet core
+    assert time.process_time() - started < 60  # of this process; twenty times what it takes
 
 
 def test_what_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +284,8 @@ def test_what_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(module, "SECONDS_PER_PIPE", 0.1)
     with pytest.raises(
         Unsupported,
-        match=r"40 tokens and 3 layers would take about 6400 seconds, over the patience of 60.*rollout",
+        match=r"40 tokens and 3 layers would take about 6400 seconds, "
+        r"over the patience of 60.*rollout",
     ):
         attention_flow(layers, 0)
     assert isinstance(attention_flow(layers[:2], 0), Flow)

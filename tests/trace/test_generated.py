@@ -19,7 +19,8 @@ WRITERS = [n for n, f in FAMILIES.items() if "classifier" not in n and "decoder"
 @pytest.mark.parametrize("units", ["token", "word"])
 @pytest.mark.parametrize("family", WRITERS)
 def test_stitched_steps_equal_one_pass(family: str, units: str) -> None:
-    # would catch: a step's row in the wrong place, a sliding window's keys counted from the front, cross attention of the wrong step
+    # would catch: a step's row in the wrong place, a sliding window's keys counted from the front,
+    # cross attention of the wrong step
     model = build(family)
     stitched = whence.attend(model, PROMPT, generate=6, units=units)
     forced = whence.attend(model, stitched.passage, units="token")

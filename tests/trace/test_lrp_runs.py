@@ -1,4 +1,4 @@
-"""Relevance propagation on whole models: values stay, sums hold where theory says so, and the model is left as found."""
+"""Relevance propagation on whole models: values stay, and sums hold where theory says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ WITHOUT_BIAS = [
     "gemma2",
     "gemma3",
 ]
-# without ViT, whose classification token, and gpt-oss, whose attention sinks are constants behind which relevance ends
+# without ViT, whose classification token, and gpt-oss, whose attention sinks are constants behind
+# which relevance ends
 ONE_STREAM = [n for n, f in FAMILIES.items() if len(f.kinds) == 1 and n not in ("vit", "gpt-oss")]
 RULES: dict[str, Any] = {
     "taylor": AttnLRP(),
@@ -64,19 +65,19 @@ def test_values_are_the_models_own(name: str, rules: str) -> None:
 def test_without_biases_a_constant_softmax_loses_nothing(name: str) -> None:
     # would catch: any rule whose share is not one; G×I, the plain gradient, misses the sum by far
     t = traced(name, Needs.EMBEDDING_GRADIENTS)
-    found = embedding_relevance(t, 0, AttnLRP("constant"))
-    assert found.handed == pytest.approx(float(t.values[0]), rel=1e-5)
-    assert float(found.tokens.sum()) == pytest.approx(found.handed, rel=1e-4)
+    relevance = embedding_relevance(t, 0, AttnLRP("constant"))
+    assert relevance.handed == pytest.approx(float(t.values[0]), rel=1e-5)
+    assert float(relevance.tokens.sum()) == pytest.approx(relevance.handed, rel=1e-4)
     plain = float((t.embedding_gradients * t.embeddings).sum())
-    assert abs(plain - found.handed) > 0.05 * abs(found.handed)
+    assert abs(plain - relevance.handed) > 0.05 * abs(relevance.handed)
     assert t.passes.forwards == [2]
     assert t.passes.backwards == [2]
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3"])
 def test_taylors_softmax_loses_some(name: str) -> None:
-    found = embedding_relevance(traced(name), 0, AttnLRP("taylor"))
-    assert abs(float(found.tokens.sum()) - found.handed) > 0.05 * abs(found.handed)
+    relevance = embedding_relevance(traced(name), 0, AttnLRP("taylor"))
+    assert abs(float(relevance.tokens.sum()) - relevance.handed) > 0.05 * abs(relevance.handed)
 
 
 def test_epsilon_absorbs() -> None:
@@ -96,7 +97,8 @@ def test_deep_taylor_hands_all_of_it_to_the_embeddings(name: str) -> None:
         start = torch.zeros_like(run.logits)
         start[:, t.targets[0].index] = 1
         (r,) = torch.autograd.grad(run.logits, [run.leaf], start)
-    # DeBERTa's heads of eight entries meet constant positions, and where no entry agrees in sign there is nobody to give to
+    # DeBERTa's heads of eight entries meet constant positions, and where no entry agrees in sign
+    # there is nobody to give to
     assert float(r.sum()) == pytest.approx(1, abs=5e-3 if name == "deberta-v2" else 1e-4)
 
 

@@ -1,4 +1,4 @@
-"""The rules by which relevance goes through layers, against the numbers of a hand and against loops over the entries."""
+"""The rules by which relevance goes through layers, against numbers by hand and against loops."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def some(seed: int, *shape: int) -> Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def same(found: Tensor, expected: Tensor | np.ndarray) -> None:
-    np.testing.assert_allclose(found.numpy(), np.asarray(expected), atol=1e-12)
+def same(result: Tensor, expected: Tensor | np.ndarray) -> None:
+    np.testing.assert_allclose(result.numpy(), np.asarray(expected), atol=1e-12)
 
 
 def test_two_layers_by_hand() -> None:
-    # would catch: the layers in the other order ([[2.96, 1.04], …]), rows normalised, no identity ([[.6, .4], …])
+    # would catch: the layers in the other order ([[2.96, 1.04], …]), rows normalised, no identity
+    # ([[.6, .4], …])
     same(self_matrix([A1, A2]), np.array([[3, 1], [0.75, 3.25]]))
     same(self_row(torch.eye(2, dtype=torch.float64)[0], [A1, A2]), np.array([2, 1]))
     same(self_row(torch.eye(2, dtype=torch.float64)[1], [A1, A2]), np.array([0.75, 2.25]))
@@ -42,9 +43,8 @@ def test_one_layer_and_no_gradient() -> None:
     same(self_matrix([A1]), torch.eye(2, dtype=torch.float64) + A1)
     nothing = positive_mean(torch.zeros(4, 2, 2, dtype=torch.float64), some(0, 4, 2, 2))
     same(self_matrix([nothing, nothing]), np.eye(2))
-    same(
-        normalised(torch.eye(2, dtype=torch.float64)), np.eye(2)
-    )  # the authors' code divides nought by nought here
+    # the authors' code divides nought by nought here
+    same(normalised(torch.eye(2, dtype=torch.float64)), np.eye(2))
 
 
 def test_heads_are_cut_at_zero_before_they_are_averaged() -> None:
@@ -71,7 +71,8 @@ def test_a_row_is_that_row_of_the_matrix_also_in_a_batch() -> None:
 
 
 def test_small_additions_do_not_drown_in_the_identity() -> None:
-    # float32 has no number between 1 and 1 + 1e-7: a row computed as e·R − e would be rounded to nothing
+    # float32 has no number between 1 and 1 + 1e-7: a row computed as e·R − e would be rounded to
+    # nothing
     layers = [(some(s, 5, 5) * 1e-9).float() for s in range(3)]
     start = torch.eye(5)[1]
     np.testing.assert_allclose(
@@ -109,7 +110,8 @@ def bar_by_loops(r: np.ndarray) -> np.ndarray:
 
 
 def test_encoder_decoder_step_by_step() -> None:
-    # would catch: the cross rule before the self rule, R̄ not transposed, the encoder's R not normalised
+    # would catch: the cross rule before the self rule, R̄ not transposed, the encoder's R not
+    # normalised
     encoder = [some(s, 5, 5) for s in range(3)]
     decoder = [(some(10 + s, 3, 3).tril(), some(20 + s, 3, 5)) for s in range(2)]
     r_ii, r_qq, r_qi = np.eye(5), np.eye(3), np.zeros((3, 5))
@@ -123,7 +125,8 @@ def test_encoder_decoder_step_by_step() -> None:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_two_modalities_step_by_step(depth: int) -> None:
-    # would catch: one side's update seen by the other within a layer, the self rule without R_sq, R̄ without its transpose
+    # would catch: one side's update seen by the other within a layer, the self rule without R_sq,
+    # R̄ without its transpose
     t, i = 4, 3
     text, image = [some(s, t, t) for s in range(2)], [some(30 + s, i, i) for s in range(3)]
     cross = [

@@ -1,4 +1,7 @@
-"""The model comes back bit-identical: weights, buffers, hooks, config, training flags, requires_grad, grads; also after an exception."""
+"""The model comes back bit-identical, also after an exception.
+
+That is: weights, buffers, hooks, config, training flags, requires_grad, grads.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.families import FAMILIES, build, inputs
 from whence.core.errors import InputError, Unsupported
 from whence.core.registry import Needs
 from whence.explaining.attend import attend
-from whence.explaining.workflow import compare
+from whence.explaining.explain import compare
 from whence.models.untouched import configs_of
 from whence.trace import edits
 from whence.trace.reducers import HeadMean
@@ -58,7 +61,10 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 
 def awkward(name: str) -> Any:
-    """A model in an untidy state, as a caller may have it: half in training mode, some weights frozen, gradients lying about."""
+    """A model in an untidy state, as a caller may have it.
+
+    Half is in training mode, some weights are frozen, gradients lie about.
+    """
     model = build(name)
     parameters = list(model.hf.parameters())
     parameters[0].requires_grad_(False)

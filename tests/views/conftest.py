@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,15 @@ import pytest
 
 from whence.core.attribution import Attribution, Cost, Error
 from whence.core.comparison import Comparison
+from whence.core.evidence import (
+    CURVES,
+    HELD_OUT,
+    Band,
+    Evidence,
+    Trial,
+    TrialCurves,
+    Verdict,
+)
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.target import Target
@@ -97,84 +105,105 @@ def compared(text: str | Passage, count: int = 9) -> Comparison:
 
 def evidence_for(
     scores: np.ndarray, question: str = "support", seed: int = 0, rankings: int = 100
-) -> dict[str, Any]:
-    """Deletion and insertion curves of a ranking in two additive games, beside random rankings: of the shape that whence makes."""
+) -> Evidence:
+    """The evidence of a ranking in two additive games, beside random rankings.
+
+    It is of the shape that whence makes.
+    """
     d = len(scores)
-    steps = sorted({round(s) for s in np.linspace(0, d, min(d, 12) + 1)})
     rng = np.random.default_rng(seed)
-    true = rng.normal(size=d)
-    weights = {"mask": true, "delete": true + rng.normal(size=d) / 2}
+    weights = rng.normal(size=d)
+    other_weights = weights + rng.normal(size=d) / 2
     orders = np.stack([rng.permutation(d) for _ in range(rankings)])
-    found = {}
-    for name, w in weights.items():
-        ours = np.argsort(-scores, kind="stable")
+    trials = (
+        trial_of("mask", weights, scores, orders),
+        trial_of("delete", other_weights, scores, orders),
+    )
+    least = max(trials, key=lambda trial: trial.p)
+    return Evidence(
+        measure=CURVES,
+        verdict=least.verdict,
+        value=least.beaten,
+        interval=least.interval,
+        p=least.p,
+        question=question,
+        rankings=rankings,
+        trials=trials,
+    )
 
-        def curves(order: np.ndarray, w: np.ndarray = w) -> tuple[np.ndarray, np.ndarray]:
-            gone = np.array([w[order[:s]].sum() for s in steps])
-            return w.sum() - gone, gone
 
-        deletion, insertion = curves(ours)
-        others = [curves(o) for o in orders]
-        areas = np.array([b.mean() - a.mean() for a, b in others])
-        area = float(insertion.mean() - deletion.mean())
-        value = float((areas < area).mean())
-        p = (1 + float((areas >= area).sum())) / (rankings + 1)
-        verdict = (
-            "better than random"
-            if p < 0.025
-            else "worse than random"
-            if p > 0.975
-            else "not separable from random"
-        )
+def trial_of(removal: str, weights: np.ndarray, scores: np.ndarray, orders: np.ndarray) -> Trial:
+    """Deletion and insertion curves of a game whose value is the sum of the units' weights."""
+    d, rankings = len(scores), len(orders)
+    steps = sorted({round(s) for s in np.linspace(0, d, min(d, 12) + 1)})
 
-        def band(curves: list[np.ndarray]) -> list[list[float]]:
-            low, high = np.quantile(curves, [0.025, 0.975], axis=0)
-            return np.stack([low, np.mean(curves, axis=0), high], axis=1).tolist()
+    def curves(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gone = np.array([weights[order[:s]].sum() for s in steps])
+        return weights.sum() - gone, gone
 
-        found[name] = {
-            "verdict": verdict,
-            "value": value,
-            "interval": [max(value - 0.08, 0.0), min(value + 0.08, 1.0)],
-            "p": p,
-            "area": area,
-            "random_low": float(np.quantile(areas, 0.025)),
-            "random_high": float(np.quantile(areas, 0.975)),
-            "random_mean": float(areas.mean()),
-            "steps": steps,
-            "deletion": deletion.tolist(),
-            "insertion": insertion.tolist(),
-            "random_deletion": band([a for a, _ in others]),
-            "random_insertion": band([b for _, b in others]),
-        }
-    least = max(found.values(), key=lambda f: f["p"])
-    return {
-        "measure": "deletion and insertion curves",
-        "question": question,
-        "rankings": rankings,
-        "note": "",
-        "removals": found,
-        **{k: least[k] for k in ("verdict", "value", "interval", "p")},
-    }
+    deletion, insertion = curves(np.argsort(-scores, kind="stable"))
+    others = [curves(order) for order in orders]
+    areas = np.array([b.mean() - a.mean() for a, b in others])
+    area = float(insertion.mean() - deletion.mean())
+    beaten = float((areas < area).mean())
+    p = (1 + float((areas >= area).sum())) / (rankings + 1)
+    verdict = Verdict.SAME
+    if p < 0.025:
+        verdict = Verdict.BETTER
+    elif p > 0.975:
+        verdict = Verdict.WORSE
+    return Trial(
+        removal=removal,
+        verdict=verdict,
+        statistic=area,
+        random_low=float(np.quantile(areas, 0.025)),
+        random_high=float(np.quantile(areas, 0.975)),
+        random_mean=float(areas.mean()),
+        beaten=beaten,
+        interval=(max(beaten - 0.08, 0.0), min(beaten + 0.08, 1.0)),
+        p=p,
+        curves=TrialCurves(
+            steps=tuple(steps),
+            deletion=tuple(deletion.tolist()),
+            insertion=tuple(insertion.tolist()),
+            random_deletion=band_of([a for a, _ in others]),
+            random_insertion=band_of([b for _, b in others]),
+        ),
+    )
+
+
+def band_of(curves: list[np.ndarray]) -> Band:
+    low, high = np.quantile(curves, [0.025, 0.975], axis=0)
+    mean = np.mean(curves, axis=0)
+    return tuple(zip(low.tolist(), mean.tolist(), high.tolist(), strict=True))
 
 
 def judged(c: Comparison) -> Comparison:
     """With evidence for every method, and what the methods on a game tell of themselves."""
-    every = {
-        n: replace(a, evidence=evidence_for(a.scores, "support" if a.signed else "matter"))
-        for n, a in c.attributions.items()
-    }
+    every = {}
+    for name, a in c.attributions.items():
+        question = "support" if a.signed else "matter"
+        every[name] = replace(a, evidence=evidence_for(a.scores, question))
     return replace(c, attributions=every)
 
 
-OWN = {
-    "measure": "correlation with held-out removals",
-    "verdict": "not separable from random",
-    "value": 0.22,
-    "random_low": -0.41,
-    "random_high": 0.4,
-    "removals": 32,
-    "baseline_value": None,
-}  # as the attention arbiter tells it
+# as the attention arbiter tells it
+OWN = Evidence(
+    measure=HELD_OUT,
+    verdict=Verdict.SAME,
+    value=0.22,
+    trials=(
+        Trial(
+            removal="embedding",
+            verdict=Verdict.SAME,
+            statistic=0.22,
+            random_low=-0.41,
+            random_high=0.4,
+            samples=32,
+        ),
+    ),
+)
+NO_VERDICT = Evidence(measure=CURVES, verdict=None, note="too few units for a verdict")
 ANCHOR = {
     "anchor": [0, 2],
     "precision": 0.982,
@@ -199,18 +228,3 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setenv("COLUMNS", str(width))
 
     return pretend
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        started = p.chromium.launch(
-            executable_path=executable,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        )
-        yield started
-        started.close()

@@ -1,4 +1,7 @@
-"""The page of attention maps, without a browser: what is packed comes back, the page stays small, and no text gets out of its place."""
+"""The page of attention maps, without a browser.
+
+What is packed comes back, the page stays small, and no text gets out of its place.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,8 @@ def maps_of(
     units: str = "token",
 ) -> AttentionMaps:
     """Maps made by hand; with ``neurons`` dimensions they are the softmax of their own scores."""
-    labels = (
-        ["[CLS]", *(f"w{i}" for i in range(labels - 2)), "[SEP]"]
-        if isinstance(labels, int)
-        else labels
-    )
+    if isinstance(labels, int):
+        labels = ["[CLS]", *(f"w{i}" for i in range(labels - 2)), "[SEP]"]
     rng = np.random.default_rng(0)
     n, own, more = len(labels), axis(labels, part), {}
     kind = "decoder" if causal else "encoder"
@@ -96,10 +96,8 @@ def vision() -> AttentionMaps:
 def two_sided() -> AttentionMaps:
     """Encoder, decoder and cross attention of different sizes."""
     rng = np.random.default_rng(5)
-    own, answer = (
-        axis(["the", "food", "</s>"], [0, 0, -1]),
-        axis(["<s>", "das", "Essen", "ist"], [-1, 2, 2, 2]),
-    )
+    own = axis(["the", "food", "</s>"], [0, 0, -1])
+    answer = axis(["<s>", "das", "Essen", "ist"], [-1, 2, 2, 2])
     weights = {
         "encoder": softmax(rng.normal(size=(2, 2, 3, 3))),
         "decoder": softmax(rng.normal(size=(3, 2, 4, 4)), causal=True),

@@ -54,8 +54,12 @@ def opened(browser, tmp_path):
         context.close()
 
 
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def settled(page: Any) -> None:
-    page.wait_for_timeout(60)  # a redraw begins in the next frame
+    # a redraw begins in the next frame, however long that takes on a busy machine
+    page.evaluate(TWO_FRAMES)
     page.wait_for_selector(
         "[aria-busy=true]", state="detached"
     )  # wait_for_function would need a wider policy
@@ -64,6 +68,9 @@ def settled(page: Any) -> None:
 def show(page: Any, view: str) -> None:
     page.locator(f"[role=tab][data-view={view}]").click()
     settled(page)
+    if view == "model":
+        # the small maps are drawn when they come into sight, which is later than the page settles
+        page.wait_for_selector(".map[data-drawn]", state="attached")
 
 
 def choose(page: Any, name: str, value: str) -> None:
@@ -87,7 +94,9 @@ def inked(page: Any, selector: str) -> float:
         """(c) => {
           const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
           let n = 0;
-          for (let i = 4; i < d.length; i += 4) if ([0, 1, 2, 3].some((k) => d[i + k] !== d[k])) n++;
+          for (let i = 4; i < d.length; i += 4) {
+            if ([0, 1, 2, 3].some((k) => d[i + k] !== d[k])) n++;
+          }
           return n / (d.length / 4);
         }"""
     )
@@ -125,7 +134,10 @@ def test_every_view_is_drawn_from_one_request(opened, scheme):
 def test_the_theme_can_be_turned_and_the_maps_follow(opened):
     page = opened(maps_of(6), color_scheme="light")
     show(page, "model")
-    pixel = "(c) => [...c.getContext('2d').getImageData(0, 0, 6, 6).data].filter((_, i) => i % 4 < 3).reduce((a, b) => a + b) / 108"
+    pixel = """(c) => {
+      const data = [...c.getContext("2d").getImageData(0, 0, 6, 6).data];
+      return data.filter((_, i) => i % 4 < 3).reduce((a, b) => a + b) / 108;
+    }"""
     bright = page.locator(".map canvas").first.evaluate(pixel)
     page.locator(".theme").click()
     settled(page)
@@ -417,7 +429,10 @@ def test_the_figures_hold_the_tokens_as_text(opened):
             settled(page)
         figure = exported(page, "save-svg").decode()
         assert page.evaluate(
-            "(s) => new DOMParser().parseFromString(s, 'image/svg+xml').querySelector('parsererror') === null",
+            """(source) => {
+              const drawn = new DOMParser().parseFromString(source, "image/svg+xml");
+              return drawn.querySelector("parsererror") === null;
+            }""",
             figure,
         )
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
@@ -447,7 +462,10 @@ def test_copying_uses_the_clipboard_or_else_downloads(opened):
     page.locator("[data-export=copy-png]").click()
     page.wait_for_selector(".status:text('Copied as PNG.')")
     page.evaluate(
-        "() => { navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }"
+        """() => {
+          const refuse = () => Promise.reject(new Error("no"));
+          navigator.clipboard.write = navigator.clipboard.writeText = refuse;
+        }"""
     )
     assert exported(page, "copy-svg").startswith(b"<svg")
     assert exported(page, "copy-png")[:4] == b"\x89PNG"
@@ -572,9 +590,8 @@ def test_an_image_gets_the_heat_of_the_row_pointed_at(opened):
 
 def test_two_fragments_on_one_page_do_not_meet(opened):
     first, second = maps_of(5), maps_of(["[CLS]", "other", "[SEP]"], heads=2)
-    page = opened(
-        f"<!doctype html><body>{maps_fragment(first)}{maps_fragment(second)}<p class='place'>mine</p></body>"
-    )
+    both = maps_fragment(first) + maps_fragment(second)
+    page = opened(f"<!doctype html><body>{both}<p class='place'>mine</p></body>")
     roots = page.locator(".whence-maps")
     assert roots.nth(1).locator(".places.from .place").all_inner_texts() == [
         "[CLS]",
@@ -594,17 +611,22 @@ def test_two_fragments_on_one_page_do_not_meet(opened):
     assert page.wrong == []
 
 
-def test_a_large_page_is_painted_within_a_second(opened):
+UNPACKED = """<script>
+const Original = DecompressionStream;
+window.unpacked = 0;
+window.DecompressionStream = function (...how) { window.unpacked += 1; return new Original(...how); };
+</script>"""
+
+
+def test_a_large_page_does_no_more_than_is_looked_at(opened):
+    """Would catch a page that unpacks twelve layers, or draws 196,608 lines, before it is painted."""
     maps = maps_of(128, layers=12, heads=12)
-    page = opened(maps)
-    paints = page.evaluate(
-        "performance.getEntriesByType('paint').map((p) => [p.name, p.startTime])"
-    )
-    assert dict(paints)["first-contentful-paint"] < 1000
-    assert lines(page) == 3000  # of 196,608: the page says so
+    page = opened(f"<!doctype html><body>{UNPACKED}{maps_fragment(maps)}</body>")
+    assert page.evaluate("unpacked") == 1
+    assert lines(page) == 3000  # the page says so
     assert "the 3,000 strongest are drawn" in page.locator(".status").inner_text()
     show(page, "model")
-    assert page.evaluate("performance.now()") < 20000
+    assert page.evaluate("unpacked") <= 12
     assert page.wrong == []
 
 

@@ -142,9 +142,11 @@ def test_folded_parts_open_and_everything_can_be_read(opened, scheme):
     contrast = page.evaluate(
         """() => {
           const rgb = (c) => c.match(/[0-9.]+/g).slice(0, 3).map((v) => v / 255);
-          const light = (c) => rgb(c).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+          const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+          const light = (c) => rgb(c).map(linear)
             .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-          const root = document.querySelector(".whence"), ground = light(getComputedStyle(root).backgroundColor);
+          const root = document.querySelector(".whence");
+          const ground = light(getComputedStyle(root).backgroundColor);
           return ["better", "worse", "unclear"].map((kind) => {
             const badge = root.querySelector(".badge").cloneNode();
             badge.className = `badge ${kind}`;

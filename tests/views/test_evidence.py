@@ -9,14 +9,29 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from tests.views.conftest import ANCHOR, OWN, SAMPLED, compared, evidence_for, image, judged, made
+from tests.views.conftest import (
+    ANCHOR,
+    NO_VERDICT,
+    OWN,
+    SAMPLED,
+    compared,
+    evidence_for,
+    image,
+    judged,
+    made,
+)
 from tests.views.test_html import data_of, parsed
 from whence.core.attribution import Attribution, Cost, Error
 from whence.core.comparison import Comparison
+from whence.core.errors import LoadError
+from whence.core.evidence import TrialCurves
 from whence.views.agreeing import similar_together
 from whence.views.curves import BOTTOM, HIGH, LEFT, RIGHT, TOP, WIDE, curves, limits
 
-TEXT = "the food is great and the selection on the menu is great but the service is not bad prices are fine"
+TEXT = (
+    "the food is great and the selection on the menu is great "
+    "but the service is not bad prices are fine"
+)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "</script><img src=x> <svg onload=alert(1)> \x1b[31m"
 
@@ -43,9 +58,7 @@ def everything(text: str = TEXT, count: int = 23) -> Comparison:
     every["anchors"] = made(
         text, "anchors", False, detail={**ANCHOR, "anchor": [0, 1]}, evidence=OWN
     )
-    every["random"] = replace(
-        every["random"], evidence={"verdict": "", "note": "too few units for a verdict"}
-    )
+    every["random"] = replace(every["random"], evidence=NO_VERDICT)
     return replace(plain, attributions=every, cost=Cost(5000, 3, 2.0, saved=900))
 
 
@@ -70,11 +83,10 @@ def test_the_table_has_verdict_share_and_p_for_each_removal(monkeypatch):
     ]
     assert head.split()[-2:] == ["mask", "delete"]
     row = next(line for line in shown.splitlines() if re.match(r"gradient-l2 .*\.\d{3}$", line))
-    found = c["gradient-l2"].evidence["removals"]
-    for name in ("mask", "delete"):
-        assert f"{found[name]['value']:.0%}".replace("%", " %") in row
-        assert f"{found[name]['p']:.3f}"[1:] in row
-    told = " ".join(shown.split())
+    for trial in c["gradient-l2"].evidence.trials:
+        assert f"{trial.beaten:.0%}".replace("%", " %") in row
+        assert f"{trial.p:.3f}"[1:] in row
+    words = " ".join(shown.split())
     for part in (
         "✓ better than 100 random rankings",
         "evidence, random: too few units for a verdict",
@@ -85,22 +97,17 @@ def test_the_table_has_verdict_share_and_p_for_each_removal(monkeypatch):
         "units on which methods conflict",
         "IF “the” and “food” stay THEN the prediction is good",
     ):
-        assert part in told
+        assert part in words
 
 
 def test_more_removals_than_room_are_named(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     c = judged(compared(TEXT))
-    e = c.first.evidence
-    more = {
-        **e,
-        "removals": dict.fromkeys(
-            ("mask", "delete", "pad", "mean", "infill"), e["removals"]["mask"]
-        ),
-    }
-    shown = str(
-        replace(c, attributions={**c.attributions, c.first.method: replace(c.first, evidence=more)})
-    )
+    names = ("mask", "delete", "pad", "mean", "infill")
+    trial = c.first.evidence.trials[0]
+    trials = tuple(replace(trial, removal=name) for name in names)
+    first = replace(c.first, evidence=replace(c.first.evidence, trials=trials))
+    shown = str(replace(c, attributions={**c.attributions, first.method: first}))
     assert "removals without room here: pad, mean, infill" in shown
     assert max(map(cell_len, shown.splitlines())) <= 80
 
@@ -151,13 +158,10 @@ def test_the_page_is_well_formed_and_its_data_is_the_result(text):
 def test_words_in_evidence_and_detail_are_escaped():
     bad = "<img src=x onerror=alert(1)>"
     scores = np.arange(3.0)
-    evidence = evidence_for(scores) | {
-        "verdict": bad,
-        "note": bad,
-        "question": bad,
-        "own": OWN | {"measure": bad, "verdict": bad},
-    }
-    evidence["removals"] = {bad: evidence["removals"]["mask"] | {"verdict": bad}}
+    evidence = evidence_for(scores)
+    trial = replace(evidence.trials[0], removal=bad)
+    own = replace(OWN, measure=bad)
+    evidence = replace(evidence, note=bad, question=bad, trials=(trial,), own=own)
     a = made(
         "so very good",
         bad,
@@ -166,12 +170,18 @@ def test_words_in_evidence_and_detail_are_escaped():
         detail={"estimator": bad, bad: 1},
         error=Error(np.ones(3), note=bad),
     )
-    for html in (
-        a.to_html(),
-        Comparison({bad: a, "b": made("so very good", "b")}, Cost(), {bad: bad}).to_html(),
-    ):
+    several = Comparison({bad: a, "b": made("so very good", "b")}, Cost(), {bad: bad})
+    for html in (a.to_html(), several.to_html()):
         assert "img" not in parsed(html).tags
         assert bad not in html
+        assert html.count("&lt;img") > 5
+
+
+def test_a_stored_verdict_that_is_none_of_ours_is_refused():
+    stored = made("so very good", evidence=evidence_for(np.arange(3.0))).to_dict()
+    stored["evidence"]["verdict"] = "<img src=x>"
+    with pytest.raises(LoadError, match="damaged"):
+        Attribution.from_dict(stored)
 
 
 def test_twenty_three_methods_stay_below_600_kilobytes():
@@ -185,38 +195,34 @@ def test_badges_and_curves_are_there_for_each_method_with_evidence():
     html = c.to_html()
     assert html.count('<svg class="curves"') == 2 * len(c)
     for a in c.attributions.values():
-        assert (
-            f'role="img" aria-label="{a.method}, removal mask: {a.evidence["removals"]["mask"]["verdict"]}: beats'
-            in html
-        )
+        mask = a.evidence.trial("mask")
+        label = f"{a.method}, removal mask: {mask.verdict}: beats"
+        assert f'role="img" aria-label="{label}' in html
     assert "not computed" not in html
     assert html.count('class="heat"') == 2
     assert html.count('class="card"') == len(c)
 
 
 def test_curves_go_through_their_points():
-    found = evidence_for(np.arange(8.0))["removals"]["mask"]
-    low, high = limits([found])
-    svg = curves(found, (low, high), "told")
+    drawn = evidence_for(np.arange(8.0)).trials[0].curves
+    low, high = limits([drawn])
+    svg = curves(drawn, (low, high), "told")
     for kind in ("deletion", "insertion"):
         (points,) = re.findall(rf'<polyline class="line {kind}" points="([^"]*)"', svg)
-        drawn = np.array([[float(x) for x in p.split(",")] for p in points.split()])
-        x = LEFT + (WIDE - LEFT - RIGHT) * np.array(found["steps"]) / 8
-        y = TOP + (HIGH - TOP - BOTTOM) * (high - np.array(found[kind])) / (high - low)
-        assert drawn == pytest.approx(np.stack([x, y], 1), abs=0.051)
-    inside = [
-        float(v) for p in re.findall(r'points="([^"]*)"', svg) for v in re.findall(r",([\d.]+)", p)
-    ]
-    assert min(inside) >= TOP - 0.05
-    assert max(inside) <= HIGH - BOTTOM + 0.05
+        line = np.array([point.split(",") for point in points.split()], dtype=float)
+        x = LEFT + (WIDE - LEFT - RIGHT) * np.array(drawn.steps) / 8
+        y = TOP + (HIGH - TOP - BOTTOM) * (high - np.array(getattr(drawn, kind))) / (high - low)
+        assert line == pytest.approx(np.stack([x, y], 1), abs=0.051)
+    every_point = " ".join(re.findall(r'points="([^"]*)"', svg))
+    heights = [float(y) for y in re.findall(r",([\d.]+)", every_point)]
+    assert min(heights) >= TOP - 0.05
+    assert max(heights) <= HIGH - BOTTOM + 0.05
 
 
 def test_flat_curves_are_drawn_too():
-    flat = evidence_for(np.arange(4.0))["removals"]["mask"]
-    flat |= {k: [0.0] * len(flat["steps"]) for k in ("deletion", "insertion")}
-    flat |= {
-        f"random_{k}": [[0.0, 0.0, 0.0]] * len(flat["steps"]) for k in ("deletion", "insertion")
-    }
+    line = (0.0,) * 5
+    band = ((0.0, 0.0, 0.0),) * 5
+    flat = TrialCurves((0, 1, 2, 3, 4), line, line, band, band)
     assert "nan" not in curves(flat, limits([flat]), "").lower()
 
 
@@ -224,13 +230,13 @@ def test_bars_have_whiskers_of_one_standard_error():
     html = made("a b", scores=[1.0, -1.0], error=Error(np.array([1.0, 0.5]))).to_html()
     # the track reaches from -2 to 2
     assert (
-        '<i class="p" style="left:50.00%;width:25.00%"></i><span style="left:50.00%;width:50.00%"></span>'
-        in html
-    )
+        '<i class="p" style="left:50.00%;width:25.00%"></i>'
+        '<span style="left:50.00%;width:50.00%"></span>'
+    ) in html
     assert (
-        '<i class="n" style="left:25.00%;width:25.00%"></i><span style="left:12.50%;width:25.00%"></span>'
-        in html
-    )
+        '<i class="n" style="left:25.00%;width:25.00%"></i>'
+        '<span style="left:12.50%;width:25.00%"></span>'
+    ) in html
     assert 'data-tip="a: +1 ± 1.00"' in html
     assert "<span style=" not in made("a b", scores=[1.0, -1.0]).to_html()
 

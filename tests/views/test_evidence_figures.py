@@ -1,4 +1,4 @@
-"""Figures of evidence and agreement: lines through their points, numbers in their cells, and errors that say what is missing."""
+"""Figures of evidence and agreement: lines through their points, numbers in their cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from tests.views.conftest import OWN, compared, judged, made
+from tests.views.conftest import NO_VERDICT, OWN, compared, judged, made
 from tests.views.test_figures import labels, pixels_of
 from whence.core.errors import InputError, SettingsError, UnknownName
 from whence.views.evidence_figures import plot_agreement, plot_evidence
@@ -26,21 +26,19 @@ def ax():
 def test_curves_and_bands_are_the_evidence_of_the_removal_asked_for(ax):
     a = judged(compared(TEXT))["gradient-l2"]
     assert plot_evidence(a, ax, "delete") is ax
-    found = a.evidence["removals"]["delete"]
+    trial = a.evidence.trial("delete")
     solid = {
         tuple(to_rgb(line.get_color())): line for line in ax.lines if line.get_linestyle() == "-"
     }
     for kind, colour in (("deletion", LIGHT.negative), ("insertion", LIGHT.positive)):
         line = solid[tuple(c / 255 for c in colour)]
-        assert np.asarray(line.get_xdata()).tolist() == found["steps"]
-        assert np.asarray(line.get_ydata()).tolist() == pytest.approx(found[kind])
+        assert tuple(line.get_xdata()) == trial.curves.steps
+        assert tuple(line.get_ydata()) == pytest.approx(getattr(trial.curves, kind))
     assert len(ax.collections) == 2
     band = ax.collections[0].get_paths()[0].vertices
-    low, high = (np.array(found["random_deletion"])[:, i] for i in (0, 2))
+    low, _, high = np.array(trial.curves.random_deletion).T
     assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((low.min(), high.max()))
-    assert f"removal delete\n{found['verdict']}: beats" in " ".join(
-        ax.get_title(loc="left").split(" ")
-    )
+    assert f"removal delete\n{trial.verdict}: beats" in ax.get_title(loc="left")
     pixels_of(ax.figure)
 
 
@@ -50,7 +48,7 @@ def test_the_first_removal_is_drawn_unless_named(ax):
 
 
 def test_without_curves_the_error_says_so(ax):
-    for evidence in (None, OWN, {"verdict": "", "note": "too few units"}):
+    for evidence in (None, OWN, NO_VERDICT):
         with pytest.raises(InputError, match="toy has no deletion and insertion curves"):
             plot_evidence(made(TEXT, evidence=evidence), ax)
     with pytest.raises(UnknownName, match="no removal in this evidence named 'pad'"):

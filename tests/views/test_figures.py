@@ -1,4 +1,7 @@
-"""Figures: bars as long as the scores, colours where they belong, words as they are written, and no pyplot behind a given axes."""
+"""Figures: bars as long as the scores, colours where they belong, words as they are written.
+
+Nothing of pyplot is touched where axes are given.
+"""
 
 from __future__ import annotations
 
@@ -236,9 +239,15 @@ def test_layers_and_heads_go_by_the_numbers_of_the_model(ax):
         plot_map(few, 3, 0, ax)
 
 
-@pytest.mark.parametrize(("layer", "head", "said"), [(3, 0, "layer 3 is outside the 3 layers of these maps (0 to 2)"),
-                                                    (-4, 0, "layer -4"), (0, 4, "head 4 is outside the 4 heads of these maps (0 to 3)"),
-                                                    (0, "max", "head 'max'")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layer", "head", "said"),
+    [
+        (3, 0, "layer 3 is outside the 3 layers of these maps (0 to 2)"),
+        (-4, 0, "layer -4"),
+        (0, 4, "head 4 is outside the 4 heads of these maps (0 to 3)"),
+        (0, "max", "head 'max'"),
+    ],
+)
 def test_what_is_out_of_range_is_named_with_the_range(ax, layer, head, said):
     with pytest.raises(SettingsError) as caught:
         plot_map(maps_of(), layer, head, ax)
@@ -408,7 +417,7 @@ def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():
         "import sys, whence.views.figures, whence.views.latex; print('matplotlib' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stdout == "False\n"
 
@@ -481,7 +490,10 @@ def test_the_keyboard_reaches_every_patch_and_its_number(page):
         == '"patch 0,1: -0.25"'
     )
     box = tab.evaluate(
-        "(({x, width, bottom}) => [x + width / 2, bottom - 3])(document.activeElement.getBoundingClientRect())"
+        """() => {
+          const {x, width, bottom} = document.activeElement.getBoundingClientRect();
+          return [x + width / 2, bottom - 3];
+        }"""
     )
     top = tab.evaluate("([x, y]) => document.elementFromPoint(x, y).dataset.tip", box)
     assert top == "patch 0,1: -0.25"  # nothing lies over the cell: the mouse reaches it too

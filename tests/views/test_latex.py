@@ -1,4 +1,7 @@
-"""LaTeX snippets: nothing of the text is a command, every word can be read back, and the explanation does not travel alone."""
+"""LaTeX snippets: nothing of the text is a command, and every word can be read back.
+
+What was explained, and how, stands in the comments.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from whence.core.passage import Passage, with_picture
 from whence.views import wording
 from whence.views.latex import escaped
 
-# longest first; written out once more, not taken from the module: a character that it forgets is not undone here either
+# longest first; written out once more, not taken from the module: a character that it forgets is
+# not undone here either
 NAMED = {
     r"\textbackslash{}": "\\",
     r"\textasciicircum{}": "^",

@@ -1,4 +1,4 @@
-"""Text for terminals: plain when there is none, aligned for wide characters, never a channel for control codes."""
+"""Text for terminals: plain when there is none, aligned for wide characters, no control codes."""
 
 from __future__ import annotations
 

@@ -1,67 +1,87 @@
-"""Evidence in words: a verdict never stands without its share and its p, and what has none says so."""
+"""Evidence in words: a verdict has its share and its p beside it, and what has none says so."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.views.conftest import ANCHOR, OWN, SAMPLED, evidence_for, made
+import whence.views
+from tests.views.conftest import ANCHOR, NO_VERDICT, OWN, SAMPLED, evidence_for, made
 from whence.core.attribution import Cost, Error
+from whence.core.evidence import CURVES, Evidence, Verdict
 from whence.views import verdicts, wording
 
 TEXT = "the food is great but the service is not bad"
-NONE = {
-    "measure": "deletion and insertion curves",
-    "verdict": "",
-    "note": "too few units for a verdict",
-}
 
 
 def judged(**more):
     scores = np.linspace(1, -1, 10)
-    return made(TEXT, scores=scores, evidence={**evidence_for(scores), **more})
+    return made(TEXT, scores=scores, evidence=replace(evidence_for(scores), **more))
+
+
+def test_the_words_of_a_verdict_are_spelt_in_core_only():
+    folder = Path(whence.views.__file__).parent
+    sources = [*folder.rglob("*.py"), *folder.rglob("*.js"), *folder.rglob("*.css")]
+    assert len(sources) > 20
+    for path in sources:
+        code = re.sub(r'"""(.*?)"""', "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for verdict in Verdict:
+            assert str(verdict) not in code, path
 
 
 def test_a_verdict_is_told_with_share_interval_and_p():
-    a = judged(verdict="better than random", value=0.98, interval=[0.92, 1.0], p=0.0099)
+    a = judged(verdict=Verdict.BETTER, value=0.98, interval=(0.92, 1.0), p=0.0099)
     first, mask, delete = verdicts.lines(a)
     assert first == "better than random: beats 98 % of random rankings (92 to 100 %), p = 0.0099"
-    of = a.evidence["removals"]["mask"]
-    low, high = (f"{100 * end:.0f}" for end in of["interval"])
-    assert re.match(
-        rf"mask: [✓~✗] {of['verdict']}, {of['value']:.0%}".replace("%", " %")
-        + rf" \({low} to {high} %\), p = 0\.\d+$",
-        mask,
-    )
+    trial = a.evidence.trial("mask")
+    low, high = (f"{100 * end:.0f}" for end in trial.interval)
+    beaten = f"{trial.beaten:.0%}".replace("%", " %")
+    expected = rf"mask: [✓~✗] {trial.verdict}, {beaten} \({low} to {high} %\), p = 0\.\d+$"
+    assert re.match(expected, mask)
     assert delete.startswith("delete: ")
     assert [v.removal for v in verdicts.by_removal(a)] == ["mask", "delete"]
-    assert f"{a.evidence['removals']['mask']['area']:.3g}" not in " ".join(
-        verdicts.lines(a)
-    )  # never a bare area
+    assert f"{trial.statistic:.3g}" not in " ".join(verdicts.lines(a))  # never a bare area
 
 
 @pytest.mark.parametrize(
     ("verdict", "mark", "kind"),
     [
-        ("better than random", "✓", "better"),
-        ("not separable from random", "~", "unclear"),
-        ("worse than random", "✗", "worse"),
-        ("", "–", "none"),
-        ("<b>\x1b[31m", "–", "none"),
+        (Verdict.BETTER, "✓", "better"),
+        (Verdict.SAME, "~", "unclear"),
+        (Verdict.WORSE, "✗", "worse"),
+        (None, "–", "none"),
     ],
 )
 def test_marks_are_read_without_colour(verdict, mark, kind):
-    found = verdicts.overall(judged(verdict=verdict, value=0.5, p=0.0004))
-    assert (found.mark, found.kind) == (mark, kind)
-    assert found.cell() == f"{mark}  50 % <.001"
-    assert "\x1b" not in found.sentence()
+    ruling = verdicts.overall(judged(verdict=verdict, value=0.5, p=0.0004))
+    assert (ruling.mark, ruling.kind) == (mark, kind)
+    assert ruling.cell() == f"{mark}  50 % <.001"
+    assert ruling.sentence().startswith(f"{verdict or 'no verdict'}: beats 50 %")
+
+
+def test_short_words_are_the_verdict_without_random():
+    words = [verdicts.overall(judged(verdict=verdict)).few_words for verdict in (*Verdict, None)]
+    assert words == ["better", "not separable", "worse", "no verdict"]
+
+
+def test_words_that_a_file_may_hold_cannot_act():
+    bad = "<b>\x1b[31m"
+    evidence = evidence_for(np.linspace(1, -1, 10))
+    trial = replace(evidence.trials[0], removal=bad)
+    own = replace(OWN, measure=bad)
+    a = judged(trials=(trial,), note=bad, own=own)
+    assert len(verdicts.lines(a)) == 4
+    assert "\x1b" not in "".join(verdicts.lines(a))
+    assert "\x1b" not in "".join(verdicts.removal_names([a]))
 
 
 def test_the_arbiters_own_evidence_is_no_share_of_rankings():
     a = made(TEXT, evidence=OWN)
-    assert verdicts.by_removal(a) == []  # it has a number under "removals"
+    assert verdicts.by_removal(a) == []  # its trial is none against rankings
     assert verdicts.overall(a).mark == "~"
     assert verdicts.overall(a).beaten is None
     assert verdicts.lines(a) == [
@@ -73,22 +93,22 @@ def test_the_arbiters_own_evidence_is_no_share_of_rankings():
 
 
 def test_without_a_verdict_the_reason_is_told_and_without_evidence_nothing():
-    assert verdicts.lines(made(TEXT, evidence=NONE)) == ["too few units for a verdict"]
+    assert verdicts.lines(made(TEXT, evidence=NO_VERDICT)) == ["too few units for a verdict"]
     assert verdicts.lines(made(TEXT)) == []
     assert verdicts.overall(made(TEXT)) is None
 
 
 def test_the_best_evidence_comes_first_and_the_rest_keeps_its_order():
-    def a(name, **evidence):
-        return made(TEXT, name, evidence={"removals": {}, **evidence} if evidence else None)
+    def a(name, verdict, value):
+        return made(TEXT, name, evidence=Evidence(CURVES, verdict, value))
 
     every = [
-        a("none"),
-        a("worse", verdict="worse than random", value=0.01),
-        a("low", verdict="not separable from random", value=0.4),
-        a("high", verdict="not separable from random", value=0.9),
-        a("also-none"),
-        a("better", verdict="better than random", value=0.97),
+        made(TEXT, "none"),
+        a("worse", Verdict.WORSE, 0.01),
+        a("low", Verdict.SAME, 0.4),
+        a("high", Verdict.SAME, 0.9),
+        made(TEXT, "also-none"),
+        a("better", Verdict.BETTER, 0.97),
     ]
     assert [x.method for x in verdicts.by_evidence(every)] == [
         "better",

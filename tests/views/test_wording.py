@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.conftest import made
+from whence.trace.memory import as_bytes, human
 from whence.views import wording
 from whence.views.palette import DARK, LIGHT, colour, ink, levels, terminal_theme
 
@@ -27,6 +28,12 @@ def test_nothing_that_acts_on_a_terminal_survives(text):
 )
 def test_readable_text_is_left_alone(text):
     assert wording.visible(text) == text
+
+
+@pytest.mark.parametrize("count", [0, 512, 1000, 4_938_268, 3 * 2**30, 5.5e12])
+def test_bytes_are_counted_as_in_a_memory_budget(count):
+    assert wording.size(count) == human(count)  # a GiB called GB would be 7 % off
+    assert as_bytes(wording.size(3 * 10**9)) == 3 * 10**9
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,4 @@
-"""The command line: one thin module per command. Nothing heavy is imported before a command runs."""
+"""The command line: one thin module for each command.
+
+Nothing heavy is imported before a command runs.
+"""

@@ -1,15 +1,23 @@
-"""whence attend: the attention maps of a text, as a page to look at, a table of heads, or a short summary."""
+"""whence attend: the attention maps of a text, as a page, a table of heads, or a short summary."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from whence.cli import options as o
 from whence.cli.running import emit_json, loaded, note, progress, show, tell_forecast, writable
 from whence.cli.texts import encode, read_texts
+
+if TYPE_CHECKING:
+    from whence.core.maps import AttentionMaps
+    from whence.core.passage import Passage
+    from whence.core.probe import Probe
+    from whence.models.model import Model
 
 EXAMPLE = 'Example: whence attend "not bad at all" --html heads.html'
 Reply = Annotated[
@@ -53,6 +61,26 @@ Generate = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What the flags ask of ``attend`` for every text, and what is to become of the maps.
+
+    ``neurons`` is None where no flag says whether queries and keys are kept.
+    """
+
+    units: Literal["word", "token", "sentence"]
+    overflow: Literal["error", "truncate"]
+    keep: Literal["all", "mean", "max"] | list[int]
+    layers: Any
+    memory: str | None
+    target: str | None
+    generate: int
+    neurons: bool | None
+    heads: bool
+    as_json: bool
+    html: Path | None
+
+
 def command(
     words: o.Words = None,
     model: o.ModelName = "sentiment",
@@ -77,125 +105,174 @@ def command(
 ) -> None:
     """Look at the attention maps of a text.
 
-    Prints their shapes and the share of attention that special tokens take in each layer; --html writes a page to explore
-    them, --heads lists what each head does, --compare shows what differs between two texts.
+    Prints their shapes and the share of attention that special tokens take in each layer; --html
+    writes a page to explore them, --heads lists what each head does, --compare shows what differs
+    between two texts.
     """
     del debug
     from whence.core.errors import InputError
 
     writable(html)
-    texts, lines = list(words or []), []
+    texts = list(words or [])
+    lines = []
     if compare:
         if len(texts) != 2 or file is not None:
             raise InputError(f"--compare takes two texts, in quotes; got {len(texts)}.")
-        given = {
-            "--heads": heads,
-            "--neurons": neurons,
-            "--target": target,
-            "--pair": pair,
-            "--reply": reply,
-            "--generate": generate,
-        }
-        if ignored := [name for name, value in given.items() if value]:
-            raise InputError(
-                f"{ignored[0]} means nothing beside --compare, which shows two texts as they are."
-            )
+        _refuse_beside_compare(
+            {
+                "--heads": heads,
+                "--neurons": neurons,
+                "--target": target,
+                "--pair": pair,
+                "--reply": reply,
+                "--generate": generate,
+            }
+        )
     else:
         lines = read_texts(texts, file)
         if html is not None and len(lines) > 1:
             raise InputError(f"--html is a page of one text, and there are {len(lines)}.")
-    chosen: dict[str, Any] = {
-        "heads": _numbers(keep),
-        "layers": _numbers(layers),
-        "memory": memory,
-        "forecast": tell_forecast,
-    }
-    with loaded(model, dtype, device) as m:
-        from whence.explaining.attend import attend, probe
 
+    wish = Wish(
+        units=units,
+        overflow=overflow,
+        keep=_numbers(keep),
+        layers=_numbers(layers),
+        memory=memory,
+        target=target,
+        generate=generate,
+        neurons=neurons,
+        heads=heads,
+        as_json=as_json,
+        html=html,
+    )
+    with loaded(model, dtype, device) as loaded_model:
         if compare:
-            with progress("attend"):
-                found = probe(m, *texts, units=units, overflow=overflow, **chosen)
-            if as_json:
-                emit_json(found.to_dict())
-            else:
-                from whence.views.probe import probe_view
-
-                show(lambda _: probe_view(found))
-            _write(found, html)
+            _compare(loaded_model, texts, wish)
             return
         for line in lines:
-            passage = encode(m, line, pair=pair, units=units, reply=reply, overflow=overflow)
-            effects = heads and m.task != "bare" and keep == "all" and not generate
-            chosen |= {"effects": effects, "target": target, "generate": generate}
+            passage = encode(
+                loaded_model, line, pair=pair, units=units, reply=reply, overflow=overflow
+            )
             with progress("attend"):
-                maps = _with_neurons(
-                    attend,
-                    m,
-                    passage,
-                    neurons,
-                    html is not None and not generate,
-                    units=units,
-                    **chosen,
-                )
-            _print(maps, line.content, heads, as_json)
-            _write(maps, html)
+                maps = _maps(loaded_model, passage, wish)
+            _print(maps, line.content, wish)
+            _write(maps, wish.html)
 
 
-def _with_neurons(
-    attend: Any, model: Any, passage: Any, asked: bool | None, wanted: bool, **chosen: Any
-) -> Any:
-    """Neurons where they were asked for; unasked, where there is a page and the model shows them."""
+def _refuse_beside_compare(flags: dict[str, Any]) -> None:
+    """Name the first flag that has a value and no meaning for two texts."""
+    from whence.core.errors import InputError
+
+    for name, value in flags.items():
+        if value:
+            raise InputError(
+                f"{name} means nothing beside --compare, which shows two texts as they are."
+            )
+
+
+def _compare(model: Model, texts: Sequence[str], wish: Wish) -> None:
+    """Two texts, aligned, and the attention that differs."""
+    from whence.explaining.attend import probe
+    from whence.views.probe import probe_view
+
+    first, second = texts
+    with progress("attend"):
+        result = probe(
+            model,
+            first,
+            second,
+            units=wish.units,
+            overflow=wish.overflow,
+            heads=wish.keep,
+            layers=wish.layers,
+            memory=wish.memory,
+            forecast=tell_forecast,
+        )
+    if wish.as_json:
+        emit_json(result.to_dict())
+    else:
+        show(lambda _: probe_view(result))
+    _write(result, wish.html)
+
+
+def _maps(model: Model, passage: Passage, wish: Wish) -> AttentionMaps:
+    """The maps; with neurons where they were asked for.
+
+    Unasked, they are kept where there is a page to show them and the model shows them.
+    """
     from whence.core.errors import TooLarge, Unsupported
 
+    for_the_page = wish.html is not None and not wish.generate
+    if wish.neurons is not None or not for_the_page:
+        return _attend(model, passage, wish, neurons=bool(wish.neurons))
     try:
-        return attend(model, passage, neurons=wanted if asked is None else asked, **chosen)
+        return _attend(model, passage, wish, neurons=True)
     except (Unsupported, TooLarge) as problem:
-        if asked is not None or not wanted:
-            raise
-        maps = attend(model, passage, **chosen)
+        maps = _attend(model, passage, wish, neurons=False)
         note(f"the page has no neuron view: {problem}")
         return maps
 
 
-def _print(maps: Any, text: str, heads: bool, as_json: bool) -> None:
-    summary: dict[str, Any] = {
-        "text": text,
-        "tokens": list(maps.tokens),
-        "kinds": {
-            kind: {
-                "layers_heads_from_to": list(weights.shape),
-                "layers": list(maps.layer_names(kind)),
-                "modules": list(maps.modules[kind]),
-                "share_on_special_tokens": maps.special_share(kind).tolist(),
-            }
-            for kind, weights in maps.weights.items()
-        },
-    }
-    if heads:
+def _attend(model: Model, passage: Passage, wish: Wish, *, neurons: bool) -> AttentionMaps:
+    from whence.core.look import Look
+    from whence.explaining.attend import look_at
+
+    can_switch_off = model.kind.has_head and wish.keep == "all" and not wish.generate
+    look = Look(
+        units=wish.units,
+        heads=wish.keep,
+        layers=wish.layers,
+        neurons=neurons,
+        effects=wish.heads and can_switch_off,
+        target=wish.target,
+        generate=wish.generate,
+        memory=wish.memory,
+    )
+    return look_at(model, passage, look, tell_forecast)
+
+
+def _print(maps: AttentionMaps, text: str, wish: Wish) -> None:
+    """A summary of the maps, and what each head does where that was asked for."""
+    summary = _summary(maps, text)
+    if wish.heads:
         for kind in maps.kinds:
             summary["kinds"][kind]["heads"] = maps.heads(kind).rows()
-    if as_json:
+    if wish.as_json:
         emit_json(summary)
         return
     from whence.views.heads import heads_view
     from whence.views.listing import maps_view
 
     show(lambda _: maps_view(summary))
-    if heads:
+    if wish.heads:
         for kind in maps.kinds:
             show(lambda _, kind=kind: heads_view(maps.heads(kind)))
 
 
-def _write(result: Any, html: Path | None) -> None:
-    if html is not None:
-        result.to_html(html)
-        note(
-            f"wrote {html} ({html.stat().st_size / 1e6:.2g} MB): open it in a browser; it needs no network."
-        )
+def _summary(maps: AttentionMaps, text: str) -> dict[str, Any]:
+    """Shapes, names, and the share of attention on special tokens, by kind of attention."""
+    kinds = {}
+    for kind, weights in maps.weights.items():
+        kinds[kind] = {
+            "layers_heads_from_to": list(weights.shape),
+            "layers": list(maps.layer_names(kind)),
+            "modules": list(maps.modules[kind]),
+            "share_on_special_tokens": maps.special_share(kind).tolist(),
+        }
+    return {"text": text, "tokens": list(maps.tokens), "kinds": kinds}
+
+
+def _write(result: AttentionMaps | Probe, html: Path | None) -> None:
+    if html is None:
+        return
+    result.to_html(html)
+    megabytes = html.stat().st_size / 1e6
+    note(f"wrote {html} ({megabytes:.2g} MB): open it in a browser; it needs no network.")
 
 
 def _numbers(given: str) -> Literal["all", "mean", "max"] | list[int]:
+    """A word, or numbers with commas between them."""
     from whence.core.errors import InputError
 
     if given in ("all", "mean", "max"):
@@ -204,5 +281,6 @@ def _numbers(given: str) -> Literal["all", "mean", "max"] | list[int]:
         return [int(n) for n in given.replace(" ", "").split(",")]
     except ValueError:
         raise InputError(
-            f"{given!r} is neither a word such as 'all' or 'mean' nor numbers with commas between them."
+            f"{given!r} is neither a word such as 'all' or 'mean' "
+            "nor numbers with commas between them."
         ) from None

@@ -7,11 +7,15 @@ from typing import Annotated
 import typer
 
 from whence.cli import options as o
-from whence.cli.running import emit_json, loaded, progress, show, writable
+from whence.cli.reports import finish, show_comparison
+from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
-from whence.cli.texts import encode, naming, read_texts
+from whence.cli.texts import encode, label_of, naming, read_texts
 
-EXAMPLE = 'Example: whence compare "not bad at all" --methods gradient-l2,integrated-gradients --html report.html'
+EXAMPLE = (
+    'Example: whence compare "not bad at all" '
+    "--methods gradient-l2,integrated-gradients --html report.html"
+)
 Methods = Annotated[
     str | None,
     typer.Option(
@@ -51,60 +55,57 @@ def command(
 ) -> None:
     """Explain by several methods, side by side.
 
-    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be off, and whether its ranking is better
-    than random ones.
+    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be
+    off, and whether its ranking is better than random ones.
     """
     del debug
-    from whence.cli.reports import finish
     from whence.core.target import Target
-    from whence.views.terminal import comparison_view
 
     writable(html)
     lines = read_texts(words or [], file)
-    asked = chosen(methods, setting or [], seed)
+    settings_by_method = chosen(methods, setting or [], seed)
+
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.workflow import compare
+        from whence.explaining.explain import compare
 
-        for i, line in enumerate(lines, 1):
+        for i, line in enumerate(lines):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with (
-                naming(line),
-                progress(f"text {i} of {len(lines)}" if len(lines) > 1 else "compare") as say,
-            ):
-                wanted = Target(target, against, read, at)
-                c = compare(
+            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+                comparison = compare(
                     loaded_model,
                     passage,
-                    asked,
-                    target=wanted,
+                    settings_by_method,
+                    target=Target(target, against, read, at),
                     seed=seed,
                     overflow=overflow,
                     memory=memory,
                     evidence=evidence is not False,
                     progress=say,
                 )
-            emit_json(c.to_dict()) if as_json else show(
-                lambda console, c=c: comparison_view(c, console, every_row)
-            )
-            results += [c] if html else []
+            show_comparison(comparison, as_json, every_row)
+            if html:
+                results.append(comparison)
     finish(results, html)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:
-    """Methods with their settings, wrong names found before the model is loaded; None for every method that fits."""
+    """Methods with their settings; None for every method that fits.
+
+    Wrong names are found here, before the model is loaded.
+    """
     if methods is None and not given:
         return None
     from whence.core.errors import SettingsError
     from whence.core.registry import find_method, settings_of
     from whence.core.registry import methods as all_methods
 
+    if methods is None:
+        names = list(all_methods())
+    else:
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+
     by_method = assigned(given)
-    names = (
-        list(all_methods())
-        if methods is None
-        else [name.strip() for name in methods.split(",") if name.strip()]
-    )
     for name in by_method:
         if find_method(name).name not in names:
             raise SettingsError(

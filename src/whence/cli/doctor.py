@@ -17,14 +17,14 @@ def command(
 ) -> None:
     """Examine a model: what works on it, and its cost.
 
-    Prints its family and attention path, the methods that work (each is tried), a self-check of captured attention against eager
-    attention, and a forecast of time and memory.
+    Prints its family and attention path, the methods that work (each is tried), a self-check of
+    captured attention against eager attention, and a forecast of time and memory.
     """
     del debug
-    with loaded(model, dtype, device) as m, progress("doctor") as say:
+    with loaded(model, dtype, device) as loaded_model, progress("doctor") as say:
         from whence.explaining.doctor import examine
 
-        report = examine(m, progress=say).to_dict()
+        report = examine(loaded_model, progress=say).to_dict()
     if as_json:
         emit_json(report)
         return

@@ -6,12 +6,14 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
-from whence.cli.running import emit_json, loaded, progress, show, tell_forecast, writable
+from whence.cli.reports import finish, show_attribution
+from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
-from whence.cli.texts import encode, read_texts
+from whence.cli.texts import encode, label_of, read_texts
 
 EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
-AT_ONCE = 16  # texts between two prints
+# texts between two prints
+AT_ONCE = 16
 
 
 def command(
@@ -44,53 +46,55 @@ def command(
     The settings of the method are flags too: see 'whence methods'.
     """
     del debug
-    from whence.cli.reports import finish
     from whence.core.errors import InputError
     from whence.core.registry import find_method, settings_of
     from whence.core.target import Target
-    from whence.views.terminal import attribution_view
 
     writable(html)
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
-    settings_of(info, settings, seed)
+    settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     if save is not None and len(lines) > 1:
         raise InputError(
             f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
         )
+    if evidence is None:
+        evidence = len(lines) == 1
+
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.workflow import explain
+        from whence.explaining.explain import explain
         from whence.trace.forecast import forecast_trace
 
-        wanted = Target(target, against, read, at)
         for first in range(0, len(lines), AT_ONCE):
-            some = [
-                encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-                for line in lines[first : first + AT_ONCE]
-            ]
-            tell_forecast(forecast_trace(loaded_model, max(some, key=len), info.needs))
-            with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else method) as say:
-                made = explain(
+            passages = []
+            for line in lines[first : first + AT_ONCE]:
+                passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+                passages.append(passage)
+            longest = max(passages, key=len)
+            tell_forecast(forecast_trace(loaded_model, longest, info.needs))
+
+            with progress(label_of(method, first, len(lines))) as say:
+                attributions = explain(
                     loaded_model,
-                    some,
+                    passages,
                     method,
-                    target=wanted,
+                    target=Target(target, against, read, at),
                     units=units,
                     seed=seed,
                     overflow=overflow,
                     memory=memory,
-                    evidence=len(lines) == 1 if evidence is None else evidence,
+                    evidence=evidence,
                     progress=say,
                     **settings,
                 )
-            for a in made:
-                emit_json(a.to_dict()) if as_json else show(
-                    lambda console, a=a: attribution_view(a, console, every_row)
-                )
-            results += made if html or save else []
+            for attribution in attributions:
+                show_attribution(attribution, as_json, every_row)
+            # kept only where they are written at the end: a file may have many texts
+            if html or save:
+                results += attributions
     if save is not None:
         results[0].save(save)
     finish(results, html)
@@ -100,9 +104,7 @@ def own_flags() -> list[str]:
     """The flags that the command itself has, for the hint at a mistyped one."""
     alone = typer.Typer()
     alone.command()(command)
-    return [
-        flag
-        for parameter in get_command(alone).params
-        for flag in parameter.opts
-        if flag.startswith("--")
-    ]
+    flags = []
+    for parameter in get_command(alone).params:
+        flags += [flag for flag in parameter.opts if flag.startswith("--")]
+    return flags

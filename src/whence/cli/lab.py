@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,38 +53,37 @@ def command(
 ) -> None:
     """Run a lab: an experiment with figures, tables, and claims that hold or do not.
 
-    attention: self-attention step by step. gpt2: from bytes to the next word. histogram: two solutions, one of which attends to nothing in
-    the text. dyck: brackets closed by models that do not look at them. theorem: LIME on attention, by formula and exactly. figures: the
-    rest of the lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose truth is known.
+    attention: self-attention step by step. gpt2: from bytes to the next word. histogram: two
+    solutions, one of which attends to nothing in the text. dyck: brackets closed by models that do
+    not look at them. theorem: LIME on attention, by formula and exactly. figures: the rest of the
+    lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose
+    truth is known.
     """
     del debug
-    with progress(f"lab {name}") as tell:
+    folder = out or Path(f"lab-{name}")
+    with progress(f"lab {name}") as say:
         from whence.labs.running import lab, takes
 
-        names = LABS if name == "all" else (name,)
-        folder = out or Path(f"lab-{name}")
+        run_all = name == "all"
         books = []
-        for each in names:
-            given = (
-                {}
-                if words is None or (name == "all" and "words" not in takes(each))
-                else {"words": words}
-            )
-            where = f"{each}: " if name == "all" else ""
+        for each in LABS if run_all else (name,):
+            options: dict[str, Any] = {}
+            # of all labs only some take a text; a lab of its own says so itself
+            if words is not None and (not run_all or "words" in takes(each)):
+                options["words"] = words
             with quiet():
-                told = partial(_tell, tell, where)
-                books.append(
-                    lab(
-                        each,
-                        quick=quick,
-                        seed=seed,
-                        formats=formats.lower().replace(" ", "").split(","),
-                        tell=told,
-                        **given,
-                    )
+                book = lab(
+                    each,
+                    quick=quick,
+                    seed=seed,
+                    formats=formats.lower().replace(" ", "").split(","),
+                    tell=_naming(each, say) if run_all else say,
+                    **options,
                 )
-            books[-1].save(folder / (each if name == "all" else ""))
-    if name == "all":
+            book.save(folder / each if run_all else folder)
+            books.append(book)
+
+    if run_all:
         from whence.core.render import write_text
         from whence.notebook.page import pages
 
@@ -101,5 +99,6 @@ def command(
     note(f"figures, tables and the page index.html are in {folder.resolve()}")
 
 
-def _tell(tell: Callable[[str], None], where: str, step: str) -> None:
-    tell(where + step)
+def _naming(lab: str, say: Callable[[str], None]) -> Callable[[str], None]:
+    """Of several labs, a step is told with the lab that it belongs to."""
+    return lambda step: say(f"{lab}: {step}")

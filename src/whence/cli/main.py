@@ -1,4 +1,4 @@
-"""The program ``whence``: results to stdout, notes to stderr, exit 2 with one line on a user's mistake."""
+"""The program ``whence``: results to stdout, notes to stderr, one line on a user's mistake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from whence import __version__
-from whence.cli import attend, compare, doctor, explain, lab, methods, predict, theory
+from whence.cli import attend, compare, doctor, explain, lab, methods, metrics, predict, theory
 from whence.cli.options import WITH_SETTINGS
 from whence.core.errors import WhenceError
 
@@ -19,7 +19,7 @@ USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 app = typer.Typer(
     name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for module in (explain, compare, predict, attend, theory, lab, methods, doctor):
+for module in (explain, compare, predict, attend, theory, lab, methods, metrics, doctor):
     context = WITH_SETTINGS if module is explain else {}
     app.command(
         module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context
@@ -58,9 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as problem:
         if "--debug" in given:
             traceback.print_exc()
-        told = getattr(problem, "format_message", None)  # what typer raises for bad usage
-        if told is not None:
-            return _complain(told(), USERS_MISTAKE)
+        # what typer raises for bad usage has it
+        message_of = getattr(problem, "format_message", None)
+        if message_of is not None:
+            return _complain(message_of(), USERS_MISTAKE)
         if isinstance(problem, WhenceError):
             return _complain(str(problem), USERS_MISTAKE)
         return _complain(

@@ -7,14 +7,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-# a method's settings are flags too, and only the method knows them: unknown flags are kept, and judged by ``settings.py``
+# a method's settings are flags too, and only the method knows them:
+# unknown flags are kept, and judged by ``settings.py``
 WITH_SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 
 Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TEXT",
-        help="The text, in quotes (of an image model: the file). '-' or nothing: from stdin, one a line.",
+        help="The text, in quotes (of an image model: the file). "
+        "'-' or nothing: from stdin, one a line.",
     ),
 ]
 ModelName = Annotated[
@@ -49,7 +51,8 @@ Seed = Annotated[int, typer.Option(help="Of every random number.")]
 Overflow = Annotated[
     Literal["error", "truncate", "window"],
     typer.Option(
-        help="A text longer than the model's positions: refuse it, explain its beginning, or explain consecutive windows."
+        help="A text longer than the model's positions: refuse it, explain its beginning, "
+        "or explain consecutive windows."
     ),
 ]
 ShortOverflow = Annotated[
@@ -88,7 +91,8 @@ Evidence = Annotated[
     bool | None,
     typer.Option(
         "--evidence/--no-evidence",
-        help="Hold each ranking against random ones of the same text. [default: yes; of several texts, explain does not]",
+        help="Hold each ranking against random ones of the same text. "
+        "[default: yes; of several texts, explain does not]",
         show_default=False,
     ),
 ]

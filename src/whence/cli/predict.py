@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from whence.cli import options as o
 from whence.cli.running import emit_json, loaded, progress, show
-from whence.cli.texts import encode, read_texts
+from whence.cli.texts import encode, label_of, read_texts
 
 EXAMPLE = 'Example: whence predict "dull and far too long" --json'
+# texts between two prints
 AT_ONCE = 64
 
 
@@ -28,27 +29,42 @@ def command(
     """
     del debug
     from whence.core.errors import TargetError
-    from whence.views.terminal import prediction_view
 
     lines = read_texts(words or [], file)
-    with loaded(model, dtype, device) as m:
-        if (m.task == "masked") != (at is not None):
+    with loaded(model, dtype, device) as loaded_model:
+        if loaded_model.kind.fills_a_mask != (at is not None):
             raise TargetError(
-                "--at N names the unit that a masked language model fills; it goes with such a model, and only with it."
+                "--at N names the unit that a masked language model fills; "
+                "it goes with such a model, and only with it."
             )
         for first in range(0, len(lines), AT_ONCE):
-            some = lines[first : first + AT_ONCE]
-            with progress(f"text {first + 1} of {len(lines)}" if len(lines) > 1 else "predict"):
-                passages = [encode(m, line, pair=pair, overflow=overflow) for line in some]
-                passages = passages if at is None else [m.fill(p, at) for p in passages]
-                predictions = [m.prediction(row) for row in m.logits(passages)]
-            for line, p in zip(some, predictions, strict=True):
-                found = dict(p.probabilities)
+            batch = lines[first : first + AT_ONCE]
+            with progress(label_of("predict", first, len(lines))):
+                passages = []
+                for line in batch:
+                    passage = encode(loaded_model, line, pair=pair, overflow=overflow)
+                    if at is not None:
+                        passage = loaded_model.fill(passage, at)
+                    passages.append(passage)
+                predictions = [
+                    loaded_model.prediction(row) for row in loaded_model.logits(passages)
+                ]
+            for line, prediction in zip(batch, predictions, strict=True):
+                probabilities = dict(prediction.probabilities)
                 if as_json:
-                    emit_json({"text": line.content, "label": p.label, "probabilities": found})
-                else:
-                    show(
-                        lambda _, line=line, found=found: prediction_view(
-                            found, line.content if len(lines) > 1 else None
-                        )
+                    emit_json(
+                        {
+                            "text": line.content,
+                            "label": prediction.label,
+                            "probabilities": probabilities,
+                        }
                     )
+                else:
+                    heading = line.content if len(lines) > 1 else None
+                    _show(probabilities, heading)
+
+
+def _show(probabilities: dict[str, float], heading: str | None) -> None:
+    from whence.views.terminal import prediction_view
+
+    show(lambda _: prediction_view(probabilities, heading))

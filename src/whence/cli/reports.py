@@ -1,4 +1,4 @@
-"""Writing the HTML report, and saying where it is."""
+"""Showing results one by one, and writing the HTML report of all of them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whence.cli.running import note
+from whence.cli.running import emit_json, note, show
 
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
     from whence.core.comparison import Comparison
+
+
+def show_attribution(attribution: Attribution, as_json: bool, every_row: bool) -> None:
+    """One method's result on one text, on stdout."""
+    if as_json:
+        emit_json(attribution.to_dict())
+        return
+    from whence.views.terminal import attribution_view
+
+    show(lambda console: attribution_view(attribution, console, every_row))
+
+
+def show_comparison(comparison: Comparison, as_json: bool, every_row: bool) -> None:
+    """Several methods' results on one text, on stdout."""
+    if as_json:
+        emit_json(comparison.to_dict())
+        return
+    from whence.views.terminal import comparison_view
+
+    show(lambda console: comparison_view(comparison, console, every_row))
 
 
 def finish(results: Sequence[Attribution | Comparison], html: Path | None) -> None:

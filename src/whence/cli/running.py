@@ -1,4 +1,7 @@
-"""What every command does around its work: a quiet library, a progress bar on stderr, results on stdout, files checked beforehand."""
+"""What every command does around its work.
+
+A quiet library, a progress bar on stderr, results on stdout, files checked beforehand.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,12 @@ if TYPE_CHECKING:
     from whence.models.model import Model
     from whence.trace.memory import Forecast
 
-PATIENCE = 2.0  # seconds before a progress bar appears
-LOUD = 10**8  # bytes, from which on a forecast is printed
-PIPE_CLOSED = 141  # what a shell reports for a program that SIGPIPE ended
+# seconds before a progress bar appears
+PATIENCE = 2.0
+# bytes, from which on a forecast is printed
+LOUD = 10**8
+# what a shell reports for a program that SIGPIPE ended
+PIPE_CLOSED = 141
 
 
 def note(text: str) -> None:
@@ -45,9 +51,9 @@ def emit(text: str) -> None:
     except BrokenPipeError:
         import typer
 
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or Python complains again as it closes
+        # or Python complains again as it closes
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
         raise typer.Exit(PIPE_CLOSED) from None
 
 
@@ -83,9 +89,12 @@ def quiet() -> Iterator[None]:
     """transformers' own bars and warnings stay off the terminal; a library user still gets them."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    hub = getLogger("huggingface_hub")  # it reports each retry; the one line at the end says all
+    level = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    # the hub reports each retry; the one line at the end says all
+    hub = getLogger("huggingface_hub")
     hub_level = hub.level
+
     hub.setLevel(ERROR)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -102,14 +111,16 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr once something takes over two seconds, gone when it is done; it says which step is running."""
+    """A bar on stderr once something takes over two seconds; it says which step is running.
+
+    It is gone when the work is done.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not (
-        sys.stderr.isatty() and console.is_interactive
-    ):  # FORCE_COLOR is about colour: a log file wants no bar
+    # asked of stderr too: FORCE_COLOR is about colour, and a log file wants no bar
+    if not (sys.stderr.isatty() and console.is_interactive):
         yield lambda _: None
         return
     columns = (
@@ -137,7 +148,8 @@ def progress(label: str) -> Iterator[Callable[[str], None]]:
 def loaded(name: str, dtype: str = "float32", device: str = "cpu") -> Iterator[Model]:
     """The model, with the library quiet for as long as it is used."""
     with progress(f"loading {name}"):
-        from whence.models.load import load  # torch and transformers: seconds, on a cold disk
+        # torch and transformers: seconds, on a cold disk
+        from whence.models.load import load
 
         with quiet():
             model = load(name, dtype=dtype, device=device)

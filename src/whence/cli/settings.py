@@ -13,15 +13,17 @@ from whence.core.errors import SettingsError
 if TYPE_CHECKING:
     from whence.core.registry import MethodInfo
 
-FLAG = re.compile(
-    r"--([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL
-)  # a text may begin with dashes; a flag has no space in its name
+# a text may begin with dashes; a flag has no space in its name
+FLAG = re.compile(r"--([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
 def split_flags(
     words: Sequence[str], info: MethodInfo, options: Callable[[], Sequence[str]]
 ) -> tuple[list[str], dict[str, Any]]:
-    """What typer did not know, as texts and as the method's settings; ``options`` are the command's own flags, for the hint."""
+    """What typer did not know, as texts and as the method's settings.
+
+    ``options`` gives the command's own flags, for the hint at a mistyped one.
+    """
     hints = get_type_hints(info.settings)
     known = {f.name.replace("_", "-"): f.name for f in fields(info.settings)}
     texts: list[str] = []
@@ -33,22 +35,21 @@ def split_flags(
             texts.append(word)
             continue
         name, value = match.group(1).replace("_", "-"), match.group(2)
-        positive = name.removeprefix("no-")
-        if (
-            name not in known
-            and value is None
-            and positive in known
-            and hints[known[positive]] is bool
-        ):
-            settings[known[positive]] = "false"
+        if name in known:
+            if value is None:
+                is_switch = hints[known[name]] is bool
+                value = "true" if is_switch else next(rest, None)
+            if value is None:
+                raise SettingsError(f"--{name} needs a value.")
+            settings[known[name]] = value
             continue
-        if name not in known:
+
+        # --no-… turns a setting off that is on or off
+        positive = name.removeprefix("no-")
+        can_be_off = positive in known and hints[known[positive]] is bool
+        if not can_be_off or value is not None:
             raise _unknown(name, info, known, options())
-        if value is None:
-            value = "true" if hints[known[name]] is bool else next(rest, None)
-        if value is None:
-            raise SettingsError(f"--{name} needs a value.")
-        settings[known[name]] = value
+        settings[known[positive]] = "false"
     return texts, settings
 
 
@@ -64,13 +65,15 @@ def _unknown(
 
 def assigned(given: Sequence[str]) -> dict[str, dict[str, str]]:
     """``method.setting=value``, several times, as settings by method."""
-    out: dict[str, dict[str, str]] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    by_method: dict[str, dict[str, str]] = {}
+    for assignment in given:
+        name, equals, value = assignment.partition("=")
         method, dot, setting = name.partition(".")
         if not equals or not dot:
             raise SettingsError(
-                f"--set takes METHOD.SETTING=VALUE, e.g. integrated-gradients.baseline=mask, not {one!r}."
+                "--set takes METHOD.SETTING=VALUE, e.g. integrated-gradients.baseline=mask, "
+                f"not {assignment!r}."
             )
-        out.setdefault(method, {})[setting.replace("-", "_")] = value
-    return out
+        settings = by_method.setdefault(method, {})
+        settings[setting.replace("-", "_")] = value
+    return by_method

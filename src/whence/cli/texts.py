@@ -1,10 +1,13 @@
-"""Where texts come from: the argument, a file, or stdin; one a line. Of an image model, a text is the path of an image."""
+"""Where texts come from: the argument, a file, or stdin; one a line.
+
+Of an image model, a text is the path of an image.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +20,21 @@ if TYPE_CHECKING:
     from whence.core.passage import Passage
     from whence.models.model import Model
 
+# blank lines that a note names
 MOST_NAMED = 5
+LONGEST_QUOTE = 30
 
 
 @dataclass(frozen=True)
 class Line:
-    """A text and where it stands, so that an error can say so; None for the argument."""
+    """A text and where it stands, so that an error can say so; None for the argument.
+
+    ``is_file`` marks one of several files that were named, which only an image model can mean.
+    """
 
     content: str
     where: str | None = None
-    is_file: bool = (
-        False  # one of several files that were named, which only an image model can mean
-    )
+    is_file: bool = False
 
 
 def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
@@ -36,8 +42,10 @@ def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
     if len(words) > 1 and file is None and all(map(os.path.isfile, words)):
         return [Line(word, word, is_file=True) for word in words]
     if len(words) > 1:
+        first, second = words[0][:LONGEST_QUOTE], words[1][:LONGEST_QUOTE]
         raise InputError(
-            f"{len(words)} texts were given, {words[0][:30]!r} and {words[1][:30]!r} …: put one text in quotes, or use --file."
+            f"{len(words)} texts were given, {first!r} and {second!r} …: "
+            "put one text in quotes, or use --file."
         )
     if words and file is not None:
         raise InputError("give a text or --file, not both.")
@@ -64,25 +72,40 @@ def _lines(content: bytes, source: str) -> list[Line]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = content.count(b"\n", 0, problem.start) + 1
+        byte = content[problem.start]
         raise InputError(
-            f"{source}, line {line}: not UTF-8 (byte 0x{content[problem.start]:02x}); convert it first, e.g. with iconv."
+            f"{source}, line {line}: not UTF-8 (byte 0x{byte:02x}); "
+            "convert it first, e.g. with iconv."
         ) from None
+
     # only a newline ends a line: form feeds and U+2028 are part of a text
     rows = [row.removesuffix("\r") for row in text.removesuffix("\n").split("\n")]
-    lines = [Line(row, f"{source}, line {i}") for i, row in enumerate(rows, 1) if row.strip()]
-    blank = [i for i, row in enumerate(rows, 1) if not row.strip()]
+    lines: list[Line] = []
+    blank: list[int] = []
+    for number, row in enumerate(rows, 1):
+        if row.strip():
+            lines.append(Line(row, f"{source}, line {number}"))
+        else:
+            blank.append(number)
+
     if not lines:
         raise InputError(f"{source} holds no text.")
     if blank:
-        some = ", ".join(map(str, blank[:MOST_NAMED])) + (" …" if len(blank) > MOST_NAMED else "")
-        note(
-            f"{len(blank)} blank line{'s' if len(blank) > 1 else ''} of {source} skipped (line {some})"
-        )
+        _note_blank(blank, source)
     return lines
 
 
+def _note_blank(blank: Sequence[int], source: str) -> None:
+    """Say which lines were skipped, or the first of them."""
+    numbers = ", ".join(map(str, blank[:MOST_NAMED]))
+    if len(blank) > MOST_NAMED:
+        numbers += " …"
+    lines = "line" if len(blank) == 1 else "lines"
+    note(f"{len(blank)} blank {lines} of {source} skipped (line {numbers})")
+
+
 @contextmanager
-def naming(line: Line):
+def naming(line: Line) -> Iterator[None]:
     """An error about one of several texts says which."""
     try:
         yield
@@ -93,10 +116,18 @@ def naming(line: Line):
 
 
 def encode(model: Model, line: Line, **options: Any) -> Passage:
-    """One text (of an image model: the file) as a passage."""
-    if line.is_file and model.task != "image":
+    """One text (of an image model: the file) as a passage; options as ``model.encode`` has them."""
+    if line.is_file and model.kind.reads_text:
         raise InputError(
-            f"{model.name} reads text, and several files were given: put one text in quotes, or use --file FILE."
+            f"{model.name} reads text, and several files were given: "
+            "put one text in quotes, or use --file FILE."
         )
     with naming(line):
         return model.encode(line.content, **options)
+
+
+def label_of(step: str, first: int, count: int) -> str:
+    """What a progress bar says: the step, or of several texts the one that it is at."""
+    if count == 1:
+        return step
+    return f"text {first + 1} of {count}"

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from whence.cli import options as o
 from whence.cli.running import emit_json, loaded, note, progress, show, writable
 from whence.cli.texts import encode, naming, read_texts
+
+if TYPE_CHECKING:
+    from whence.core.comparison import Comparison
+    from whence.notebook.book import Notebook
 
 EXAMPLE = 'Example: whence theory "a dull film with a few good jokes"'
 
@@ -25,26 +32,26 @@ def command(
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain with the single-layer attention model, and put the closed forms beside the measured values.
+    """Explain with the single-layer attention model: its formulas beside measured values.
 
-    The model is that of "Attention meets post-hoc interpretability" (ICML 2024), whose gradients, LIME coefficients and Shapley values are
-    formulas. Prints the text as every method of that paper's figure colours it, then formula and measurement of each word.
+    The model is that of "Attention meets post-hoc interpretability" (ICML 2024), whose gradients,
+    LIME coefficients and Shapley values are formulas. Prints the text as every method of that
+    paper's figure colours it, then formula and measurement of each word.
     """
     del debug
     from whence.core.target import Target
-    from whence.notebook.page import notebook_view
-    from whence.views.terminal import comparison_view
 
     writable(html)
     lines = read_texts(words or [], file)
-    results = []
+    comparisons: list[Comparison] = []
+    books: list[Notebook] = []
     with loaded(model, dtype) as loaded_model:
         from whence.explaining.closed_forms import closed_forms
 
         for line in lines:
             passage = encode(loaded_model, line, units=units, overflow=overflow)
             with naming(line), progress("theory") as say:
-                found, book = closed_forms(
+                comparison, book = closed_forms(
                     loaded_model,
                     passage,
                     target=Target(target, against),
@@ -54,17 +61,30 @@ def command(
                     progress=say,
                 )
             if as_json:
-                emit_json({"comparison": found.to_dict(), "closed_forms": book.to_dict()})
+                emit_json({"comparison": comparison.to_dict(), "closed_forms": book.to_dict()})
             else:
-                show(lambda console, found=found: comparison_view(found, console, every_row))
-                show(lambda console, book=book: notebook_view(book, console))
-            results.append((found, book))
+                _show(comparison, book, every_row)
+            comparisons.append(comparison)
+            books.append(book)
     if html is not None:
-        from whence.core.render import write_text
-        from whence.notebook.page import notebook_fragment
-        from whence.views.html import page
+        _write(comparisons, books, html)
 
-        whole = page([found for found, _ in results])
-        forms = "\n".join(notebook_fragment(book) for _, book in results)
-        write_text(html, whole.replace("</main>", f"</main>\n{forms}"))
-        note(f"report written to {html.resolve()}")
+
+def _show(comparison: Comparison, book: Notebook, every_row: bool) -> None:
+    from whence.notebook.page import notebook_view
+    from whence.views.terminal import comparison_view
+
+    show(lambda console: comparison_view(comparison, console, every_row))
+    show(lambda console: notebook_view(book, console))
+
+
+def _write(comparisons: list[Comparison], books: list[Notebook], html: Path) -> None:
+    """One page: the comparisons, then the closed forms."""
+    from whence.core.render import write_text
+    from whence.notebook.page import notebook_fragment
+    from whence.views.html import page
+
+    forms = "\n".join(notebook_fragment(book) for book in books)
+    content = page(comparisons).replace("</main>", f"</main>\n{forms}")
+    write_text(html, content)
+    note(f"report written to {html.resolve()}")

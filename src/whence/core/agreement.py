@@ -1,10 +1,15 @@
-"""How far methods agree on one text: rank correlation, overlap of the top units, and the units on which they conflict."""
+"""How far methods agree on one text.
+
+Rank correlation, overlap of the top units, and the units on which they conflict.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations, compress
 from typing import Any, Literal
 
 import numpy as np
@@ -20,9 +25,9 @@ ROUNDING = 1e-9  # scores whose range is smaller than this share of their size r
 class Conflict:
     """A unit of which some methods say the opposite of others.
 
-    ``kind`` "sign": ``one`` has it for the target, ``other`` against it, both among their top units.
-    ``kind`` "rank": ``one`` has it among its top units, ``other`` in its lower half. ``strength`` is the smaller camp's share of the
-    methods that could take part, so 0.5 at most.
+    ``kind`` "sign": ``one`` has it for the target, ``other`` against it, both among their top
+    units. ``kind`` "rank": ``one`` has it among its top units, ``other`` in its lower half.
+    ``strength`` is the smaller camp's share of the methods that could take part, so 0.5 at most.
     """
 
     unit: int
@@ -35,11 +40,12 @@ class Conflict:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement:
-    """What ``Comparison.agreement`` gives. Matrices are "method method", in the order of ``methods``.
+    """What ``Comparison.agreement`` gives: matrices "method method", in the order of ``methods``.
 
-    ``correlation`` is Spearman's (or Kendall's tau-b) of the scores; between a method with signs and one without, of their sizes.
-    ``overlap`` is the share of the top ``k`` units that two methods have in common; ``chance`` is what two random rankings share.
-    A method whose scores are all equal ranks nothing: NaN.
+    ``correlation`` is Spearman's (or Kendall's tau-b) of the scores; between a method with signs
+    and one without, of their sizes. ``overlap`` is the share of the top ``k`` units that two
+    methods have in common; ``chance`` is what two random rankings share. A method whose scores are
+    all equal ranks nothing: NaN.
     """
 
     methods: tuple[str, ...]
@@ -52,38 +58,46 @@ class Agreement:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str, float]]:
-        """Two methods and their correlation, those that agree most first; pairs without one are left out."""
-        upper = [(i, j) for i in range(len(self.methods)) for j in range(i + 1, len(self.methods))]
-        known = [(i, j) for i, j in upper if np.isfinite(self.correlation[i, j])]
-        ordered = sorted(known, key=lambda at: -self.correlation[at])
-        return [
-            (self.methods[i], self.methods[j], float(self.correlation[i, j])) for i, j in ordered
-        ]
+        """Two methods and their correlation, those that agree most first.
+
+        Pairs without a correlation are left out.
+        """
+        pairs = []
+        for i, j in combinations(range(len(self.methods)), 2):
+            correlation = float(self.correlation[i, j])
+            if np.isfinite(correlation):
+                pairs.append((self.methods[i], self.methods[j], correlation))
+        return sorted(pairs, key=lambda pair: -pair[2])
 
     def mean_correlation(self) -> dict[str, float]:
         """Of each method with the others; NaN where it has none."""
-        return dict(zip(self.methods, _mean_with_others(self.correlation).tolist(), strict=True))
+        means = _mean_with_others(self.correlation).tolist()
+        return dict(zip(self.methods, means, strict=True))
 
     def mean_overlap(self) -> dict[str, float]:
         """Of each method with the others; NaN where it has none."""
-        return dict(zip(self.methods, _mean_with_others(self.overlap).tolist(), strict=True))
+        means = _mean_with_others(self.overlap).tolist()
+        return dict(zip(self.methods, means, strict=True))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pair of methods; ready for ``pandas.DataFrame``."""
-        return [
-            {
-                "method": a,
-                "other": b,
+        rows = []
+        for i, j in combinations(range(len(self.methods)), 2):
+            row = {
+                "method": self.methods[i],
+                "other": self.methods[j],
                 "correlation": float(self.correlation[i, j]),
                 "overlap": float(self.overlap[i, j]),
             }
-            for i, a in enumerate(self.methods)
-            for j, b in enumerate(self.methods)
-            if i < j
-        ]
+            rows.append(row)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, None for NaN."""
+        conflicts = []
+        for conflict in self.conflicts:
+            camps = {"one": list(conflict.one), "other": list(conflict.other)}
+            conflicts.append(asdict(conflict) | camps)
         return {
             "methods": list(self.methods),
             "measure": self.measure,
@@ -91,21 +105,30 @@ class Agreement:
             "overlap": _plain(self.overlap),
             "k": self.k,
             "chance": self.chance,
-            "conflicts": [
-                {**asdict(c), "one": list(c.one), "other": list(c.other)} for c in self.conflicts
-            ],
+            "conflicts": conflicts,
         }
 
     def __repr__(self) -> str:
-        ends = [f"{a} ~ {b} {value:.2f}" for a, b, value in (*self.pairs[:1], *self.pairs[-1:])]
-        told = f"most {ends[0]}, least {ends[1]}; " if ends else ""
-        return f"Agreement({len(self.methods)} methods by {self.measure}: {told}top {self.k} by chance {self.chance:.0%})"
+        ends = ""
+        if self.pairs:
+            most, least = self.pairs[0], self.pairs[-1]
+            ends = f"most {_pair_in_words(*most)}, least {_pair_in_words(*least)}; "
+        return (
+            f"Agreement({len(self.methods)} methods by {self.measure}: "
+            f"{ends}top {self.k} by chance {self.chance:.0%})"
+        )
+
+
+def _pair_in_words(method: str, other: str, correlation: float) -> str:
+    return f"{method} ~ {other} {correlation:.2f}"
 
 
 def agreement(
     attributions: Mapping[str, Attribution], k: int = 5, measure: str = "spearman"
 ) -> Agreement:
-    """Compare every method with every other on the same units. ``k`` is the number of top units; where there are fewer, all of them.
+    """Compare every method with every other on the same units.
+
+    ``k`` is the number of top units; where there are fewer, all of them.
 
     >>> agreement(c.attributions, k=3).overlap             # doctest: +SKIP
     """
@@ -114,25 +137,27 @@ def agreement(
     if measure not in ("spearman", "kendall"):
         raise SettingsError(f"measure is 'spearman' or 'kendall', not {measure!r}.")
     every = list(attributions.values())
-    names, d = every[0].names, len(every[0].scores)
-    k = min(k, d)
-    scores = np.stack([_cleaned(a.scores) for a in every])
-    sizes = np.stack([np.abs(s) if a.signed else s for s, a in zip(scores, every, strict=True)])
-    signed = np.array([a.signed for a in every])
+    names, units = every[0].names, len(every[0].scores)
+    k = min(k, units)
+    scores = np.stack([_cleaned(attribution.scores) for attribution in every])
+    signed = np.array([attribution.signed for attribution in every])
+    sizes = np.where(signed[:, None], np.abs(scores), scores)
+
     correlate = rank_correlation if measure == "spearman" else _kendall
     # a score without a sign is a size, so beside one the other method's size is the same question
     both = signed[:, None] & signed[None, :]
     correlation = np.where(both, correlate(scores), correlate(sizes))
+
+    methods = tuple(attributions)
+    conflicts = _conflicts(methods, names, scores, sizes, signed, min(k, units // 2))
     return Agreement(
-        methods=tuple(attributions),
+        methods=methods,
         measure=measure,
         correlation=correlation,
         overlap=top_overlap(sizes, k),
         k=k,
-        chance=k / d,
-        conflicts=tuple(
-            _conflicts(tuple(attributions), names, scores, sizes, signed, min(k, d // 2))
-        ),
+        chance=k / units,
+        conflicts=tuple(conflicts),
     )
 
 
@@ -143,13 +168,16 @@ def ranks(values: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
     [2.5, 1.0, 2.5]
     """
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (count.cumsum() - (count - 1) / 2)[place.reshape(-1)]
+    mean_rank = count.cumsum() - (count - 1) / 2
+    return mean_rank[place.reshape(-1)]
 
 
 def rank_correlation(
     values: Float[np.ndarray, "method unit"],
 ) -> Float[np.ndarray, "method method"]:
-    """Spearman's: Pearson's correlation of the ranks, which stays right with ties; NaN for a row of equal values.
+    """Spearman's: Pearson's correlation of the ranks, which stays right with ties.
+
+    It is NaN for a row of equal values.
 
     >>> rank_correlation(np.array([[1.0, 2.0, 3.0], [9.0, 4.0, 1.0]])).round(6).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -167,7 +195,8 @@ def top_overlap(
 ) -> Float[np.ndarray, "method method"]:
     """|A ∩ B| / k of the top ``k`` units; NaN for a row of equal values.
 
-    Units tied at the last place share what is left of it, so that the overlap is the mean over every way to break the tie.
+    Units tied at the last place share what is left of it, so that the overlap is the mean over
+    every way to break the tie.
 
     >>> top_overlap(np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 3.0, 2.0, 1.0]]), k=2)[0, 1].item()
     0.5
@@ -182,23 +211,22 @@ def _membership(sizes: Float[np.ndarray, " unit"], k: int) -> Float[np.ndarray, 
     """The chance that a unit is among the top ``k``, ties broken at random."""
     last = np.partition(sizes, -k)[-k]
     above, tied = sizes > last, sizes == last
-    return above + tied * (k - above.sum()) / tied.sum()
+    places_left = k - above.sum()
+    return above + tied * places_left / tied.sum()
 
 
 def _cleaned(scores: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
-    return (
-        scores
-        if np.ptp(scores) > ROUNDING * np.abs(scores).max(initial=0.0)
-        else np.zeros_like(scores)
-    )
+    """Zeros where the scores differ by rounding alone."""
+    if np.ptp(scores) > ROUNDING * np.abs(scores).max(initial=0.0):
+        return scores
+    return np.zeros_like(scores)
 
 
 def _with_diagonal(
     matrix: Float[np.ndarray, "method method"], ranked: Bool[np.ndarray, " method"]
 ) -> Float[np.ndarray, "method method"]:
-    np.fill_diagonal(
-        matrix, np.where(ranked, 1.0, np.nan)
-    )  # a method agrees with itself, rounding and ties aside
+    """A method agrees with itself, rounding and ties aside; one that ranks nothing with none."""
+    np.fill_diagonal(matrix, np.where(ranked, 1.0, np.nan))
     return matrix
 
 
@@ -209,14 +237,16 @@ def _kendall(values: Float[np.ndarray, "method unit"]) -> Float[np.ndarray, "met
     out = np.full((n, n), np.nan)
     for i in range(n):
         for j in range(i):
-            out[i, j] = out[j, i] = float(kendalltau(values[i], values[j])[0])  # type: ignore[arg-type]
+            tau: Any = kendalltau(values[i], values[j])[0]
+            out[i, j] = out[j, i] = float(tau)
     return _with_diagonal(out, np.ptp(values, axis=1) > 0)
 
 
 def _mean_with_others(matrix: Float[np.ndarray, "method method"]) -> Float[np.ndarray, " method"]:
     others = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)
     known = np.isfinite(others).sum(1)
-    return np.where(known > 0, np.nansum(others, axis=1) / np.maximum(known, 1), np.nan)
+    means = np.nansum(others, axis=1) / np.maximum(known, 1)
+    return np.where(known > 0, means, np.nan)
 
 
 def _conflicts(
@@ -227,34 +257,42 @@ def _conflicts(
     signed: Bool[np.ndarray, " method"],
     k: int,
 ) -> list[Conflict]:
-    """The strongest first. Every method counts as one voice, so that one that differs from all others makes no strong conflict."""
+    """The strongest first.
+
+    Every method counts as one voice, so that one that differs from all others makes no strong
+    conflict.
+    """
     if k < 1:
         return []
     ranked = np.ptp(sizes, axis=1) > 0
-    d = sizes.shape[1]
+    units = sizes.shape[1]
     top = np.stack([_membership(row, k) for row in sizes]) == 1.0
     top &= (sizes > 0) & ranked[:, None]
-    low = (np.stack([ranks(row) for row in sizes]) <= d / 2) & ranked[:, None]
-    camps: dict[Literal["sign", "rank"], tuple[Any, Any, int]] = {
-        "sign": (
-            top & signed[:, None] & (scores > 0),
-            top & signed[:, None] & (scores < 0),
-            int((signed & ranked).sum()),
-        ),
-        "rank": (top, low, int(ranked.sum())),
-    }
-    found = []
+    low = np.stack([ranks(row) for row in sizes]) <= units / 2
+    low &= ranked[:, None]
+    speaks_for = top & signed[:, None] & (scores > 0)
+    speaks_against = top & signed[:, None] & (scores < 0)
+
+    camps: tuple[tuple[Literal["sign", "rank"], Any, Any, int], ...] = (
+        ("sign", speaks_for, speaks_against, int((signed & ranked).sum())),
+        ("rank", top, low, int(ranked.sum())),
+    )
+    conflicts = []
     for i, name in enumerate(names):
-        for kind, (one, other, voices) in camps.items():
+        for kind, one, other, voices in camps:
             smaller = min(one[:, i].sum(), other[:, i].sum())
-            if smaller:
-                pick = [
-                    tuple(m for m, is_in in zip(methods, camp[:, i], strict=True) if is_in)
-                    for camp in (one, other)
-                ]
-                found.append(Conflict(i, name, kind, pick[0], pick[1], float(smaller / voices)))
-    return sorted(found, key=lambda c: (-c.strength, c.kind != "sign", c.unit))
+            if not smaller:
+                continue
+            for_it = tuple(compress(methods, one[:, i]))
+            against_it = tuple(compress(methods, other[:, i]))
+            strength = float(smaller / voices)
+            conflicts.append(Conflict(i, name, kind, for_it, against_it, strength))
+    return sorted(conflicts, key=lambda c: (-c.strength, c.kind != "sign", c.unit))
 
 
 def _plain(matrix: Float[np.ndarray, "method method"]) -> list[list[float | None]]:
-    return [[float(x) if np.isfinite(x) else None for x in row] for row in matrix]
+    return [_without_nan(row) for row in matrix.tolist()]
+
+
+def _without_nan(row: list[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in row]

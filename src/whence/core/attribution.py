@@ -1,4 +1,7 @@
-"""An Attribution: scores over units that never travel alone. It carries target, method, settings, cost, error and evidence."""
+"""An Attribution: scores over units, which never travel alone.
+
+It carries its target, method, settings, cost, error and evidence.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,16 @@ from whence.core.render import draw, render, write_text
 from whence.core.target import Reading, Target
 from whence.core.units import UnitKind, Units
 
-SCHEMA = 1
+SCHEMA = 2  # the newest that is read; what schema 1 can say is still written as schema 1
 
 
 @dataclass(frozen=True)
 class Cost:
     """What a result cost. A pass is one sequence through the model, however many shared a batch.
 
-    ``shared`` tells that the passes were paid once for several methods. ``peak_bytes`` is by how much the process's memory rose
-    above its highest mark so far (on an accelerator: the peak of the run); None where the system does not tell.
+    ``shared`` tells that the passes were paid once for several methods or targets.
+    ``peak_bytes`` is by how much the process's memory rose above its highest mark so far (on an
+    accelerator: the peak of the run); None where the system does not tell.
     """
 
     forwards: int = 0
@@ -41,7 +45,10 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Error:
-    """How far the scores may be off: a standard error per unit, and the completeness gap relative to the change to be explained."""
+    """How far the scores may be off.
+
+    A standard error per unit, and the completeness gap relative to the change to be explained.
+    """
 
     standard_error: Float[np.ndarray, " unit"] | None = None
     completeness_gap: float | None = None
@@ -82,7 +89,7 @@ class Attribution:
     >>> a.save("a.json"); whence.read("a.json")    # doctest: +SKIP
     """
 
-    passage: Passage
+    passage: Passage | None  # None where the units are no pieces of an input: features
     scores: Float[np.ndarray, " unit"]
     target: Target
     value: float  # of the target, on the unperturbed input
@@ -95,17 +102,21 @@ class Attribution:
     provenance: Provenance
     error: Error | None = None
     evidence: Evidence | None = None
-    prediction: Mapping[str, float] = field(
-        default_factory=dict
-    )  # the leading labels with their probabilities
-    detail: Mapping[str, Any] | None = (
-        None  # what a method found beside scores: an anchor with its precision
-    )
+    # the leading labels with their probabilities
+    prediction: Mapping[str, float] = field(default_factory=dict)
+    # what a method gave beside scores: an anchor with its precision
+    detail: Mapping[str, Any] | None = None
+    # those of the passage, unless others are given
+    units: Units = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.units is None:
+            if self.passage is None:
+                raise InputError("an attribution needs units: those of a passage, or its own.")
+            object.__setattr__(self, "units", self.passage.units)
         scores = np.array(self.scores, dtype=np.float64)
-        if scores.shape != (len(self.passage.unit_spans),):
-            raise InputError(f"{scores.size} scores for {len(self.passage.unit_spans)} units.")
+        if scores.shape != (len(self.units),):
+            raise InputError(f"{scores.size} scores for {len(self.units)} units.")
         if not np.isfinite(scores).all():
             raise InputError(
                 f"method {self.method!r} gave a score that is not finite: {scores.tolist()}."
@@ -117,14 +128,9 @@ class Attribution:
         object.__setattr__(self, "scores", scores)
 
     @property
-    def units(self) -> Units:
-        """What is scored: the units' own characters, which concatenate back to the text."""
-        return self.passage.units
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The units, trimmed for tables and figures."""
-        return self.passage.names
+        return self.units.names
 
     def ranking(self) -> np.ndarray:
         """Unit indices, most important first: by size for signed scores, ties in reading order."""
@@ -142,10 +148,17 @@ class Attribution:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` gives back an equal Attribution, bit by bit."""
-        return {
-            "schema": SCHEMA,
+        stored = self.to_dict_without_passage()
+        if self.passage is not None:
+            stored["passage"] = self.passage.to_dict()
+        return stored
+
+    def to_dict_without_passage(self) -> dict[str, Any]:
+        """The same, for a container that stores the passage once."""
+        stored = {
+            "schema": 1,
             "kind": "attribution",
-            "units": list(self.units),  # for readers without whence; recomputed from the passage
+            "units": list(self.units),  # for readers without whence; a passage has them too
             "scores": self.scores.tolist(),
             "target": self.target.to_dict(),
             "value": self.value,
@@ -160,22 +173,27 @@ class Attribution:
             "evidence": None if self.evidence is None else self.evidence.to_dict(),
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
-            "passage": self.passage.to_dict(),
         }
+        if self.passage is None:
+            stored |= {"schema": SCHEMA, "own_units": self.units.to_dict()}
+        return stored
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Attribution:
-        """What ``to_dict`` gave, of this schema or an older one."""
-        schema = d.get("schema") if isinstance(d, Mapping) else None
-        if not isinstance(schema, int):
-            raise LoadError("this is not a whence attribution: it has no 'schema' number.")
-        if schema > SCHEMA:
-            raise LoadError(
-                f"this attribution has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it."
-            )
+    def from_dict(cls, d: Mapping[str, Any], passage: Passage | None = None) -> Attribution:
+        """What ``to_dict`` gave, of this schema or an older one.
+
+        ``passage`` is the one that a container stored once for several attributions.
+        """
+        check_schema(d, "attribution")
         try:
+            if "own_units" in d:
+                passage, units = None, Units.from_dict(d["own_units"])
+            else:
+                passage = passage or Passage.from_dict(d["passage"])
+                units = passage.units
             return cls(
-                passage=Passage.from_dict(d["passage"]),
+                passage=passage,
+                units=units,
                 scores=np.asarray(d["scores"], dtype=np.float64),
                 target=Target(**d["target"]),
                 value=d["value"],
@@ -189,11 +207,12 @@ class Attribution:
                 error=Error.from_dict(d["error"]) if d["error"] else None,
                 evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
                 prediction=d["prediction"],
-                detail=d.get("detail"),  # results of whence 0.1 have none
+                detail=d.get("detail"),  # the first results of whence 0.1 have none
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(
-                f"this attribution is damaged: {type(problem).__name__}: {str(problem).rstrip('.')}."
+                f"this attribution is damaged: {type(problem).__name__}: "
+                f"{str(problem).rstrip('.')}."
             ) from problem
 
     @classmethod
@@ -232,22 +251,18 @@ class Attribution:
         """
         # found by name: the package of other tools' scores makes Attributions, and stands above core
         foreign = import_module("whence.foreign.scores")
-        return foreign.attribution_of(
-            model,
-            text,
+        given = foreign.ForeignScores(
             scores,
             method=method,
-            target=target,
-            read=read,
-            units=units,
             tokens=tokens,
             spans=spans,
             merge=merge,
             signed=signed,
-            settings=settings,
+            settings=settings or {},
             seed=seed,
             standard_error=standard_error,
         )
+        return foreign.attribution_of(model, text, given, target=target, read=read, units=units)
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
@@ -265,23 +280,33 @@ class Attribution:
         return page
 
     def to_latex(self) -> str:
-        """The coloured text for a paper that uses the package xcolor; what it explains, and how, stands in its comments."""
+        """The coloured text, for a paper that uses the package xcolor.
+
+        What it explains, and how, stands in its comments.
+        """
         return render("attribution_latex", self)
 
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
-        """A bar for each unit, or for the ``top`` strongest; of an image, the heat over the picture. matplotlib's Axes in and out."""
+        """A bar for each unit, or for the ``top`` strongest; of an image, the heat over the picture.
+
+        matplotlib's Axes in and out.
+        """
         return draw("plot_attribution", self, ax=ax, top=top)
 
     def plot_evidence(self, ax: Any = None, removal: str | None = None) -> Any:
-        """Deletion and insertion curves beside random rankings, of one removal: the first, unless named. matplotlib's Axes in and out."""
+        """Deletion and insertion curves beside random rankings, of one removal.
+
+        It is the first removal, unless one is named. matplotlib's Axes in and out.
+        """
         return draw("plot_evidence", self, ax=ax, removal=removal)
 
     def __repr__(self) -> str:
-        top = ", ".join(
-            f"{name!r} {score:+.3g}" if self.signed else f"{name!r} {score:.3g}"
-            for name, score in self.top(3)
+        form = "+.3g" if self.signed else ".3g"
+        top = ", ".join(f"{name!r} {score:{form}}" for name, score in self.top(3))
+        return (
+            f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, "
+            f"{len(self.units)} units: {top} …)"
         )
-        return f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, {len(self.units)} units: {top} …)"
 
     def _repr_html_(self) -> str:
         return render("attribution_fragment", self)
@@ -290,10 +315,24 @@ class Attribution:
         return render("attribution_text", self)
 
 
+def check_schema(stored: Any, kind: str) -> None:
+    """Raise where this is no such result, or one of a newer whence."""
+    schema = stored.get("schema") if isinstance(stored, Mapping) else None
+    if not isinstance(schema, int):
+        raise LoadError(f"this is not a whence {kind}: it has no 'schema' number.")
+    if schema > SCHEMA:
+        raise LoadError(
+            f"this {kind} has schema {schema}; this whence reads up to {SCHEMA}. "
+            "Update whence to read it."
+        )
+
+
 def _plain(value: Any) -> Any:
     """As JSON will give it back: tuples as lists, numpy's numbers and arrays as Python's."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+        return [_plain(entry) for entry in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value

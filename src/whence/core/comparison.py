@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from whence.core.agreement import Agreement, agreement
-from whence.core.attribution import SCHEMA, Attribution, Cost
+from whence.core.attribution import Attribution, Cost, check_schema
+from whence.core.attributions import Attributions, read_entries
 from whence.core.errors import LoadError, unknown_name
+from whence.core.passage import Passage
 from whence.core.render import draw, render, write_text
+from whence.core.units import Units
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Attributions by method name, the total cost, and the methods that do not fit the model, with the reason.
+    """Attributions by method, their total cost, and why some methods do not fit the model.
 
     >>> c["gradient-x-input"].top(3)       # doctest: +SKIP
     >>> c.to_html("report.html")           # doctest: +SKIP
@@ -25,6 +28,10 @@ class Comparison:
     attributions: Mapping[str, Attribution]
     cost: Cost
     skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_method = Attributions("method", self.attributions, self.cost)
+        object.__setattr__(self, "attributions", by_method)
 
     def __getitem__(self, name: str) -> Attribution:
         if name not in self.attributions:
@@ -42,48 +49,50 @@ class Comparison:
         """Any one of them: passage, target and prediction are the same in all."""
         return next(iter(self.attributions.values()))
 
+    @property
+    def passage(self) -> Passage | None:
+        """What was explained, once for all methods."""
+        return self.first.passage
+
+    @property
+    def units(self) -> Units:
+        """What is scored."""
+        return self.first.units
+
     def table(self) -> list[dict[str, Any]]:
-        """One row per unit: the unit and its raw score by each method; ready for ``pandas.DataFrame``."""
-        return [
-            {
-                "unit": name,
-                **{method: float(a.scores[i]) for method, a in self.attributions.items()},
-            }
-            for i, name in enumerate(self.first.names)
-        ]
+        """One row per unit: the unit and its raw score by each method.
+
+        It is ready for ``pandas.DataFrame``.
+        """
+        return self._container.table()
+
+    @property
+    def _container(self) -> Attributions:
+        assert isinstance(self.attributions, Attributions)
+        return self.attributions
 
     def agreement(self, k: int = 5, measure: str = "spearman") -> Agreement:
-        """How far the methods agree: rank correlation, overlap of the top ``k`` units beside chance, and the units in conflict.
+        """How far the methods agree.
 
-        ``measure`` is "spearman" or "kendall" (tau-b).
+        The rank correlation of every two, the overlap of their top ``k`` units beside chance, and
+        the units in conflict. ``measure`` is "spearman" or "kendall" (tau-b).
 
         >>> c.agreement().conflicts[:3]        # doctest: +SKIP
         """
         return agreement(self.attributions, k, measure)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``from_dict`` gives them back."""
-        return {
-            "schema": SCHEMA,
-            "kind": "comparison",
-            "attributions": {name: a.to_dict() for name, a in self.attributions.items()},
-            "cost": asdict(self.cost),
-            "skipped": dict(self.skipped),
-        }
+        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        stored = self._container.to_dict()
+        del stored["by"]
+        return stored | {"kind": "comparison", "skipped": dict(self.skipped)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
         """What ``to_dict`` gave, of this schema or an older one."""
-        schema = d.get("schema") if isinstance(d, Mapping) else None
-        if not isinstance(schema, int):
-            raise LoadError("this is not a whence comparison: it has no 'schema' number.")
-        if schema > SCHEMA:
-            raise LoadError(
-                f"this comparison has schema {schema}; this whence reads up to {SCHEMA}. Update whence to read it."
-            )
+        check_schema(d, "comparison")
         try:
-            attributions = {name: Attribution.from_dict(a) for name, a in d["attributions"].items()}
-            return cls(attributions, Cost(**d["cost"]), d["skipped"])
+            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"])
         except (KeyError, TypeError, AttributeError) as problem:
             raise LoadError(
                 f"this comparison is damaged: {type(problem).__name__}: {problem}."
@@ -91,9 +100,8 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        return write_text(
-            path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        )
+        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+        return write_text(path, content)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
@@ -107,11 +115,15 @@ class Comparison:
         return render("comparison_latex", self)
 
     def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:
-        """A heat map of every two methods' rank correlation, or (``of="overlap"``) of their top ``k`` units in common. Axes in and out."""
+        """A heat map of every two methods' rank correlation. matplotlib's Axes in and out.
+
+        With ``of="overlap"`` it shows the share of their top ``k`` units that they have in common.
+        """
         return draw("plot_agreement", self, ax=ax, of=of, k=k)
 
     def __repr__(self) -> str:
-        return f"Comparison({', '.join(self.attributions)}; {self.first.target.describe()}, {len(self.first.units)} units)"
+        methods = ", ".join(self.attributions)
+        return f"Comparison({methods}; {self.first.target.describe()}, {len(self.units)} units)"
 
     def _repr_html_(self) -> str:
         return render("comparison_fragment", self)
@@ -120,8 +132,8 @@ class Comparison:
         return render("comparison_text", self)
 
 
-def read(path: str | Path) -> Attribution | Comparison:
-    """Read what ``save`` wrote: an attribution or a comparison."""
+def read(path: str | Path) -> Attribution | Attributions | Comparison:
+    """Read what ``save`` wrote: an attribution, several of one passage, or a comparison."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as problem:
@@ -132,7 +144,11 @@ def read(path: str | Path) -> Attribution | Comparison:
         raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
     if not isinstance(content, dict):
         raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
-    kinds = {"attribution": Attribution.from_dict, "comparison": Comparison.from_dict}
+    kinds = {
+        "attribution": Attribution.from_dict,
+        "attributions": Attributions.from_dict,
+        "comparison": Comparison.from_dict,
+    }
     kind = content.get("kind", "attribution")
     if kind not in kinds:
         raise LoadError(f"{str(path)!r} holds no attribution but a {kind}.")

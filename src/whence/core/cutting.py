@@ -1,8 +1,9 @@
-"""Units, the things a person scores, cut from characters so that they are right for every tokenizer.
+"""Units cut from characters, so that they are right for every tokenizer.
 
-A tokenizer's pieces say nothing reliable about words: "Ġ", "##" and "▁" are three private conventions, and an emoji may be
-four byte-pieces. Characters are common ground. So words, and sentences, are found in the text, after the spirit of Unicode's
-text segmentation (UAX #29), and every token joins the unit in which its characters lie. A boundary inside a token is given up.
+A tokenizer's pieces say nothing reliable about words: "Ġ", "##" and "▁" are three private
+conventions, and an emoji may be four byte-pieces. Characters are common ground. So words and
+sentences are looked for in the text, after the spirit of Unicode's text segmentation (UAX #29), and
+every token joins the unit in which its characters lie. A boundary inside a token is given up.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from jaxtyping import Int
 from whence.core.errors import InputError, unknown_name
 from whence.core.units import UnitKind
 
+ZERO_WIDTH_NON_JOINER = 0x200C
 ZERO_WIDTH_JOINER = 0x200D
+HALF_WIDTH_VOICE_MARKS = (0xFF9E, 0xFF9F)
 APOSTROPHES = frozenset("'’ʼ＇")
-# Written without spaces, so that there is no boundary to see without a dictionary: a unit is one grapheme, or the token over several.
+# Written without spaces, so that there is no boundary to see without a dictionary: a unit is one
+# grapheme, or the token over several.
 SCRIPTS_WITHOUT_SPACES = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Myanmar
@@ -44,57 +48,61 @@ LINE_BREAKS = frozenset("\n\r\x85\u2028\u2029")
 SENTENCE_ENDS = frozenset(".!?…‽")
 FULL_WIDTH_ENDS = frozenset("。！？｡")
 CLOSERS = frozenset("\"'”’»)]}›」』）")
-ABBREVIATIONS = frozenset(
-    {
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "cf",
-        "inc",
-        "ltd",
-        "jr",
-        "sr",
-        "approx",
-        "dept",
-    }
-)
+ABBREVIATION_LIST = "mr mrs ms dr prof st vs etc e.g i.e cf inc ltd jr sr approx dept"
+ABBREVIATIONS = frozenset(ABBREVIATION_LIST.split())
 BEFORE_NUMBERS = frozenset({"no", "fig", "p", "pp", "vol"})  # "no. 5" goes on, "no. It" does not
 
 
 def grapheme_starts(text: str) -> list[int]:
     """Where each user-perceived character begins.
 
-    The rules of UAX #29 as far as Python's own Unicode tables tell the classes: line ends, controls, Hangul, marks, emoji sequences,
-    flags. Left out: prepended marks (GB9b), Indic conjuncts (GB9c), some tone marks of Myanmar and Tai that stand alone; and a joiner
-    holds any two symbols of the blocks of emoji together, also those that are none.
+    The rules of UAX #29 as far as Python's own Unicode tables tell the classes: line ends,
+    controls, Hangul, marks, emoji sequences, flags. Left out are prepended marks (GB9b), Indic
+    conjuncts (GB9c) and some tone marks of Myanmar and Tai that stand alone; and a joiner holds any
+    two symbols of the blocks of emoji together, also those that are none.
 
     >>> grapheme_starts("e\\u0301a👍🏽")
     [0, 2, 3]
     """
     if text.isascii():
-        return [i for i, c in enumerate(text) if not (c == "\n" and i and text[i - 1] == "\r")]
+        # only the line feed after a carriage return goes on
+        return [i for i in range(len(text)) if text[i - 1 : i + 1] != "\r\n"]
     starts: list[int] = []
     flags_in_a_row = 0
-    emoji = ""  # "open" after a picture and its modifiers, "joined" after a joiner that follows them: then a picture goes on
+    emoji = ""
     for i, character in enumerate(text):
         if i == 0 or not _extends(text, i, flags_in_a_row, emoji == "joined"):
             starts.append(i)
-        if _is_picture(character):
-            emoji = "open"
-        elif emoji:
-            is_joiner = ord(character) == ZERO_WIDTH_JOINER
-            emoji = (
-                ("joined" if is_joiner else "open") if emoji == "open" and _marks(character) else ""
-            )
-        flags_in_a_row = flags_in_a_row + 1 if 0x1F1E6 <= ord(character) <= 0x1F1FF else 0
+        emoji = _emoji_after(emoji, character)
+        flags_in_a_row = flags_in_a_row + 1 if _is_flag_letter(ord(character)) else 0
     return starts
+
+
+def _emoji_after(emoji: str, character: str) -> str:
+    """How far a sequence of emoji has come.
+
+    "open" after a picture and its modifiers, "joined" after a joiner that follows them (then a
+    picture goes on), and empty outside.
+    """
+    if _is_picture(character):
+        return "open"
+    if emoji != "open" or not _marks(character):
+        return ""
+    return "joined" if ord(character) == ZERO_WIDTH_JOINER else "open"
+
+
+def _is_flag_letter(code: int) -> bool:
+    """Regional indicators, which pair up to flags."""
+    return 0x1F1E6 <= code <= 0x1F1FF
+
+
+def _is_skin_tone(code: int) -> bool:
+    return 0x1F3FB <= code <= 0x1F3FF
+
+
+def _is_flag_tag(code: int) -> bool:
+    """The tags that spell the flag of a region, such as Scotland's."""
+    return 0xE0020 <= code <= 0xE007F
 
 
 def _extends(text: str, i: int, flags_before: int, after_joined_picture: bool) -> bool:
@@ -107,40 +115,41 @@ def _extends(text: str, i: int, flags_before: int, after_joined_picture: bool) -
         return True
     if before == ZERO_WIDTH_JOINER:
         return after_joined_picture and _is_picture(text[i])
-    if 0x1F1E6 <= code <= 0x1F1FF:  # regional indicators pair up to flags
+    if _is_flag_letter(code):
         return flags_before % 2 == 1
-    first, second = _hangul(before), _hangul(code)
-    return (first, second) in HANGUL_HOLDS
+    return (_hangul(before), _hangul(code)) in HANGUL_HOLDS
 
 
 def _marks(character: str) -> bool:
-    """Combining marks, joiners, skin tones and the tags of flags: what extends any character before it."""
+    """What extends any character before it: combining marks, joiners, skin tones, flag tags."""
     code = ord(character)
     if code < 0x300:
         return False
-    is_modifier = (
-        0x1F3FB <= code <= 0x1F3FF
-        or 0xE0020 <= code <= 0xE007F
-        or code in (ZERO_WIDTH_JOINER, 0x200C, 0xFF9E, 0xFF9F)
-    )
-    return is_modifier or unicodedata.category(character) in ("Mn", "Me")
+    if _is_skin_tone(code) or _is_flag_tag(code):
+        return True
+    if code in (ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER, *HALF_WIDTH_VOICE_MARKS):
+        return True
+    return unicodedata.category(character) in ("Mn", "Me")
 
 
 def _is_control(character: str) -> bool:
-    joins = ord(character) in (ZERO_WIDTH_JOINER, 0x200C) or 0xE0020 <= ord(character) <= 0xE007F
-    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and not joins
+    code = ord(character)
+    if code in (ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER) or _is_flag_tag(code):
+        return False
+    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
 
 
 def _is_picture(character: str) -> bool:
     code = ord(character)
     if 0x1F000 <= code <= 0x1FFFD:
-        return not (0x1F1E6 <= code <= 0x1F1FF or 0x1F3FB <= code <= 0x1F3FF)
-    return code in (0xA9, 0xAE) or (
-        0x203C <= code <= 0x3299 and unicodedata.category(character) in ("So", "Sm", "Po")
-    )
+        return not _is_flag_letter(code) and not _is_skin_tone(code)
+    if 0x203C <= code <= 0x3299:
+        return unicodedata.category(character) in ("So", "Sm", "Po")
+    return code in (0xA9, 0xAE)  # © and ®
 
 
-# leading consonant, vowel, trailing consonant, and syllables without and with a trailing one (GB6 to GB8)
+# leading consonant, vowel, trailing consonant, and syllables without and with a trailing one
+# (GB6 to GB8)
 HANGUL_HOLDS = frozenset(
     {
         ("L", "L"),
@@ -182,7 +191,9 @@ def _class(character: str) -> str:
 
 
 def word_starts(text: str) -> list[int]:
-    """Where each word begins; white space belongs to the word after it, a run of one mark ("...") is one word.
+    """Where each word begins.
+
+    White space belongs to the word after it; a run of one mark ("...") is one word.
 
     >>> text = "It's 3.5 stars, well-made..."
     >>> starts = word_starts(text)
@@ -208,7 +219,8 @@ def _word_begins(text: str, graphemes: list[int], k: int) -> bool:
         return False
     if here == before == "mark":
         # a run of one punctuation mark is one thing to score; two equal emoji are two
-        return not (text[i] == text[previous] and unicodedata.category(text[i])[0] == "P")
+        is_punctuation = unicodedata.category(text[i])[0] == "P"
+        return text[i] != text[previous] or not is_punctuation
     if here == "mark":
         follower = text[graphemes[k + 1]] if k + 1 < len(graphemes) else ""
         return not _joins(text[previous], text[i], follower)
@@ -218,13 +230,17 @@ def _word_begins(text: str, graphemes: list[int], k: int) -> bool:
 
 def _joins(left: str, mark: str, right: str) -> bool:
     """Contractions (don't) and numbers (3.14, 1,000) hold together."""
+    if not left or not right:
+        return False
     if mark in APOSTROPHES:
-        return bool(left and right) and left.isalpha() and right.isalpha()
-    return mark in ".,:" and bool(left and right) and left.isdigit() and right.isdigit()
+        return left.isalpha() and right.isalpha()
+    return mark in ".,:" and left.isdigit() and right.isdigit()
 
 
 def sentence_starts(text: str) -> list[int]:
-    """Where each sentence begins: after . ! ? … (with closing quotes) and white space, after 。！？ and at line breaks.
+    """Where each sentence begins.
+
+    After . ! ? … (with closing quotes) and white space, after 。！？ and at line breaks.
 
     >>> text = "Dr. Who is great. Is it?  Yes"
     >>> starts = sentence_starts(text)
@@ -232,7 +248,8 @@ def sentence_starts(text: str) -> list[int]:
     ['Dr. Who is great.', ' Is it?', '  Yes']
     """
     starts = [0] if text else []
-    last = 0  # the last character before i that is not a closing quote or bracket: it ends the sentence, or not
+    # the last character before i that is no closing quote or bracket: it ends the sentence or not
+    last = 0
     blank = not text[:1].strip()  # nothing but white space since the last start
     for i in range(1, len(text)):
         if not blank and _sentence_ended(text, i, last):
@@ -255,32 +272,44 @@ def _sentence_ended(text: str, i: int, last: int) -> bool:
         return False
     if text[last] != ".":
         return True
-    word = text[max(0, last - 12) : last].rsplit(None, 1)[-1:] or [""]
-    is_initial = len(word[0]) == 1 and word[0].isupper()
-    before = word[0].lower().lstrip("(\"'")
-    if before in BEFORE_NUMBERS and text[i : i + 8].lstrip()[:1].isdigit():
-        return False
-    return not is_initial and before not in ABBREVIATIONS
+    return not _goes_on(text, i, last)
+
+
+def _goes_on(text: str, i: int, stop: int) -> bool:
+    """Whether the full stop at ``stop`` belongs to an initial or an abbreviation."""
+    words_before = text[max(0, stop - 12) : stop].rsplit(None, 1)
+    word = words_before[-1] if words_before else ""
+    if len(word) == 1 and word.isupper():
+        return True
+    bare = word.lower().lstrip("(\"'")
+    if bare in BEFORE_NUMBERS and text[i : i + 8].lstrip()[:1].isdigit():
+        return True
+    return bare in ABBREVIATIONS
 
 
 def checked_units(units: UnitKind | Sequence[int], longest: int) -> UnitKind | tuple[int, ...]:
-    """A kind of unit, or section starts within a text of ``longest`` characters; anything else is refused."""
+    """A kind of unit, or section starts within a text of ``longest`` characters.
+
+    Anything else is refused.
+    """
+    kinds = get_args(UnitKind)
     if isinstance(units, str):
-        if units not in get_args(UnitKind):
-            raise InputError(
-                f"{unknown_name('kind of unit', units, get_args(UnitKind))} Or give the positions where your sections begin."
-            )
+        if units not in kinds:
+            problem = unknown_name("kind of unit", units, kinds)
+            raise InputError(f"{problem} Or give the positions where your sections begin.")
         return units
     try:
         starts = tuple(operator.index(s) for s in units)
     except TypeError:
         raise InputError(
-            f"units is one of {', '.join(get_args(UnitKind))}, or the whole numbers where sections begin, not {units!r}."
+            f"units is one of {', '.join(kinds)}, "
+            f"or the whole numbers where sections begin, not {units!r}."
         ) from None
     for start in starts:
         if not 0 <= start < max(longest, 1):
             raise InputError(
-                f"the section start {start} is outside the text, whose characters are 0 to {longest - 1}."
+                f"the section start {start} is outside the text, "
+                f"whose characters are 0 to {longest - 1}."
             )
     return starts
 
@@ -290,31 +319,47 @@ def unit_spans(
     token_spans: Int[np.ndarray, "token 2"],
     units: UnitKind | Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Character spans that partition ``text``, none of which cuts a token and none of which is without a token.
+    """Character spans that partition ``text``: none cuts a token, and none is without a token.
 
-    ``units`` is a kind, or the character positions where the caller's own sections begin. With ``"token"`` there is one unit
-    per token; of the byte-pieces of one character the first holds the character, the others the empty string.
+    ``units`` is a kind, or the character positions where the caller's own sections begin. With
+    ``"token"`` there is one unit per token; of the byte-pieces of one character the first holds the
+    character, the others the empty string.
     """
     if len(token_spans) == 0:
         return []
     if isinstance(units, str) and units == "token":
         ends = np.maximum.accumulate(token_spans[:, 1]).tolist()
         return list(zip([0, *ends[:-1]], [*ends[:-1], len(text)], strict=True))
-    if isinstance(units, str):
-        starts = word_starts(text) if units == "word" else sentence_starts(text)
-    else:
-        starts = sorted({0, *(s for s in units if s < len(text))})
-    inside = {i for start, end in token_spans.tolist() for i in range(start + 1, end)}
-    starts = [s for s in starts if s not in inside]
+
+    inside_tokens: set[int] = set()
+    for start, end in token_spans.tolist():
+        inside_tokens.update(range(start + 1, end))
+    starts = [start for start in _starts(text, units) if start not in inside_tokens]
+    starts = _with_tokens(starts, token_spans)
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+
+
+def _starts(text: str, units: UnitKind | Sequence[int]) -> list[int]:
+    """Where units begin, whatever the tokens are."""
+    if not isinstance(units, str):
+        return sorted({0, *(start for start in units if start < len(text))})
+    return word_starts(text) if units == "word" else sentence_starts(text)
+
+
+def _with_tokens(starts: list[int], token_spans: Int[np.ndarray, "token 2"]) -> list[int]:
+    """Of the starts, those whose unit has a token.
+
+    A stretch without a token (a character that the tokenizer drops) joins the unit before it, and
+    at the beginning of the text the one after it.
+    """
     with_token = set(_owner(starts, token_spans).tolist())
     kept, has_token = [0], 0 in with_token
     for k in range(1, len(starts)):
-        # a stretch without a token (a character that the tokenizer drops) joins the unit before it, at the beginning the one after
         if k in with_token:
             if has_token:
                 kept.append(starts[k])
             has_token = True
-    return list(zip(kept, [*kept[1:], len(text)], strict=True))
+    return kept
 
 
 def unit_of_tokens(
@@ -331,6 +376,5 @@ def unit_of_tokens(
 def _owner(
     starts: Sequence[int], token_spans: Int[np.ndarray, "token 2"]
 ) -> Int[np.ndarray, " token"]:
-    return np.maximum(np.searchsorted(starts, token_spans[:, 0], side="right") - 1, 0).astype(
-        np.int64
-    )
+    last_start = np.searchsorted(starts, token_spans[:, 0], side="right") - 1
+    return np.maximum(last_start, 0).astype(np.int64)

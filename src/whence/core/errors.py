@@ -1,6 +1,7 @@
 """Every error a user can meet: one root, few leaves, each also a standard type.
 
-A message says what was asked, what was found, and what to do next. The command line prints it and exits with 2.
+A message says what was asked, what was found, and what to do next. The command line prints it
+and exits with 2.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class LoadError(WhenceError, OSError):
 
 class TooLarge(WhenceError, MemoryError):
     """The run would need more memory than its budget."""
+
+
+class AuthorError(WhenceError, TypeError):
+    """A method or a metric is not written as it must be: its author's to mend, not its user's."""
 
 
 class ModelError(WhenceError, RuntimeError):

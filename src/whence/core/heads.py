@@ -1,4 +1,4 @@
-"""What each head does: how broad it looks, where it looks, how it differs from the others, and what is lost without it."""
+"""What each head does: where it looks, how it differs from others, what is lost without it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ MEANING = {
     "separators": "share to special tokens other than the first place",
     "punctuation": "share to places of punctuation alone",
     "value_change": "of the target's value when the head's output is set to zero",
-    "output_change": "total variation between the labels' probabilities with and without the head (of labels that may all hold: the "
-    "largest change of a probability)",
+    "output_change": "total variation between the labels' probabilities with and without the head "
+    "(of labels that may all hold: the largest change of a probability)",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class HeadTable:
-    """One number for each layer and head in every column; ``distances`` between heads, and ``places`` on a 2-D map of them."""
+    """One number for each layer and head in every column.
+
+    ``distances`` are between heads, and ``places`` lie on a 2-D map of them.
+    """
 
     kind: str
     layers: tuple[str, ...]
@@ -50,23 +53,26 @@ class HeadTable:
     @cached_property
     def pattern(self) -> np.ndarray:
         """What each head is mostly about: one of the patterns, "broad" or "mixed"."""
-        shares = np.stack([self.columns.get(p, np.zeros_like(self["entropy"])) for p in PATTERNS])
-        names = np.array([*PATTERNS, "broad", "mixed"])
-        best = np.where(
-            shares.max(0) >= DOMINANT,
-            shares.argmax(0),
-            np.where(self["breadth"] >= BROAD, len(PATTERNS), len(PATTERNS) + 1),
-        )
-        return names[best]
+        nothing = np.zeros_like(self["entropy"])
+        shares = np.stack([self.columns.get(pattern, nothing) for pattern in PATTERNS])
+        otherwise = np.where(self["breadth"] >= BROAD, "broad", "mixed")
+        strongest = np.array(PATTERNS)[shares.argmax(0)]
+        return np.where(shares.max(0) >= DOMINANT, strongest, otherwise)
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "one other"]:
-        """The mean over rows of the Jensen–Shannon divergence (nats) between every two heads, layer by layer in reading order."""
+        """The Jensen–Shannon divergence (nats) between every two heads, the mean over rows.
+
+        Heads come layer by layer, in reading order.
+        """
         return jensen_shannon(self.weights.reshape(-1, *self.weights.shape[2:]))
 
     @cached_property
     def places(self) -> Float[np.ndarray, "layer head 2"]:
-        """Heads on a plane, the nearer the more alike (classical scaling of the root of the divergence, which is a metric)."""
+        """Heads on a plane, the nearer the more alike.
+
+        By classical scaling of the root of the divergence, which is a metric.
+        """
         return plane(np.sqrt(self.distances)).reshape(*self.weights.shape[:2], 2)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -74,26 +80,23 @@ class HeadTable:
 
         >>> import pandas; pandas.DataFrame(maps.heads().rows())    # doctest: +SKIP
         """
-        return [
-            {
-                "layer": layer,
-                "head": head,
-                "pattern": str(self.pattern[i, j]),
-                **{n: float(c[i, j]) for n, c in self.columns.items()},
-            }
-            for i, layer in enumerate(self.layers)
-            for j, head in enumerate(self.heads)
-        ]
+        rows = []
+        for i, layer in enumerate(self.layers):
+            for j, head in enumerate(self.heads):
+                row: dict[str, Any] = {"layer": layer, "head": head}
+                row["pattern"] = str(self.pattern[i, j])
+                for name, column in self.columns.items():
+                    row[name] = float(column[i, j])
+                rows.append(row)
+        return rows
 
     def plot(self, column: str = "entropy", ax: Any = None) -> Any:
-        """A heat-map of one column, layers by heads; ``column="distances"`` draws the 2-D map of heads."""
+        """A heat-map of one column, layers by heads; "distances" draws the 2-D map of heads."""
         from whence.core.render import draw
 
-        return (
-            draw("plot_distances", self, ax=ax)
-            if column == "distances"
-            else draw("plot_heads", self, column, ax=ax)
-        )
+        if column == "distances":
+            return draw("plot_distances", self, ax=ax)
+        return draw("plot_heads", self, column, ax=ax)
 
     def _repr_html_(self) -> str:
         from whence.core.render import render
@@ -101,48 +104,62 @@ class HeadTable:
         return render("heads_fragment", self)
 
     def __repr__(self) -> str:
-        found, counts = np.unique(self.pattern, return_counts=True)
-        kinds = ", ".join(
-            f"{c} {n}" for n, c in sorted(zip(found, counts, strict=True), key=lambda x: -x[1])
-        )
-        return f"HeadTable({self.kind}: {len(self.layers)} × {len(self.heads)} heads; {kinds})"
+        patterns, counts = np.unique(self.pattern, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        listing = ", ".join(f"{counts[i]} {patterns[i]}" for i in order)
+        return f"HeadTable({self.kind}: {len(self.layers)} × {len(self.heads)} heads; {listing})"
 
 
-def table_of(
-    kind: str,
-    layers: Sequence[str],
-    heads: Sequence[str],
+def measured(
     weights: Float[np.ndarray, "layer head from to"],
     labels: Sequence[str],
     special: Bool[np.ndarray, " to"],
-    effects: Mapping[str, Float[np.ndarray, "layer head"]],
     looks_at_itself: bool = True,
-) -> HeadTable:
-    """Measure every head."""
-    w = np.asarray(weights, dtype=np.float64)
-    total = w.sum(-1, keepdims=True)
-    entropy = entropies(w / np.where(total > 0, total, 1.0)).mean(
-        -1
-    )  # a sink's share is no place to look at
-    visible = np.maximum((w > 0).any(1).sum(-1), 1)  # causal rows and local layers see fewer places
+) -> dict[str, Float[np.ndarray, "layer head"]]:
+    """How broad each head looks, and its shares of attention to kinds of places.
+
+    Places before and after have a meaning only in maps that look from a text at the same text.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    total = weights.sum(-1, keepdims=True)
+    # a sink's share is no place to look at
+    entropy = entropies(weights / np.where(total > 0, total, 1.0)).mean(-1)
+    # causal rows and local layers see fewer places
+    visible = np.maximum((weights > 0).any(1).sum(-1), 1)
     most = np.log(visible).mean(-1)[:, None]
-    columns = {
-        "entropy": entropy,
-        "breadth": np.where(most > 0, entropy / np.where(most > 0, most, 1.0), 0.0),
-    }
+    breadth = np.where(most > 0, entropy / np.where(most > 0, most, 1.0), 0.0)
+
+    columns = {"entropy": entropy, "breadth": breadth}
     if looks_at_itself:
-        for name, offset in (("previous", -1), ("next", 1), ("self", 0)):
-            diagonal = np.diagonal(w, offset, axis1=2, axis2=3)
-            columns[name] = diagonal.mean(-1) if diagonal.shape[-1] else np.zeros(w.shape[:2])
-    first = np.arange(w.shape[3]) == 0
-    marks = np.array([is_punctuation(label) for label in labels], dtype=bool) & ~np.asarray(special)
-    for name, here in (
-        ("first", first),
-        ("separators", np.asarray(special) & ~first),
-        ("punctuation", marks),
-    ):
-        columns[name] = w[..., here].sum(-1).mean(-1)
-    return HeadTable(kind, tuple(layers), tuple(heads), {**columns, **effects}, weights)
+        columns |= _offsets(weights)
+
+    first = np.arange(weights.shape[3]) == 0
+    special = np.asarray(special)
+    marks = np.array([is_punctuation(label) for label in labels], dtype=bool)
+    columns["first"] = _share(weights, first)
+    columns["separators"] = _share(weights, special & ~first)
+    columns["punctuation"] = _share(weights, marks & ~special)
+    return columns
+
+
+def _share(
+    weights: Float[np.ndarray, "layer head from to"], here: Bool[np.ndarray, " to"]
+) -> Float[np.ndarray, "layer head"]:
+    """Of attention, to the marked places."""
+    return weights[..., here].sum(-1).mean(-1)
+
+
+def _offsets(
+    weights: Float[np.ndarray, "layer head from to"],
+) -> dict[str, Float[np.ndarray, "layer head"]]:
+    """Mean attention to the place before, the place after, and itself."""
+    columns = {}
+    for name, offset in (("previous", -1), ("next", 1), ("self", 0)):
+        diagonal = np.diagonal(weights, offset, axis1=2, axis2=3)
+        columns[name] = np.zeros(weights.shape[:2])
+        if diagonal.shape[-1]:
+            columns[name] = diagonal.mean(-1)
+    return columns
 
 
 def is_punctuation(label: str) -> bool:
@@ -166,7 +183,9 @@ def entropies(weights: Float[np.ndarray, "*any to"]) -> Float[np.ndarray, "*any"
 
 
 def jensen_shannon(heads: Float[np.ndarray, "head from to"]) -> Float[np.ndarray, "head head"]:
-    """H((p + q) / 2) − (H(p) + H(q)) / 2, the mean over rows: 0 for equal heads, log 2 for heads that never look at the same place.
+    """H((p + q) / 2) − (H(p) + H(q)) / 2, the mean over rows.
+
+    It is 0 for equal heads, and log 2 for heads that never look at the same place.
 
     >>> jensen_shannon(np.array([[[1.0, 0.0]], [[0.0, 1.0]]])).round(4).tolist()
     [[0.0, 0.6931], [0.6931, 0.0]]
@@ -175,13 +194,17 @@ def jensen_shannon(heads: Float[np.ndarray, "head from to"]) -> Float[np.ndarray
     own = entropies(heads).mean(-1)
     out = np.zeros((len(heads), len(heads)))
     for i, head in enumerate(heads[:-1]):
-        both = entropies((heads[i + 1 :] + head) / 2).mean(-1)
-        out[i, i + 1 :] = out[i + 1 :, i] = np.maximum(both - (own[i + 1 :] + own[i]) / 2, 0)
+        later = slice(i + 1, None)
+        both = entropies((heads[later] + head) / 2).mean(-1)
+        divergence = both - (own[later] + own[i]) / 2
+        out[i, later] = out[later, i] = np.maximum(divergence, 0)
     return out
 
 
 def plane(distances: Float[np.ndarray, "one other"]) -> Float[np.ndarray, "one 2"]:
-    """Classical multidimensional scaling to two dimensions; signs are fixed, so that the picture does not flip between machines.
+    """Classical multidimensional scaling to two dimensions.
+
+    Signs are fixed, so that the picture does not flip between machines.
 
     >>> flat = plane(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
     >>> np.linalg.norm(flat[0] - flat[1]).round(6), np.linalg.norm(flat[1] - flat[2]).round(6)
@@ -191,7 +214,9 @@ def plane(distances: Float[np.ndarray, "one other"]) -> Float[np.ndarray, "one 2
     centre = np.eye(n) - 1 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
     flat = np.zeros((n, 2))
-    for axis, k in enumerate(range(n - 1, max(n - 3, -1), -1)):
-        v = vectors[:, k] * np.sqrt(max(values[k], 0.0))
-        flat[:, axis] = v if v[np.abs(v).argmax()] >= 0 else -v
+    largest_first = range(n - 1, max(n - 3, -1), -1)
+    for axis, k in enumerate(largest_first):
+        coordinates = vectors[:, k] * np.sqrt(max(values[k], 0.0))
+        farthest = coordinates[np.abs(coordinates).argmax()]
+        flat[:, axis] = coordinates if farthest >= 0 else -coordinates
     return flat

@@ -1,4 +1,7 @@
-"""Attention maps as arrays, over tokens or over units, special tokens in their places and their share of the attention known."""
+"""Attention maps as arrays, over tokens or over units.
+
+Special tokens stand in their places, and their share of the attention is known.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.aggregate import Together, across_heads, across_layers, with_residual
 from whence.core.errors import SettingsError, unknown_name
-from whence.core.heads import HeadTable, table_of
+from whence.core.heads import HeadTable, measured
 from whence.core.passage import SPECIAL, Passage
 from whence.core.render import draw, render, write_text
 
@@ -21,9 +24,10 @@ GENERATED = 2  # the part of a place that the model wrote itself
 
 @dataclass(frozen=True)
 class Axis:
-    """The labels along one side of a map, which of them are special tokens, and the text that each comes from.
+    """The labels along one side of a map, and what each of them is.
 
-    ``part`` is 0 for the text, 1 for the second of a pair, 2 for what the model wrote, -1 for a special token.
+    ``special`` marks special tokens. ``part`` is 0 for the text, 1 for the second of a pair, 2 for
+    what the model wrote, -1 for a special token.
     """
 
     labels: tuple[str, ...]
@@ -36,7 +40,10 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Neurons:
-    """Queries and keys of every head, token by token (never merged into words): weight = softmax(scale · query · key + bias)."""
+    """Queries and keys of every head: weight = softmax(scale · query · key + bias).
+
+    They are of tokens, and never merged into words.
+    """
 
     query: Float[np.ndarray, "layer head from dim"]
     key: Float[np.ndarray, "layer head to dim"]
@@ -47,10 +54,12 @@ class Neurons:
 
 @dataclass(frozen=True, eq=False)
 class AttentionMaps:
-    """Attention of one passage: ``weights[kind]`` is "layer head from to", for each kind that the model has.
+    """Attention of one passage: ``weights[kind]`` is "layer head from to", for each kind of map.
 
-    ``tokens`` are the labels along the axes of the model's input side. Rows sum to one (to less where a
-    model has attention sinks, as gpt-oss does): attention *to* a split word sums over its pieces, *from* it averages.
+    ``tokens`` are the labels along the axes of the model's input side. Attention *to* a split word
+    sums over its pieces, attention *from* it averages over them, so that rows sum to one. (They sum
+    to less where a model has attention sinks, as gpt-oss does.) ``effects`` say by kind what
+    switching a head off changes.
     """
 
     passage: Passage
@@ -58,18 +67,16 @@ class AttentionMaps:
     from_axis: Mapping[str, Axis]
     to_axis: Mapping[str, Axis]
     modules: Mapping[str, tuple[str, ...]]
-    kept_layers: Mapping[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # which layers, where not all were kept
-    kept_heads: tuple[
-        str, ...
-    ] = ()  # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
+    # which layers, where not all were kept
+    kept_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # the names of the heads, where they are not 0, 1, 2 …: "mean", or a choice
+    kept_heads: tuple[str, ...] = ()
     units: str = "word"
     model: str = ""
     neurons: Mapping[str, Neurons] = field(default_factory=dict)
     effects: Mapping[str, Mapping[str, Float[np.ndarray, "layer head"]]] = field(
         default_factory=dict
-    )  # of switching a head off
+    )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -82,40 +89,46 @@ class AttentionMaps:
         return self.to_axis[self.kinds[0]].labels
 
     def special_share(self, kind: str | None = None) -> Float[np.ndarray, "layer head"]:
-        """The share of attention that special tokens soak up, in each head: reported, not hidden."""
+        """The share of attention that special tokens take, in each head."""
         kind = self._kind(kind)
-        return self.weights[kind][..., self.to_axis[kind].special].sum(-1).mean(-1)
+        on_special = self.weights[kind][..., self.to_axis[kind].special]
+        return on_special.sum(-1).mean(-1)
 
     def is_causal(self, kind: str | None = None) -> bool:
         """Whether nothing looks ahead in this kind of map, so that one half of it is empty."""
-        w = self.weights[kind or self.kinds[0]]
-        return w.shape[-1] == w.shape[-2] > 1 and not np.triu(w, 1).any()
+        weights = self.weights[kind or self.kinds[0]]
+        is_square = weights.shape[-1] == weights.shape[-2] > 1
+        return is_square and not np.triu(weights, 1).any()
 
     def layer_names(self, kind: str | None = None) -> tuple[str, ...]:
         """The layers' numbers in the model, counted from 0."""
         kind = kind or self.kinds[0]
-        return tuple(map(str, self.kept_layers.get(kind) or range(self.weights[kind].shape[0])))
+        numbers = self.kept_layers.get(kind) or range(self.weights[kind].shape[0])
+        return tuple(map(str, numbers))
 
     def head_names(self, kind: str | None = None) -> tuple[str, ...]:
         """The heads' numbers, counted from 0; or what became of them."""
-        return self.kept_heads or tuple(
-            map(str, range(self.weights[kind or self.kinds[0]].shape[1]))
-        )
+        if self.kept_heads:
+            return self.kept_heads
+        kind = kind or self.kinds[0]
+        return tuple(map(str, range(self.weights[kind].shape[1])))
 
     def heads(self, kind: str | None = None) -> HeadTable:
-        """What each head does: entropy, offsets, shares, distances between heads; with ``attend(…, effects=True)`` what it is good for."""
+        """What each head does: entropy, offsets, shares, distances between heads.
+
+        With ``attend(…, effects=True)`` also what is lost without it.
+        """
         kind = self._kind(kind)
         axis = self.to_axis[kind]
-        effects = self.effects.get(kind, {})
-        names = self.layer_names(kind), self.head_names(kind)
-        return table_of(
-            kind,
-            *names,
-            self.weights[kind],
-            axis.labels,
-            axis.special,
-            effects,
-            self._looks_at_itself(kind),
+        looks_at_itself = self._looks_at_itself(kind)
+        columns = measured(self.weights[kind], axis.labels, axis.special, looks_at_itself)
+        columns |= self.effects.get(kind, {})
+        return HeadTable(
+            kind=kind,
+            layers=self.layer_names(kind),
+            heads=self.head_names(kind),
+            columns=columns,
+            weights=self.weights[kind],
         )
 
     def aggregate(
@@ -126,20 +139,28 @@ class AttentionMaps:
         residual: bool = False,
         kind: str | None = None,
     ) -> Float[np.ndarray, "from to"]:
-        """One matrix of all layers and heads: brought together entry by entry, one chosen by its place, or layers as a product of
-        matrices (later ones on the left); with ``residual`` half of each place stays where it is."""
+        """One matrix of all layers and heads.
+
+        They are brought together entry by entry, or one is chosen by its place, or layers are
+        multiplied as matrices, later ones on the left. With ``residual`` half of each place stays
+        where it is.
+        """
         kind = self._kind(kind)
         if (residual or layers == "product") and not self._looks_at_itself(kind):
             raise SettingsError(
-                f"{kind} attention looks from one text at another, so it has no residual and no product of layers."
+                f"{kind} attention looks from one text at another, "
+                "so it has no residual and no product of layers."
             )
         maps = across_heads(self.weights[kind], heads)
-        return across_layers(with_residual(maps) if residual else maps, layers)
+        if residual:
+            maps = with_residual(maps)
+        return across_layers(maps, layers)
 
     def rollout(self, kind: str | None = None) -> Float[np.ndarray, "from to"]:
         """The whole matrix of attention rollout, Â_N … Â_1, over the places of these maps.
 
-        The method of that name follows one row of it, over tokens; on words it is the same only where no word is split.
+        The method of that name follows one row of it, over tokens; on words it is the same only
+        where no word is split.
         """
         return self.aggregate("product", "mean", residual=True, kind=kind)
 
@@ -158,7 +179,10 @@ class AttentionMaps:
         return kind or self.kinds[0]
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """A self-contained page with the head view, the model view and (with ``neurons=True``) the neuron view; written to ``path``."""
+        """A self-contained page with the head and the model view, written to ``path`` if given.
+
+        Maps that were made with ``neurons=True`` have the neuron view too.
+        """
         page = render("maps_page", self)
         if path is not None:
             write_text(path, page)
@@ -168,48 +192,62 @@ class AttentionMaps:
         return render("maps_fragment", self)
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{k}: {' × '.join(map(str, w.shape))}" for k, w in self.weights.items())
-        return f"AttentionMaps({shapes}; layer × head × from × to)"
+        shapes = []
+        for kind, weights in self.weights.items():
+            sizes = " × ".join(map(str, weights.shape))
+            shapes.append(f"{kind}: {sizes}")
+        return f"AttentionMaps({', '.join(shapes)}; layer × head × from × to)"
 
 
 def axis_of(passage: Passage, units: str, before: tuple[str, ...] = ()) -> Axis:
-    """Special tokens and units (or tokens) in the order of the text; ``before`` are further special tokens in front."""
+    """Special tokens and units (or tokens) in the order of the text.
+
+    ``before`` are further special tokens in front.
+    """
     if units == "token":
         labels, special, part = passage.tokens, passage.special, passage.parts
     else:
-        groups = groups_of(passage)
-        labels = tuple(
-            passage.tokens[g[0]]
-            if passage.unit_of[g[0]] < 0
-            else passage.names[passage.unit_of[g[0]]]
-            for g in groups
-        )
-        special = np.array([passage.unit_of[g[0]] < 0 for g in groups], dtype=bool)
-        part = np.array([passage.parts[g[0]] for g in groups], dtype=np.int64)
+        firsts = [group[0] for group in groups_of(passage)]
+        labels = tuple(_label(passage, token) for token in firsts)
+        special = np.array([passage.unit_of[token] < 0 for token in firsts], dtype=bool)
+        part = np.array([passage.parts[token] for token in firsts], dtype=np.int64)
+
     in_front = np.full(len(before), SPECIAL, dtype=np.int64)
     return Axis(
-        before + tuple(labels),
-        np.concatenate([in_front < 0, special]),
-        np.concatenate([in_front, part]),
+        labels=before + tuple(labels),
+        special=np.concatenate([in_front < 0, special]),
+        part=np.concatenate([in_front, part]),
     )
+
+
+def _label(passage: Passage, token: int) -> str:
+    """The name of the token's unit, or the token itself where it is special."""
+    unit = passage.unit_of[token]
+    return passage.tokens[token] if unit < 0 else passage.names[unit]
 
 
 def groups_of(passage: Passage) -> list[list[int]]:
     """Token indices in groups: each special token alone, each unit's tokens together."""
     groups: list[list[int]] = []
-    for t, unit in enumerate(passage.unit_of):
+    for token, unit in enumerate(passage.unit_of):
         if unit >= 0 and groups and passage.unit_of[groups[-1][0]] == unit:
-            groups[-1].append(t)
+            groups[-1].append(token)
         else:
-            groups.append([t])
+            groups.append([token])
     return groups
 
 
 def membership(passage: Passage, units: str, before: int = 0) -> Float[np.ndarray, "place token"]:
-    """1 where a token belongs to a place of the axis."""
-    groups = [[t] for t in range(len(passage))] if units == "token" else groups_of(passage)
-    groups = [[b] for b in range(before)] + [[t + before for t in g] for g in groups]
-    out = np.zeros((len(groups), len(passage) + before), dtype=np.float32)
-    for place, group in enumerate(groups):
-        out[place, group] = 1
+    """1 where a token belongs to a place of the axis; ``before`` tokens in front are one each."""
+    tokens = before + len(passage)
+    if units == "token":
+        return np.eye(tokens, dtype=np.float32)
+
+    groups = groups_of(passage)
+    out = np.zeros((before + len(groups), tokens), dtype=np.float32)
+    for token in range(before):
+        out[token, token] = 1
+    for place, group in enumerate(groups, before):
+        for token in group:
+            out[place, before + token] = 1
     return out

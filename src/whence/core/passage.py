@@ -187,6 +187,13 @@ class Passage:
         )
         return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels + regions).digest()
 
+    @cached_property
+    def input_key(self) -> tuple[Any, ...]:
+        """What the model reads, as a key: equal keys need one run of the model."""
+        types = b"" if self.types is None else self.types.tobytes()
+        reply = None if self.reply is None else self.reply.input_key
+        return (self.digest, types, self.readout, reply)
+
     def still_open(self) -> Passage:
         """Without the special tokens that close it: what a decoder has behind it when it is to say more."""
         of_text = np.flatnonzero(~self.special)

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Provenance:
-    """The model by name, class and a fingerprint of its weights, and the versions that computed with it."""
+    """The model by name, class and a fingerprint of its weights, and the versions in use."""
 
     model: str
     architecture: str
@@ -18,15 +18,20 @@ class Provenance:
     revision: str | None
     dtype: str
     device: str
-    attention: str  # "sdpa", "captured" …: by which path the attention was computed
+    # by which path the attention was computed: "sdpa", "captured" …
+    attention: str
     versions: dict[str, str]
 
     @classmethod
     def of(cls, model: Any, attention: str, *packages: str) -> Provenance:
-        """Of a loaded model, with the versions of the packages among ``packages`` that are installed."""
+        """Of a loaded model, with the versions of those ``packages`` that are installed."""
         from whence import __version__
 
-        found = {package: _version(package) for package in ("torch", "transformers", *packages)}
+        versions = {"whence": __version__}
+        for package in ("torch", "transformers", *packages):
+            version = _version(package)
+            if version:
+                versions[package] = version
         return cls(
             model=model.name,
             architecture=type(model.hf).__name__,
@@ -35,10 +40,7 @@ class Provenance:
             dtype=str(model.dtype).removeprefix("torch."),
             device=str(model.device),
             attention=attention,
-            versions={
-                "whence": __version__,
-                **{package: version for package, version in found.items() if version},
-            },
+            versions=versions,
         )
 
     def to_dict(self) -> dict[str, Any]:

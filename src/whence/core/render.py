@@ -1,4 +1,4 @@
-"""Results know how to show themselves without importing the views: a view is found by name, when it is wanted."""
+"""Results show themselves without importing the views: a view is found by its name, when wanted."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def write_text(path: str | Path, content: str) -> Path:
         raise InputError(f"cannot write {str(path)!r}: {problem.strerror or problem}.") from problem
     except UnicodeEncodeError as problem:
         raise InputError(
-            f"cannot write {str(path)!r}: the text has a lone surrogate, which is not valid Unicode."
+            f"cannot write {str(path)!r}: the text has a lone surrogate, "
+            "which is not valid Unicode."
         ) from problem
     return path

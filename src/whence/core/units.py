@@ -1,4 +1,7 @@
-"""Units: the things that are scored. Words of a text, patches of an image, features of an autoencoder."""
+"""Units: the things that are scored.
+
+Words of a text, patches of an image, features of an autoencoder.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ class Units(Sequence[str]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", tuple(self.texts))
-        names = tuple(self.names) if self.names else tuple(text.strip() for text in self.texts)
-        object.__setattr__(self, "names", names)
+        names = self.names or [text.strip() for text in self.texts]
+        object.__setattr__(self, "names", tuple(names))
         if len(self.names) != len(self.texts):
             raise InputError(f"{len(self.names)} names for {len(self.texts)} units.")
         if self.spans is not None and len(self.spans) != len(self.texts):
@@ -60,6 +63,12 @@ class Units(Sequence[str]):
         if isinstance(other, Units):
             return (self.kind, self.texts, self.spans) == (other.kind, other.texts, other.spans)
         return isinstance(other, tuple) and self.texts == other
+
+    def __add__(self, other: tuple[str, ...] | Units) -> tuple[str, ...]:
+        return self.texts + tuple(other)
+
+    def __radd__(self, other: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(other) + self.texts
 
     def __hash__(self) -> int:
         return hash(self.texts)

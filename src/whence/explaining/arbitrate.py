@@ -1,4 +1,7 @@
-"""arbitrate: the reading of attention that is most faithful over a data set, or for each label of it, tried on removals it never saw."""
+"""arbitrate: the reading of attention that is most faithful over a data set, or for each label.
+
+The choice is then tried on removals that it never saw.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.registry import Needs
 from whence.core.target import Target, as_target
-from whence.explaining.run import OPTIONS, TRACE_TOKENS, Progress
+from whence.explaining.inside import OPTIONS, TRACE_TOKENS
+from whence.explaining.job import Progress
 from whence.metrics.held_out import correlation, subsets
 from whence.models.model import Model
 from whence.trace.baselines import Baseline
@@ -28,7 +32,7 @@ from whence.trace.configurations import (
 from whence.trace.forecast import forecast_trace
 from whence.trace.memory import check
 from whence.trace.removals import drops
-from whence.trace.trace import trace
+from whence.trace.trace import Trace, trace
 
 RESAMPLES = 1000
 SHUFFLES = 200  # of each text's scores, for the control
@@ -38,15 +42,17 @@ SHUFFLES = 200  # of each text's scores, for the control
 class Choice:
     """The best configuration of a group of texts.
 
-    ``held_out`` is the mean over texts of the correlation with held-out removals, ``interval`` its 95 % bootstrap interval over texts
-    (NaN for one text alone), ``baseline`` the same for the plain mean of everything, ``random`` for shuffled scores.
+    ``faithfulness`` is the mean RFT (ranked faithful truthfulness) on the removals that chose it,
+    ``held_out`` the mean over texts of the correlation with held-out removals, and ``interval`` its
+    95 % bootstrap interval over texts (NaN for one text alone). ``baseline`` is the same for the
+    plain mean of everything, ``random`` for shuffled scores.
     """
 
     group: str
     configuration: Configuration
     texts: int
     tried: int
-    faithfulness: float  # mean RFT on the removals that chose it
+    faithfulness: float
     baseline_faithfulness: float
     held_out: float
     interval: tuple[float, float]
@@ -54,9 +60,11 @@ class Choice:
     random: float
 
     def __str__(self) -> str:
+        low, high = self.interval
         return (
-            f"{self.group}: {self.configuration}, the best of {self.tried} on {self.texts} texts; on held-out removals "
-            f"r = {self.held_out:.2f} ({self.interval[0]:.2f} to {self.interval[1]:.2f}), "
+            f"{self.group}: {self.configuration}, "
+            f"the best of {self.tried} on {self.texts} texts; "
+            f"on held-out removals r = {self.held_out:.2f} ({low:.2f} to {high:.2f}), "
             f"the plain mean {self.baseline:.2f}, shuffled {self.random:.2f}"
         )
 
@@ -69,6 +77,8 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Text:
+    """What was measured on one text, under every configuration."""
+
     weights: Float[np.ndarray, "configuration unit"]
     faithful: Float[np.ndarray, " configuration"]
     removed: np.ndarray
@@ -88,87 +98,114 @@ def arbitrate(
     memory: str | int | float | None = None,
     progress: Progress | None = None,
 ) -> list[Choice]:
-    """Search layer × head × matrix operation for the reading of attention with the best mean RFT over ``texts``.
+    """Search layer × head × matrix operation for the most faithful reading of attention.
 
-    One choice for the ``dataset``, or one for each predicted ``label``. The search sees single removals only; the choice is then
-    judged on ``held_out`` random removals of several units a text, beside the plain mean and a shuffled control.
+    The most faithful one has the best mean RFT (ranked faithful truthfulness) over ``texts``. There
+    is one choice for the ``dataset``, or one for each predicted ``label``. The search sees single
+    removals only; the choice is then judged on ``held_out`` random removals of several units a
+    text, beside the plain mean and a shuffled control.
 
     >>> import whence
-    >>> best, = whence.arbitrate(whence.load("sentiment"), ["a fine and funny film", "dull , slow and far too long"])
+    >>> texts = ["a fine and funny film", "dull , slow and far too long"]
+    >>> best, = whence.arbitrate(whence.load("sentiment"), texts)
     >>> best.tried == 6 * 13 * 4
     True
     """
+    _check(texts, scope, baseline, held_out)
+    target = as_target(target)
+    passages = [_encoded(model, text, target) for text in texts]
+    if not passages:
+        raise InputError("arbitrate needs at least one text.")
+
+    wanted: list[Configuration] = []
+    measured: list[_Text] = []
+    for group in model.groups(passages, TRACE_TOKENS):
+        run = _traced(model, [passages[i] for i in group], target, memory)
+        wanted = wanted or configurations(run)
+        for k in range(len(group)):
+            if progress is not None:
+                progress(f"text {len(measured) + 1} of {len(passages)}")
+            measured.append(_measured(run, k, wanted, baseline, held_out, seed))
+
+    if scope == "dataset":
+        return [_choose("all texts", measured, wanted, seed)]
+    choices = []
+    for label in sorted({text.label for text in measured}):
+        of_label = [text for text in measured if text.label == label]
+        choices.append(_choose(label, of_label, wanted, seed))
+    return choices
+
+
+def _check(texts: Sequence[Any], scope: str, baseline: str, held_out: int) -> None:
     if isinstance(texts, str):
         raise InputError(
-            "arbitrate takes a list of texts; for one text use explain with the method attention-arbiter."
+            "arbitrate takes a list of texts; "
+            "for one text use explain with the method attention-arbiter."
         )
     if baseline not in get_args(Baseline) or held_out < 0:
         raise InputError(
-            f"baseline is one of {', '.join(get_args(Baseline))} and held_out 0 or more, not {baseline!r} and {held_out}."
+            f"baseline is one of {', '.join(get_args(Baseline))} and held_out 0 or more, "
+            f"not {baseline!r} and {held_out}."
         )
     if scope not in ("dataset", "label"):
         raise InputError(
-            f"scope is 'dataset' or 'label', not {scope!r}; for one text use explain with the method attention-arbiter."
+            f"scope is 'dataset' or 'label', not {scope!r}; "
+            "for one text use explain with the method attention-arbiter."
         )
-    wanted_target = as_target(target)
-    passages = [
-        model.placed(
-            model.fitted(t if isinstance(t, Passage) else model.encode(t), "error"), wanted_target
-        )
-        for t in texts
-    ]
-    if not passages:
-        raise InputError("arbitrate needs at least one text.")
-    wanted: list[Configuration] = []
-    seen: list[_Text] = []
-    for group in model.groups(passages, TRACE_TOKENS):
-        longest = max((passages[i] for i in group), key=len)
-        check(forecast_trace(model, longest, Needs.ATTENTION, len(group)), memory, OPTIONS)
-        found = trace(
-            model, [passages[i] for i in group], wanted_target, Needs.ATTENTION | Needs.EMBEDDINGS
-        )
-        found.check_embeddings()
-        wanted = wanted or configurations(found)
-        for k, i in enumerate(group):
-            if progress is not None:
-                progress(f"text {len(seen) + 1} of {len(passages)}")
-            d = len(passages[i].unit_spans)
-            rng = np.random.default_rng([seed, *passages[i].digest])
-            weights, removed = readings(found, k, wanted), subsets(d, held_out, rng)
-            faithful = ranked_faithful_truthfulness(
-                weights, drops(found, k, np.eye(d, dtype=bool), baseline)
-            )
-            fallen = drops(found, k, removed, baseline) if len(removed) else np.zeros(0)
-            label = model.prediction(found.logits[k].double().cpu().numpy()).label
-            seen.append(_Text(weights, faithful, removed, fallen, label))
-    labels = sorted({t.label for t in seen}) if scope == "label" else ["all texts"]
-    return [
-        _choose(name, [t for t in seen if scope == "dataset" or t.label == name], wanted, seed)
-        for name in labels
-    ]
+
+
+def _encoded(model: Model, text: Any, target: Target) -> Passage:
+    passage = text if isinstance(text, Passage) else model.encode(text)
+    return model.placed(model.fitted(passage, "error"), target)
+
+
+def _traced(
+    model: Model, passages: list[Passage], target: Target, memory: str | int | float | None
+) -> Trace:
+    longest = max(passages, key=len)
+    check(forecast_trace(model, longest, Needs.ATTENTION, len(passages)), memory, OPTIONS)
+    run = trace(model, passages, target, Needs.ATTENTION | Needs.EMBEDDINGS)
+    run.check_embeddings()
+    return run
+
+
+def _measured(
+    run: Trace,
+    k: int,
+    wanted: Sequence[Configuration],
+    baseline: Baseline,
+    held_out: int,
+    seed: int,
+) -> _Text:
+    """Passage ``k`` of a trace: readings, their RFT, and what held-out removals take away."""
+    passage = run.passages[k]
+    units = len(passage.unit_spans)
+    rng = np.random.default_rng([seed, *passage.digest])
+    weights = readings(run, k, wanted)
+    removed = subsets(units, held_out, rng)
+    by_one = drops(run, k, np.eye(units, dtype=bool), baseline)
+    by_several = np.zeros(0)
+    if len(removed):
+        by_several = drops(run, k, removed, baseline)
+    logits = run.logits[k].double().cpu().numpy()
+    return _Text(
+        weights=weights,
+        faithful=ranked_faithful_truthfulness(weights, by_one),
+        removed=removed,
+        drops=by_several,
+        label=run.model.prediction(logits).label,
+    )
 
 
 def _choose(
     group: str, texts: Sequence[_Text], wanted: Sequence[Configuration], seed: int
 ) -> Choice:
-    faithful = np.mean([t.faithful for t in texts], axis=0)
+    faithful = np.mean([text.faithful for text in texts], axis=0)
     best, plain = best_of(faithful), wanted.index(BASELINE)
+    judged = [text for text in texts if len(text.removed)]
+    ours = _held_out(judged, best)
     rng = np.random.default_rng(seed)
-    judged = [t for t in texts if len(t.removed)]
-
-    def held_out(which: int) -> np.ndarray:
-        return np.array([float(correlation(t.weights[which], t.removed, t.drops)) for t in judged])
-
-    ours = held_out(best)
-    shuffled = [
-        correlation(
-            rng.permuted(np.tile(t.weights[best], (SHUFFLES, 1)), axis=1), t.removed, t.drops
-        ).mean()
-        for t in judged
-    ]
-    means = (
-        rng.choice(ours, (RESAMPLES, len(ours))).mean(1) if len(ours) > 1 else np.array([np.nan])
-    )
+    shuffled = [_shuffled(text, best, rng) for text in judged]
     return Choice(
         group=group,
         configuration=wanted[best],
@@ -176,8 +213,31 @@ def _choose(
         tried=len(wanted),
         faithfulness=float(faithful[best]),
         baseline_faithfulness=float(faithful[plain]),
-        held_out=float(ours.mean()) if len(ours) else float("nan"),
-        interval=(float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))),
-        baseline=float(held_out(plain).mean()) if len(ours) else float("nan"),
-        random=float(np.mean(shuffled)) if shuffled else float("nan"),
+        held_out=_mean(ours),
+        interval=_interval(ours, rng),
+        baseline=_mean(_held_out(judged, plain)),
+        random=_mean(shuffled),
     )
+
+
+def _held_out(texts: Sequence[_Text], which: int) -> Float[np.ndarray, " text"]:
+    """Of each text, the correlation of one configuration with the held-out removals."""
+    return np.array([float(correlation(t.weights[which], t.removed, t.drops)) for t in texts])
+
+
+def _shuffled(text: _Text, which: int, rng: np.random.Generator) -> float:
+    """The same for shuffled copies of the scores, on average."""
+    copies = np.tile(text.weights[which], (SHUFFLES, 1))
+    return correlation(rng.permuted(copies, axis=1), text.removed, text.drops).mean()
+
+
+def _mean(values: Sequence[float] | Float[np.ndarray, " text"]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _interval(values: Float[np.ndarray, " text"], rng: np.random.Generator) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean; NaN where there is nothing to draw from."""
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    means = rng.choice(values, (RESAMPLES, len(values))).mean(1)
+    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))

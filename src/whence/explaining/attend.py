@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import InputError, Unsupported
+from whence.core.look import Look
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.passage import Passage, first_tokens
 from whence.core.probe import Probe, probed
@@ -20,16 +21,19 @@ from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
 from whence.trace.forecast import attention_shape, forecast_maps
-from whence.trace.generated import continued, generate
+from whence.trace.generated import Generated, continued, generate
 from whence.trace.lxmert import axes, is_lxmert, memberships
 from whence.trace.memory import Forecast, check
-from whence.trace.reducers import Block, HeadChoice, Heads, Keys, Queries, Reducer, ToUnits
+from whence.trace.reducers import Block, Heads, Keys, Queries, Reducer, ToUnits
 from whence.trace.trace import Trace, Via, trace
 
 OPTIONS = (
-    "heads='mean' (--keep mean) keeps one map a layer, layers=[…] or heads=[…] (--layers, --keep) keep only some, units='word' or "
-    "'sentence' merges tokens, overflow='truncate' or a shorter text"
+    "heads='mean' (--keep mean) keeps one map a layer, "
+    "layers=[…] or heads=[…] (--layers, --keep) keep only some, "
+    "units='word' or 'sentence' merges tokens, overflow='truncate' or a shorter text"
 )
+
+T = TypeVar("T")
 
 
 def attend(
@@ -52,257 +56,331 @@ def attend(
 ) -> AttentionMaps:
     """The attention of every layer and head on one text, as arrays; sub-words merged into words.
 
-    For an encoder-decoder, ``reply`` is the decoder's text, and there are three kinds of maps: encoder, decoder, cross. With
-    ``generate`` the model writes so many tokens itself, and the maps are stitched from its steps. ``heads`` and ``layers`` choose
-    what is kept, ``neurons`` keeps queries and keys too, ``effects`` switches every head off once to see what the ``target`` loses (a
-    forward pass for each head; ``maps.heads()`` shows it). ``memory`` is a budget ("2GB"; by default most of what is free): the
-    need is forecast, told to ``forecast``, and a run over the budget is refused.
+    For an encoder-decoder, ``reply`` is the decoder's text, and there are three kinds of maps:
+    encoder, decoder, cross. With ``generate`` the model writes so many tokens itself, and the maps
+    are stitched from its steps. ``heads`` and ``layers`` choose what is kept. ``neurons`` keeps
+    queries and keys too. ``effects`` switches every head off once to see what the ``target`` loses:
+    a forward pass for each head, shown by ``maps.heads()``.
+
+    ``memory`` is a budget ("2GB"; by default most of what is free). What the run needs is forecast
+    before it begins and told to ``forecast``; a run over the budget is refused.
 
     >>> import whence
     >>> maps = whence.attend(whence.load("sentiment"), "not bad")
     >>> bool(abs(maps.weights["encoder"].sum(-1) - 1).max() < 1e-5)
     True
     """
-    _check_asked(model, overflow, reply, heads, neurons, effects, generate)
-    passage = _encoded(model, text, pair, reply, units, overflow)
-    if effects:
-        passage = model.placed(passage, as_target(target))
-    chosen_heads = _several(heads, "heads", ("all", "mean", "max"))
-    chosen_layers = _several(layers, "layers", ("all",))
-    _check_memory(
-        model, passage, units, chosen_heads, chosen_layers, neurons, generate, memory, forecast
+    look = Look(
+        units=units,
+        heads=heads,
+        layers=layers,
+        neurons=neurons,
+        effects=effects,
+        target=target,
+        generate=generate,
+        reply=reply,
+        pair=pair,
+        overflow=overflow,
+        memory=memory,
+        attention_via=attention_via,
     )
-    if generate:
-        return _of_generated(model, passage, units, generate, chosen_heads, chosen_layers)
-    if is_lxmert(model.hf):
-        return _of_two_streams(model, passage, units, chosen_heads, chosen_layers)
-    start, side = decoder_side(model, passage)
-    reducer = _reducer(model, passage, side, units, chosen_heads, chosen_layers)
-    more: dict[str, Reducer] = {"query": Queries(), "key": Keys()} if neurons else {}
-    t = trace(model, [passage], reducer=reducer, reducers=more, attention_via=attention_via)
-    own = axis_of(passage, units)
-    replied = own if side is None else axis_of(side, units, before=(start,))
-    made = _made(
-        model,
-        passage,
-        units,
-        chosen_heads,
-        chosen_layers,
-        t.attentions,
-        t.layers,
-        _sides(t.attentions, own, replied),
-    )
-    if neurons:
-        made = replace(made, neurons=_neurons(t, passage, side, start, made, chosen_heads))
-    if effects:
-        found = effects_of_heads(model, passage, target, t)
-        kept = {
-            k: {n: np.stack([c[int(y)] for y in made.layer_names(k)]) for n, c in by.items()}
-            for k, by in found.items()
-        }
-        made = replace(made, effects=kept)
-    return made
+    return look_at(model, text, look, forecast)
 
 
-def probe(model: Model, first: Any, second: Any, **options: Any) -> Probe:
-    """Two texts aligned, and the attention that differs between them. Options are those of ``attend``.
+def probe(
+    model: Model,
+    first: Any,
+    second: Any,
+    *,
+    forecast: Callable[[Forecast], None] | None = None,
+    **options: Any,
+) -> Probe:
+    """Two texts aligned, and the attention that differs between them. Options: those of ``attend``.
 
     >>> import whence
-    >>> p = whence.probe(whence.load("sentiment"), "the nurse was late. She", "the nurse was late. He")
+    >>> model = whence.load("sentiment")
+    >>> p = whence.probe(model, "the nurse was late. She", "the nurse was late. He")
     >>> [c for c in p.labels if "→" in c]
     ['She → He']
     """
-    return probed(attend(model, first, **options), attend(model, second, **options))
+    look = Look(**options)
+    return probed(
+        look_at(model, first, look, forecast),
+        look_at(model, second, look, forecast),
+    )
 
 
-def _check_asked(
+def look_at(
     model: Model,
-    overflow: str,
-    reply: str | None,
-    heads: Any,
-    neurons: bool,
-    effects: bool,
-    generate: Any,
-) -> None:
-    """What cannot be asked for together."""
-    if overflow == "window":
-        raise InputError("attention maps are of one run; overflow is 'error' or 'truncate'.")
-    if not isinstance(generate, int):
-        raise InputError(f"generate= is a number of tokens, not {generate!r}.")
-    if generate and reply is not None:
-        raise InputError(
-            "either reply= gives the decoder's text or generate= lets the model write it."
-        )
-    if (neurons or effects) and is_lxmert(model.hf):
+    text: Any,
+    look: Look,
+    forecast: Callable[[Forecast], None] | None = None,
+) -> AttentionMaps:
+    """What ``attend`` does, with its options in one record."""
+    if (look.neurons or look.effects) and is_lxmert(model.hf):
         raise Unsupported(
-            "LXMERT's attention is seen through hooks, which show neither queries and keys nor let a head be switched off."
+            "LXMERT's attention is seen through hooks, which show neither queries and keys "
+            "nor let a head be switched off."
         )
-    if neurons and generate:
-        raise InputError(
-            "neurons are of a given text: attend to what was generated (maps.passage) once more, with neurons=True."
-        )
-    if effects and (heads != "all" or generate):
-        raise InputError(
-            "effects are of single heads on a given text: use heads='all' and no generate=."
-        )
+    passage = _encoded(model, text, look)
+    if look.effects:
+        passage = model.placed(passage, as_target(look.target))
+    _check_numbers(model, look)
+    _check_memory(model, passage, look, forecast)
+
+    if look.generate:
+        return _of_generated(model, passage, look)
+    if is_lxmert(model.hf):
+        return _of_two_streams(model, passage, look)
+    return _of_given_text(model, passage, look)
 
 
-def _encoded(
-    model: Model, text: Any, pair: str | None, reply: str | None, units: str, overflow: Overflow
-) -> Passage:
+def _encoded(model: Model, text: Any, look: Look) -> Passage:
     if not isinstance(text, Passage):
-        return model.encode(text, pair, units=units, reply=reply, overflow=overflow)  # type: ignore[arg-type]
-    if units not in ("word", "token", text.kind):
+        units: Any = look.units
+        return model.encode(text, look.pair, units=units, reply=look.reply, overflow=look.overflow)
+    if look.units not in ("word", "token", text.kind):
         raise InputError(
-            f"this passage was cut into units of kind {text.kind!r}; encode its text with units={units!r} instead."
+            f"this passage was cut into units of kind {text.kind!r}; "
+            f"encode its text with units={look.units!r} instead."
         )
-    return model.fitted(text, overflow)
+    return model.fitted(text, look.overflow)
 
 
-def _several(choice: Any, name: str, words: tuple[str, ...]) -> Any:
-    """A word, or a tuple of numbers."""
-    if isinstance(choice, str):
-        if choice not in words:
+def _check_numbers(model: Model, look: Look) -> None:
+    """Refuse layers and heads that no part of the model has."""
+    counts = attention_shape(model).values()
+    # an encoder may have more layers than its decoder: the larger number counts
+    layers = max((layers for layers, _ in counts), default=None)
+    heads = max((heads for _, heads in counts), default=None)
+    _check_within(look.chosen_layers, layers, "layer")
+    _check_within(look.chosen_heads, heads, "head")
+
+
+def _check_within(chosen: tuple[int, ...] | None, most: int | None, name: str) -> None:
+    """``most`` is None where the configuration does not tell how many there are."""
+    for number in chosen or ():
+        if number < 0 or (most is not None and number >= most):
             raise InputError(
-                f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}."
+                f"{name} {number} is outside the {most} {name}s of this model "
+                f"(0 to {(most or 0) - 1})."
             )
-        return choice
-    numbers = (choice,) if isinstance(choice, int) else tuple(choice)
-    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in numbers)
-    if not numbers or not whole or len(set(numbers)) < len(numbers):
-        raise InputError(
-            f"{name} is {', '.join(map(repr, words))}, a number or a list of numbers, not {choice!r}."
-        )
-    return tuple(map(int, numbers))
 
 
 def _check_memory(
-    model: Model,
-    passage: Passage,
-    units: str,
-    heads: Any,
-    layers: Any,
-    neurons: bool,
-    new: int,
-    memory: Any,
-    told: Any,
+    model: Model, passage: Passage, look: Look, tell: Callable[[Forecast], None] | None
 ) -> None:
-    shape = attention_shape(model)
-    for name, chosen, at in (("layer", layers, 0), ("head", heads, 1)):
-        most = max(
-            (counts[at] for counts in shape.values()), default=None
-        )  # an encoder may have more than its decoder
-        outside = (
-            [n for n in chosen if n < 0 or (most is not None and n >= most)]
-            if not isinstance(chosen, str)
-            else []
-        )
-        if outside:
-            raise InputError(
-                f"{name} {outside[0]} is outside the {most} {name}s of this model (0 to {(most or 0) - 1})."
-            )
-    own = len(passage) if units == "token" else len(groups_of(passage))
+    own = _count_places(passage, look)
     side = decoder_side(model, passage)[1]
-    answer = (
-        new + 1
-        if side is None or new
-        else 1 + (len(side) if units == "token" else len(groups_of(side)))
-    )
-    own = own if model.is_encoder_decoder else own + new
-    places = {
-        "encoder": (own, own),
-        "decoder": (answer, answer) if model.is_encoder_decoder else (own, own),
-        "cross": (answer, own),
-    }
-    kept_heads = None if heads == "all" or new else 1 if isinstance(heads, str) else len(heads)
-    found = forecast_maps(
+    answer = 1 + look.generate
+    if side is not None and not look.generate:
+        answer = 1 + _count_places(side, look)
+
+    if model.is_encoder_decoder:
+        decoder = (answer, answer)
+    else:
+        own += look.generate
+        decoder = (own, own)
+    places = {"encoder": (own, own), "decoder": decoder, "cross": (answer, own)}
+
+    layers = None if look.chosen_layers is None else len(look.chosen_layers)
+    need = forecast_maps(model, passage, places, _count_heads(look), layers, look.neurons)
+    if tell is not None:
+        tell(need)
+    check(need, look.memory, OPTIONS)
+
+
+def _count_places(passage: Passage, look: Look) -> int:
+    """How many rows a map over this passage has."""
+    return len(passage) if look.units == "token" else len(groups_of(passage))
+
+
+def _count_heads(look: Look) -> int | None:
+    """How many heads are held; None for all, as they are while the steps of generation pass."""
+    if look.heads == "all" or look.generate:
+        return None
+    return 1 if look.chosen_heads is None else len(look.chosen_heads)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a run showed: maps by kind, the layers they come from, and the two sides of each."""
+
+    maps: dict[str, tuple[Tensor, ...]]
+    layers: Mapping[str, tuple[Layer, ...]]
+    sides: Mapping[str, tuple[Axis, Axis]]
+
+
+def _of_given_text(model: Model, passage: Passage, look: Look) -> AttentionMaps:
+    start, side = decoder_side(model, passage)
+    neurons: dict[str, Reducer] = {}
+    if look.neurons:
+        neurons = {"query": Queries(), "key": Keys()}
+    run = trace(
         model,
-        passage,
-        places,
-        kept_heads,
-        None if isinstance(layers, str) else len(layers),
-        neurons,
-    )
-    if told is not None:
-        told(found)
-    check(found, memory, OPTIONS)
-
-
-def _reducer(
-    model: Model,
-    passage: Passage,
-    side: Passage | None,
-    units: str,
-    heads: HeadChoice,
-    layers: Literal["all"] | tuple[int, ...],
-) -> Reducer:
-    kept = None if layers == "all" else layers
-    if units == "token":
-        return Heads(heads, kept)
-    source = _member(model, passage, units, 0)
-    return ToUnits(source, None if side is None else _member(model, side, units, 1), heads, kept)
-
-
-def _member(
-    model: Model, passage: Passage, units: str, before: int
-) -> Float[Tensor, "1 unit token"]:
-    return (
-        torch.from_numpy(membership(passage, units, before=before))[None]
-        .to(model.device)
-        .to(model.dtype)
+        [passage],
+        reducer=_reducer(model, passage, side, look),
+        reducers=neurons,
+        attention_via=look.attention_via,
     )
 
+    own = replied = axis_of(passage, _units(look))
+    if side is not None:
+        replied = axis_of(side, _units(look), before=(start,))
+    sides = _sides(run.attentions, own, replied)
+    maps = _as_arrays(model, passage, look, _Run(run.attentions, run.layers, sides))
 
-def _made(
-    model: Model,
-    passage: Passage,
-    units: str,
-    heads: Any,
-    layers: Any,
-    maps: dict[str, tuple[Tensor, ...]],
-    modules: Mapping[str, tuple[Layer, ...]],
-    sides: Mapping[str, tuple[Axis, Axis]],
-) -> AttentionMaps:
-    """Arrays of the chosen layers, by kind; a kind that has none of them (a short decoder) is left out."""
-    kept = {
-        k: list(range(len(found))) if layers == "all" else [n for n in layers if n < len(found)]
-        for k, found in maps.items()
-    }
-    kept = {k: numbers for k, numbers in kept.items() if numbers}
+    if look.neurons:
+        reply_tokens = passage.tokens if side is None else (start, *side.tokens)
+        labels = _sides(maps.kinds, passage.tokens, reply_tokens)
+        maps = replace(maps, neurons=_neurons(run, maps, look, labels))
+    if look.effects:
+        maps = replace(maps, effects=_effects(model, passage, look, run, maps))
+    return maps
+
+
+def _of_generated(model: Model, passage: Passage, look: Look) -> AttentionMaps:
+    """The last written token was never read by the model: it has neither a row nor a column."""
+    written = generate(model, passage, look.generate)
+    whole = continued(model, passage, written.ids)
+    if model.is_encoder_decoder:
+        assert whole.reply is not None
+        shown, side = whole, first_tokens(whole.reply, len(written.ids) - 1)
+        own = axis_of(whole, _units(look))
+        replied = axis_of(side, _units(look), before=(_start_token(model),))
+        replied = replace(replied, part=np.where(replied.part == 0, GENERATED, replied.part))
+    else:
+        shown, side = first_tokens(whole, len(whole) - 1), None
+        own = replied = _with_generated(axis_of(shown, _units(look)), shown, len(passage), look)
+
+    maps = _reduced(written, _reducer(model, shown, side, look))
+    run = _Run(maps, written.layers, _sides(maps, own, replied))
+    return _as_arrays(model, whole, look, run)
+
+
+def _with_generated(axis: Axis, shown: Passage, given: int, look: Look) -> Axis:
+    """The axis, with the places marked that begin behind the ``given`` tokens."""
+    if look.units == "token":
+        firsts = np.arange(len(shown))
+    else:
+        firsts = np.array([group[0] for group in groups_of(shown)])
+    is_generated = (firsts >= given) & (axis.part >= 0)
+    return replace(axis, part=np.where(is_generated, GENERATED, axis.part))
+
+
+def _reduced(written: Generated, reducer: Reducer) -> dict[str, tuple[Tensor, ...]]:
+    reduced = {}
+    for kind, maps in written.attentions.items():
+        layers = []
+        for weights, layer in zip(maps, written.layers[kind], strict=True):
+            layers.append(reducer(Block(weights, None, 0, kind, layer.index)))
+        reduced[kind] = tuple(layers)
+    return reduced
+
+
+def _of_two_streams(model: Model, passage: Passage, look: Look) -> AttentionMaps:
+    """A model whose text and image are streams of their own: four kinds of maps.
+
+    Each kind has its own two sides.
+    """
+    run = trace(model, [passage], reducer=Heads(look.head_choice, look.chosen_layers))
+    # the configuration does not tell how many layers there are; the run does
+    most = max(len(layers) for layers in run.layers.values())
+    _check_within(look.chosen_layers, most, "layer")
+
+    sides = {kind: axes(passage, kind, _units(look)) for kind in run.layers}
+    maps = _as_arrays(model, passage, look, _Run(run.attentions, run.layers, sides))
+    weights = {}
+    for kind, whole in maps.weights.items():
+        looks, seen = memberships(passage, kind, _units(look))
+        mean_from = looks / looks.sum(-1, keepdims=True)
+        merged = np.einsum("fq,lhqk,tk->lhft", mean_from, whole, seen)
+        weights[kind] = merged.astype(np.float32)
+    return replace(maps, weights=weights)
+
+
+def _units(look: Look) -> str:
+    """What the axes are made of: tokens, or else whatever units the passage was cut into."""
+    return "token" if look.units == "token" else "unit"
+
+
+def _reducer(model: Model, passage: Passage, side: Passage | None, look: Look) -> Reducer:
+    if look.units == "token":
+        return Heads(look.head_choice, look.chosen_layers)
+    source = _member(model, passage, 0)
+    reply = None if side is None else _member(model, side, 1)
+    return ToUnits(source, reply, look.head_choice, look.chosen_layers)
+
+
+def _member(model: Model, passage: Passage, before: int) -> Float[Tensor, "1 unit token"]:
+    member = torch.from_numpy(membership(passage, "unit", before=before))[None]
+    return member.to(model.device).to(model.dtype)
+
+
+def _sides(kinds: Iterable[str], own: T, replied: T) -> dict[str, tuple[T, T]]:
+    """Who looks and what is looked at, in each kind of map.
+
+    Without a decoder's side of its own, ``replied`` is ``own``.
+    """
+    known = {"encoder": (own, own), "decoder": (replied, replied)}
+    return {kind: known.get(kind, (replied, own)) for kind in kinds}
+
+
+def _as_arrays(model: Model, passage: Passage, look: Look, run: _Run) -> AttentionMaps:
+    """Arrays of the chosen layers, by kind.
+
+    A kind that has none of them, such as a decoder shorter than its encoder, is left out.
+    """
+    # counts alone: a name for the maps themselves would keep them alive while they are copied
+    counts = {kind: len(layers) for kind, layers in run.maps.items()}
+    kept = {}
+    for kind, count in counts.items():
+        numbers = range(count)
+        if look.chosen_layers is not None:
+            numbers = [n for n in look.chosen_layers if n < count]
+        if numbers:
+            kept[kind] = tuple(numbers)
+
+    modules = {}
+    for kind, numbers in kept.items():
+        modules[kind] = tuple(run.layers[kind][n].module for n in numbers)
+
     return AttentionMaps(
         passage=passage,
-        weights={k: _stacked(maps, k, kept[k]) for k in kept},
-        from_axis={k: sides[k][0] for k in kept},
-        to_axis={k: sides[k][1] for k in kept},
-        modules={k: tuple(modules[k][n].module for n in kept[k]) for k in kept},
-        kept_layers={} if layers == "all" else {k: tuple(kept[k]) for k in kept},
-        kept_heads=()
-        if heads == "all"
-        else (heads,)
-        if isinstance(heads, str)
-        else tuple(map(str, heads)),
-        units=passage.kind if units != "token" else units,
+        weights={kind: _stacked(run.maps, kind, numbers) for kind, numbers in kept.items()},
+        from_axis={kind: run.sides[kind][0] for kind in kept},
+        to_axis={kind: run.sides[kind][1] for kind in kept},
+        modules=modules,
+        kept_layers={} if look.chosen_layers is None else kept,
+        kept_heads=_head_names(look),
+        units="token" if look.units == "token" else passage.kind,
         model=model.name,
     )
 
 
-def _sides(kinds: Iterable[str], own: Axis, replied: Axis) -> dict[str, tuple[Axis, Axis]]:
-    """Who looks and what is looked at, in each kind of map; without a decoder's side of its own, ``replied`` is ``own``."""
-    return {
-        k: (own if k == "encoder" else replied, replied if k == "decoder" else own) for k in kinds
-    }
+def _head_names(look: Look) -> tuple[str, ...]:
+    """Empty where all heads are kept."""
+    if look.heads == "all":
+        return ()
+    if isinstance(look.heads, str):
+        return (look.heads,)
+    return tuple(str(head) for head in look.chosen_heads or ())
 
 
 def _stacked(
     maps: dict[str, tuple[Tensor, ...]], kind: str, layers: Sequence[int]
 ) -> Float[np.ndarray, "layer head from to"]:
-    """One array of the chosen layers. The kind is taken out of ``maps`` and each layer let go as it is copied: a long text is not held
-    twice."""
+    """One array of the chosen layers.
+
+    The kind is taken out of ``maps``, and each layer let go as it is copied, so that the maps of a
+    long text are not held twice.
+    """
     left: list[Tensor | None] = list(maps.pop(kind))
     first = left[layers[0]]
     assert first is not None
     out = np.empty((len(layers), *first.shape[1:]), dtype=np.float32)
     del first
+
     for place, n in enumerate(layers):
         layer, left[n] = left[n], None
         assert layer is not None
@@ -311,87 +389,55 @@ def _stacked(
 
 
 def _neurons(
-    t: Trace, passage: Passage, side: Passage | None, start: str, made: AttentionMaps, heads: Any
+    run: Trace,
+    maps: AttentionMaps,
+    look: Look,
+    labels: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]],
 ) -> dict[str, Neurons]:
-    """Queries, scaled as they meet the keys, and keys; of the layers and heads that were kept, in their order (all heads of a mean)."""
-    replied = passage.tokens if side is None else (start, *side.tokens)
-    out = {}
-    for kind in made.kinds:
-        kept = [int(n) for n in made.layer_names(kind)]
-        query, key = (_stacked(t.reduced[name], kind, kept) for name in ("query", "key"))
-        if not isinstance(heads, str):
-            query, key = query[:, list(heads)], key[:, list(heads)]
-        from_labels = passage.tokens if kind == "encoder" or side is None else replied
-        to_labels = replied if kind == "decoder" else passage.tokens
-        out[kind] = Neurons(query, key, 1.0, from_labels, to_labels)
-    return out
+    """Queries, scaled as they meet the keys, and keys, of the kept layers and heads in their order.
+
+    Of a mean or largest over heads, those of all heads.
+    """
+    neurons = {}
+    for kind in maps.kinds:
+        layers = [int(name) for name in maps.layer_names(kind)]
+        query = _stacked(run.reduced["query"], kind, layers)
+        key = _stacked(run.reduced["key"], kind, layers)
+        if look.chosen_heads is not None:
+            heads = list(look.chosen_heads)
+            query, key = query[:, heads], key[:, heads]
+        neurons[kind] = Neurons(query, key, 1.0, *labels[kind])
+    return neurons
 
 
-def _of_generated(
-    model: Model, passage: Passage, units: str, tokens: int, heads: Any, layers: Any
-) -> AttentionMaps:
-    """The last written token was never read by the model, so it has neither a row nor a column."""
-    written = generate(model, passage, tokens)
-    whole = continued(model, passage, written.ids)
-    if model.is_encoder_decoder:
-        assert whole.reply is not None
-        start, side = (
-            str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start))),
-            first_tokens(whole.reply, len(written.ids) - 1),
-        )
-        own, replied = axis_of(whole, units), axis_of(side, units, before=(start,))
-        replied = replace(replied, part=np.where(replied.part == 0, GENERATED, replied.part))
-        shown = whole
-    else:
-        shown, side, start = first_tokens(whole, len(whole) - 1), None, ""
-        own = axis_of(shown, units)
-        firsts = (
-            np.arange(len(shown))
-            if units == "token"
-            else np.array([g[0] for g in groups_of(shown)])
-        )
-        own = replied = replace(
-            own, part=np.where((firsts >= len(passage)) & (own.part >= 0), GENERATED, own.part)
-        )
-    reducer = _reducer(model, shown, side, units, heads, layers)
-    reduced = {
-        kind: tuple(
-            reducer(Block(m, None, 0, kind, layer.index))
-            for m, layer in zip(maps, written.layers[kind], strict=True)
-        )
-        for kind, maps in written.attentions.items()
-    }
-    return _made(
-        model, whole, units, heads, layers, reduced, written.layers, _sides(reduced, own, replied)
-    )
-
-
-def _of_two_streams(
-    model: Model, passage: Passage, units: str, heads: Any, layers: Any
-) -> AttentionMaps:
-    """A model whose text and image are streams of their own: four kinds of maps, each with its own two sides."""
-    t = trace(model, [passage], reducer=Heads(heads, None if layers == "all" else layers))
-    most = max(map(len, t.layers.values()))
-    if layers != "all" and (outside := [n for n in layers if n >= most]):
-        raise InputError(
-            f"layer {outside[0]} is outside the {most} layers of this model (0 to {most - 1})."
-        )
-    sides = {kind: axes(passage, kind, units) for kind in t.layers}
-    made = _made(model, passage, units, heads, layers, t.attentions, t.layers, sides)
-    weights = {}
-    for kind, whole in made.weights.items():
-        looks, seen = memberships(passage, kind, units)
-        weights[kind] = np.einsum(
-            "fq,lhqk,tk->lhft", looks / looks.sum(-1, keepdims=True), whole, seen
-        ).astype(np.float32)
-    return replace(made, weights=weights)
+def _effects(
+    model: Model, passage: Passage, look: Look, run: Trace, maps: AttentionMaps
+) -> dict[str, dict[str, Float[np.ndarray, "layer head"]]]:
+    """What is lost without each head, of the layers that were kept."""
+    effects = {}
+    of_all_layers = effects_of_heads(model, passage, as_target(look.target), run)
+    for kind in maps.kinds:
+        layers = [int(name) for name in maps.layer_names(kind)]
+        columns = of_all_layers[kind]
+        effects[kind] = {name: column[layers] for name, column in columns.items()}
+    return effects
 
 
 def decoder_side(model: Model, passage: Passage) -> tuple[str, Passage | None]:
-    """What stands on the decoder's side: its start token, and the reply (nothing, or a classifier's own text, moved on by one)."""
+    """What stands on the decoder's side: its start token, and the reply behind it.
+
+    Without a reply nothing stands there; a classifier's decoder reads the text itself, moved on by
+    one place. None where the model has no decoder of that kind.
+    """
     if not model.is_encoder_decoder:
         return "", None
-    start = str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start)))
-    if model.task == "classification":
+    start = _start_token(model)
+    if model.kind.reads_twice:
         return start, first_tokens(passage, len(passage) - 1)
-    return start, first_tokens(passage, 0) if passage.reply is None else passage.reply.still_open()
+    if passage.reply is None:
+        return start, first_tokens(passage, 0)
+    return start, passage.reply.still_open()
+
+
+def _start_token(model: Model) -> str:
+    return str(model.tokenizer.convert_ids_to_tokens(int(model.decoder_start)))

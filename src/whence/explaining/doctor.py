@@ -1,7 +1,8 @@
-"""Examine a model before trusting it with work: what it is, which methods work, whether its attention is seen rightly, what it costs.
+"""Examine a model before trusting it with work: what it is, what works on it, and what it costs.
 
-Nothing is looked up in a list of families: every method is tried on a short text, and the attention that whence captures is compared
-with what the model itself returns under eager attention.
+Nothing is looked up in a list of families. Every method is tried on a short text, and the attention
+that whence captures is compared with what the model itself returns under eager attention (the plain
+implementation in transformers, which keeps the weights).
 """
 
 from __future__ import annotations
@@ -19,23 +20,28 @@ from jaxtyping import Float
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
-from whence.explaining.workflow import compare
-from whence.models.images import reads_regions
+from whence.explaining.explain import compare
+from whence.models.lxmert import reads_regions
 from whence.models.model import Model
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.trace import Trace, trace
 
 PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded."
-TOLERANCE = (
-    1e-6  # of captured attention against eager's, in float32; half precision gets its own rounding
-)
-MEASURED = (16, 48, 112)  # tokens
+# of captured attention against eager's, in float32; half precision gets its own rounding
+TOLERANCE = 1e-6
+# tokens of the texts that are timed, and of those that are forecast
+MEASURED = (16, 48, 112)
 FORECAST = (32, 128, 512, 2048, 8192, 32768, 131072)
-UNLIMITED = 4096  # tokens up to which a model without an end of its positions is forecast
+# tokens up to which a model without an end of its positions is forecast
+UNLIMITED = 4096
 REPEATS = 3
-FEW_MASKS = 200  # of a method that samples: whether it works is asked, not how well
-SLOW = 2.0  # seconds of one pass after which no longer text is tried
+# of a method that samples: whether it works is asked, not how well
+FEW_MASKS = 200
+# seconds of one pass after which no longer text is tried
+SLOW = 2.0
+# kind of attention: how many layers and heads it has
+Sizes = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -49,21 +55,27 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """Captured attention against eager ``output_attentions``: the largest difference of any weight, and of any logit."""
+    """Captured attention against eager ``output_attentions``: the largest differences.
 
-    passed: bool | None  # None where there is nothing to compare with
+    ``passed`` is None where there is nothing to compare with.
+    """
+
+    passed: bool | None
     attention_difference: float | None = None
     logit_difference: float | None = None
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """What a text of so many tokens will take: seconds fitted to short texts, bytes counted."""
+class CostOfLength:
+    """What a text of so many tokens will take: seconds fitted to short texts, bytes counted.
+
+    ``gradient_seconds`` are those of a forward and a backward pass.
+    """
 
     tokens: int
     forward_seconds: float
-    gradient_seconds: float | None  # forward and backward
+    gradient_seconds: float | None
     maps_bytes: int
     maps_and_gradients_bytes: int
     head_mean_bytes: int
@@ -71,7 +83,11 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings."""
+    """The findings.
+
+    ``attention_path`` is "interface" where attention is captured inside the graph, and "output"
+    where only what the model returns can be read. ``attention`` counts layers and heads by kind.
+    """
 
     model: str
     architecture: str
@@ -82,12 +98,12 @@ class Report:
     dtype: str
     device: str
     limit: int | None
-    attention_path: str  # "interface" or "output"
-    attention: dict[str, dict[str, int]]  # kind: layers and heads
+    attention_path: str
+    attention: Sizes
     self_check: SelfCheck
     methods: tuple[Attempt, ...]
     measured_tokens: tuple[int, ...]
-    forecast: tuple[Forecast, ...]
+    forecast: tuple[CostOfLength, ...]
     threads: int
     versions: dict[str, str]
 
@@ -104,14 +120,18 @@ def examine(model: Model, progress: Callable[[str], None] | None = None) -> Repo
     True
     """
     say = progress or (lambda _: None)
+
     say("self-check")
-    check, maps = self_check(model)
+    check, sizes = self_check(model)
+
     attempts = []
     for name in methods():
         say(name)
         attempts.append(attempt(model, name))
+
     say("timing")
-    measured, forecasts = forecast(model, maps)
+    measured, forecasts = forecast(model, sizes)
+
     parameters = list(model.hf.parameters())
     return Report(
         model=model.name,
@@ -124,7 +144,7 @@ def examine(model: Model, progress: Callable[[str], None] | None = None) -> Repo
         device=str(model.device),
         limit=model.limit,
         attention_path="interface" if can_observe(model.hf) else "output",
-        attention=maps,
+        attention=sizes,
         self_check=check,
         methods=tuple(attempts),
         measured_tokens=measured,
@@ -149,39 +169,42 @@ def _versions() -> dict[str, str]:
 
 def sample(model: Model, reply: bool = False) -> Passage:
     """A short input that the model can read; with ``reply``, also a text for the decoder's side."""
-    if model.task == "image":
+    if not model.kind.reads_text:
         return model.encode(_picture(model))
-    if model.task == "image-text":
+    if model.kind.reads_image:
         return model.encode(PROMPT, image=_picture(model), overflow="truncate")
-    two_sided = reply and model.is_encoder_decoder and model.task != "classification"
+
+    two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
-    return model.fill(passage, 1) if model.task == "masked" else passage
+    if model.kind.fills_a_mask:
+        return model.fill(passage, 1)
+    return passage
 
 
 def _picture(model: Model) -> Any:
+    """Noise of the size that the model reads: pixels, or the regions of a detector."""
     rng = np.random.default_rng(0)
     if reads_regions(model):
-        boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32), (4, 1))
+        whole_picture = np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32)
+        features = rng.normal(size=(4, model.config.visual_feat_dim))
         return {
-            "features": rng.normal(size=(4, model.config.visual_feat_dim)).astype(np.float32),
-            "boxes": boxes,
+            "features": features.astype(np.float32),
+            "boxes": np.tile(whole_picture, (4, 1)),
         }
+
     size = model.config.image_size
-    high, wide = size if isinstance(size, (tuple, list)) else (size, size)
-    return rng.normal(size=(getattr(model.config, "num_channels", 3), high, wide)).astype(
-        np.float32
-    )
+    height, width = size if isinstance(size, (tuple, list)) else (size, size)
+    channels = getattr(model.config, "num_channels", 3)
+    return rng.normal(size=(channels, height, width)).astype(np.float32)
 
 
 def attempt(model: Model, method: str) -> Attempt:
-    """Really run a method; whatever it raises is the answer, not an accident."""
-    fewer = (
-        {"budget": FEW_MASKS}
-        if "budget" in {f.name for f in fields(find_method(method).settings)}
-        else {}
-    )
+    """Really run a method; whatever it raises is the answer to whether it works."""
+    settings = {}
+    if "budget" in {f.name for f in fields(find_method(method).settings)}:
+        settings["budget"] = FEW_MASKS
     try:
-        compare(model, sample(model), {method: fewer}, evidence=False)
+        compare(model, sample(model), {method: settings}, evidence=False)
     except WhenceError as problem:
         return Attempt(method, False, str(problem))
     except Exception as problem:
@@ -189,96 +212,134 @@ def attempt(model: Model, method: str) -> Attempt:
     return Attempt(method, True)
 
 
-def self_check(model: Model) -> tuple[SelfCheck, dict[str, dict[str, int]]]:
-    """Compare what is captured with what the model returns, and count layers and heads on the way."""
+def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
+    """Compare captured attention with what the model returns; count layers and heads on the way."""
     passage = sample(model, reply=True)
     try:
-        ours = trace(model, [passage], needs=Needs.ATTENTION)
+        captured = trace(model, [passage], needs=Needs.ATTENTION)
     except Unsupported as problem:
         return SelfCheck(None, note=str(problem)), {}
-    counts = {
+
+    sizes = {
         kind: {"layers": len(maps), "heads": int(maps[0].shape[1])}
-        for kind, maps in ours.attentions.items()
+        for kind, maps in captured.attentions.items()
     }
-    if ours.attention_via == "output":
-        return SelfCheck(
-            None,
-            note="eager output_attentions is the path itself, so there is nothing to compare it with",
-        ), counts
+    if captured.attention_via == "output":
+        note = "eager output_attentions is the path itself, so there is nothing to compare it with"
+        return SelfCheck(None, note=note), sizes
     try:
         eager = trace(model, [passage], needs=Needs.ATTENTION, attention_via="output")
     except Unsupported as problem:
-        return SelfCheck(None, note=f"the model returns no attention of its own: {problem}"), counts
-    difference = _largest_difference(ours, eager)
-    logits = None
-    if ours.head is not None and eager.head is not None:
-        logits = float((ours.logits - eager.logits).abs().max())
+        note = f"the model returns no attention of its own: {problem}"
+        return SelfCheck(None, note=note), sizes
+    return _compared(captured, eager, model), sizes
+
+
+def _compared(captured: Trace, eager: Trace, model: Model) -> SelfCheck:
+    difference = _largest_difference(captured, eager)
     if difference is None:
-        return SelfCheck(False, note="the captured maps and eager's have different layers"), counts
+        return SelfCheck(False, note="the captured maps and eager's have different layers")
+
+    of_logits = None
+    if captured.head is not None and eager.head is not None:
+        of_logits = float((captured.logits - eager.logits).abs().max())
     allowed = max(TOLERANCE, 4 * torch.finfo(model.dtype).eps)
-    return SelfCheck(difference <= allowed, difference, logits), counts
+    return SelfCheck(difference <= allowed, difference, of_logits)
 
 
-def _largest_difference(ours: Trace, eager: Trace) -> float | None:
-    """By kind; a model with one kind of attention is compared layer by layer, whatever either path calls it."""
-    if set(ours.attentions) == set(eager.attentions):
-        pairs = [(ours.attentions[k], eager.attentions[k]) for k in ours.attentions]
-    elif len(ours.attentions) == len(eager.attentions) == 1:
-        pairs = [(*ours.attentions.values(), *eager.attentions.values())]
+def _largest_difference(captured: Trace, eager: Trace) -> float | None:
+    """Of any weight; None where the two have not the same layers.
+
+    Maps are compared by kind. A model with one kind of attention is compared layer by layer,
+    whatever either path calls that kind.
+    """
+    if set(captured.attentions) == set(eager.attentions):
+        pairs = [(captured.attentions[k], eager.attentions[k]) for k in captured.attentions]
+    elif len(captured.attentions) == len(eager.attentions) == 1:
+        pairs = [(*captured.attentions.values(), *eager.attentions.values())]
     else:
         return None
-    if any(len(a) != len(b) for a, b in pairs):
+    if any(len(ours) != len(theirs) for ours, theirs in pairs):
         return None
-    return max(
-        float((x.float() - y.float()).abs().max())
-        for a, b in pairs
-        for x, y in zip(a, b, strict=True)
-    )
+
+    differences = []
+    for ours, theirs in pairs:
+        for our_layer, their_layer in zip(ours, theirs, strict=True):
+            difference = (our_layer.float() - their_layer.float()).abs().max()
+            differences.append(float(difference))
+    return max(differences)
 
 
-def forecast(
-    model: Model, maps: dict[str, dict[str, int]]
-) -> tuple[tuple[int, ...], tuple[Forecast, ...]]:
-    """Times at a few short lengths, continued by a·T + b·T²; bytes of the maps at the model's own dtype."""
+def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfLength, ...]]:
+    """The lengths that were timed, and a forecast for each length that the model can read.
+
+    Times at a few short lengths are continued by a·T + b·T²; the bytes of the maps are counted at
+    the model's own dtype.
+    """
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
-    gradient = None if model.task == "bare" else _times(model, passages, Needs.EMBEDDING_GRADIENTS)
+    gradient = None
+    if model.kind.has_head:
+        gradient = _times(model, passages, Needs.EMBEDDING_GRADIENTS)
+
     lengths = [len(p) for p in passages[: len(forward)]]
-    cell = torch.empty((), dtype=model.dtype).element_size()
-    layers = sum(m["layers"] for m in maps.values())
-    rows = []
+    forecasts = []
     for tokens in _lengths_to_forecast(model, lengths):
-        whole = sum(m["layers"] * m["heads"] for m in maps.values()) * tokens**2 * cell
-        block = min(
-            max((m["heads"] for m in maps.values()), default=0) * tokens**2 * cell, BLOCK_BYTES
-        )
-        rows.append(
-            Forecast(
+        gradient_seconds = None
+        if gradient is not None:
+            gradient_seconds = _continued(lengths[: len(gradient)], gradient, tokens)
+
+        maps_bytes, head_mean_bytes = _bytes_of_maps(model, sizes, tokens)
+        forecasts.append(
+            CostOfLength(
                 tokens=tokens,
                 forward_seconds=_continued(lengths, forward, tokens),
-                gradient_seconds=None
-                if gradient is None
-                else _continued(lengths[: len(gradient)], gradient, tokens),
-                maps_bytes=whole,
-                maps_and_gradients_bytes=2 * whole,
-                head_mean_bytes=layers * tokens**2 * cell + block,
+                gradient_seconds=gradient_seconds,
+                maps_bytes=maps_bytes,
+                maps_and_gradients_bytes=2 * maps_bytes,
+                head_mean_bytes=head_mean_bytes,
             )
         )
-    return tuple(lengths), tuple(rows)
+    return tuple(lengths), tuple(forecasts)
+
+
+def _bytes_of_maps(model: Model, sizes: Sizes, tokens: int) -> tuple[int, int]:
+    """All maps of a text of so many tokens; and their means over heads, made as layers pass.
+
+    The means need room for a block of one layer's maps beside them.
+    """
+    cell = torch.empty((), dtype=model.dtype).element_size()
+    one_map = tokens**2 * cell
+    layers = sum(size["layers"] for size in sizes.values())
+    maps = sum(size["layers"] * size["heads"] for size in sizes.values())
+    most_heads = max((size["heads"] for size in sizes.values()), default=0)
+
+    block = min(most_heads * one_map, BLOCK_BYTES)
+    return maps * one_map, layers * one_map + block
 
 
 def _of_lengths(model: Model) -> list[Passage]:
-    if model.task in ("image", "image-text"):
+    """The inputs that are timed, shortest first."""
+    if model.kind.reads_image:
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
     whole = tokenize(model, words, None, "token")
     limit = model.limit or MEASURED[-1]
-    cut = {len(p): p for p in (truncate(whole, min(n, limit)) for n in MEASURED)}
-    return [model.fill(p, 1) if model.task == "masked" else p for p in cut.values()]
+
+    # by their length: a model with few positions may give the same one several times
+    by_length: dict[int, Passage] = {}
+    for tokens in MEASURED:
+        passage = truncate(whole, min(tokens, limit))
+        by_length[len(passage)] = passage
+
+    passages = list(by_length.values())
+    if model.kind.fills_a_mask:
+        return [model.fill(passage, 1) for passage in passages]
+    return passages
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:
-    if model.task in ("image", "image-text"):
+    if model.kind.reads_image:
         return list(measured)
     end = model.limit or UNLIMITED
     return [*(n for n in FORECAST if n < end), end]
@@ -286,7 +347,7 @@ def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:
 
 def _times(model: Model, passages: Sequence[Passage], needs: Needs) -> list[float]:
     """The best of a few runs at each length; a slow model is not asked for the longer ones."""
-    out: list[float] = []
+    times: list[float] = []
     for passage in passages:
         best = float("inf")
         for _ in range(REPEATS):
@@ -295,21 +356,20 @@ def _times(model: Model, passages: Sequence[Passage], needs: Needs) -> list[floa
             best = min(best, time.perf_counter() - started)
             if best > SLOW:
                 break
-        out.append(best)
+        times.append(best)
         if best > SLOW:
             break
-    return out
+    return times
 
 
 def _continued(lengths: Sequence[int], seconds: Sequence[float], tokens: int) -> float:
     """The least-squares a·T + b·T² with neither below zero, at another length."""
     t = np.asarray(lengths, dtype=np.float64)
     y: Float[np.ndarray, " length"] = np.asarray(seconds, dtype=np.float64)
-    a, b = (
-        np.linalg.lstsq(np.stack([t, t**2], 1), y, rcond=None)[0]
-        if len(t) > 1
-        else (y[0] / t[0], 0.0)
-    )
+    if len(t) == 1:
+        return float(y[0] / t[0] * tokens)
+
+    a, b = np.linalg.lstsq(np.stack([t, t**2], 1), y, rcond=None)[0]
     if b < 0:
         a, b = float(t @ y / (t @ t)), 0.0
     elif a < 0:

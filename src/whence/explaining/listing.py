@@ -1,4 +1,4 @@
-"""What exists, with one line each."""
+"""What there is: methods and metrics, with one line each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from whence.core.registry import MethodInfo, methods, settings_of
+from whence.core.registry import MethodInfo, MetricInfo, Needs, methods, metrics, settings_of
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a method: a field of its dataclass, and so a keyword of ``explain`` and a flag of the command line."""
+    """One setting: a field of a dataclass, and so a keyword and a flag of the command line."""
 
     name: str
     default: Any
@@ -37,6 +37,30 @@ class Listed:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class ListedMetric:
+    """A metric as a list shows it.
+
+    ``range`` holds its values on a game whose own values lie between 0 and 1. ``chance`` is what
+    random rankings get where a hundred units act independently and sum to one; on any other game
+    the random control measures it.
+    """
+
+    name: str
+    summary: str
+    settings: tuple[Setting, ...]
+    better: str
+    range: tuple[float, float]
+    chance: float
+    needs: str  # "rankings" or "scores", beside the game
+    cites: str
+    version: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
 def list_methods() -> list[Listed]:
     """Every method, with its one line and its settings.
 
@@ -44,18 +68,53 @@ def list_methods() -> list[Listed]:
     >>> "integrated-gradients" in [m.name for m in whence.list_methods()]
     True
     """
-    return [_listed(info) for info in methods().values()]
+    return [_listed_method(info) for info in methods().values()]
 
 
-def _listed(info: MethodInfo) -> Listed:
-    hints = get_type_hints(info.settings)
-    settings = tuple(
-        Setting(f.name, f.default, _takes(hints[f.name])) for f in fields(info.settings)
+def list_metrics() -> list[ListedMetric]:
+    """Every metric, with its one line, its settings, and which values are good.
+
+    >>> import whence
+    >>> {m.name: m.better for m in whence.list_metrics()}["deletion"]
+    'lower'
+    """
+    return [_listed_metric(info) for info in metrics().values()]
+
+
+def _listed_method(info: MethodInfo) -> Listed:
+    # of an instance: for some methods a setting decides whether scores have a sign
+    signed = settings_of(info, {}).signed
+    return Listed(
+        name=info.name,
+        summary=info.summary,
+        settings=_settings(info.settings),
+        signed=signed,
+        cites=info.cites,
+        version=info.version,
     )
-    signed = bool(
-        settings_of(info, {}).signed
-    )  # of an instance: for some methods a setting decides it
-    return Listed(info.name, info.summary, settings, signed, info.cites, info.version)
+
+
+def _listed_metric(info: MetricInfo) -> ListedMetric:
+    instance = settings_of(info, {})
+    takes_rankings = Needs.RANKINGS in info.needs
+    return ListedMetric(
+        name=info.name,
+        summary=info.summary,
+        settings=_settings(info.settings),
+        better=instance.better,
+        range=instance.range,
+        chance=instance.chance,
+        needs="rankings" if takes_rankings else "scores",
+        cites=info.cites,
+        version=info.version,
+    )
+
+
+def _settings(settings: type) -> tuple[Setting, ...]:
+    hints = get_type_hints(settings)
+    return tuple(
+        Setting(field.name, field.default, _takes(hints[field.name])) for field in fields(settings)
+    )
 
 
 def _takes(hint: Any) -> str:

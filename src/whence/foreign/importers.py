@@ -1,23 +1,29 @@
-"""Readers of other tools' results, one for each kind: lime's, shap's, arrays (captum's among them), and words with scores."""
+"""Readers of other tools' results, one for each kind.
+
+lime's, shap's, arrays (captum's among them), and words with scores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from whence.core.errors import InputError, SettingsError
 from whence.core.passage import Passage
 from whence.foreign.pieces import (
-    Foreign,
+    PlacedScores,
     aligned,
     characters,
     checked,
     numbers,
     occurrences,
     of_tokens,
+    of_units,
     one_row,
     only_sums,
     placed,
@@ -25,102 +31,166 @@ from whence.foreign.pieces import (
     unit_places,
 )
 
+Outputs = tuple[tuple[int | None, str | None], ...]
 
-def from_lime(explanation: Any, passage: Passage) -> Foreign:
-    """What lime's ``LimeTextExplainer`` returned; every occurrence of a word gets its weight, unless lime was told ``bow=False``.
+# ------------------------------------------------------------------------------------ lime
 
-    >>> from_lime(LimeTextExplainer().explain_instance(text, predict), model.encode(text)).units    # doctest: +SKIP
+
+def from_lime(explanation: Any, passage: Passage) -> PlacedScores:
+    """What lime's ``LimeTextExplainer`` returned.
+
+    Every occurrence of a word gets the word's weight, unless lime was told ``bow=False`` (no bag of
+    words): then each occurrence has its own.
+
+    >>> explanation = LimeTextExplainer().explain_instance(text, predict)    # doctest: +SKIP
+    >>> from_lime(explanation, model.encode(text)).units                     # doctest: +SKIP
     """
+    indexed = _indexed_string(explanation, passage)
+    weights_by_label: dict[int, dict[int, float]] = {}
+    for label, weights in explanation.as_map().items():
+        weights_by_label[int(label)] = dict(weights)
+
+    words = sorted({int(w) for weights in weights_by_label.values() for w in weights})
+    table = np.zeros((len(words), len(weights_by_label)))
+    for column, weights in enumerate(weights_by_label.values()):
+        table[:, column] = [weights.get(w, 0.0) for w in words]
+
+    names = [str(indexed.word(w)) for w in words]
+    settings = {"bow": bool(indexed.bow), "features": len(words), "fit": explanation.score}
+    return replace(
+        placed(passage, _places_of_words(indexed, words), table, names),
+        outputs=_outputs_of_lime(explanation, list(weights_by_label)),
+        totals=_totals_of_lime(explanation, list(weights_by_label)),
+        method="lime (package)",
+        settings=_plain(settings),
+    )
+
+
+def _indexed_string(explanation: Any, passage: Passage) -> Any:
+    """lime's own cut of the text, if it is this text that lime explained."""
     indexed = getattr(explanation.domain_mapper, "indexed_string", None)
     if indexed is None:
+        mapper = type(explanation.domain_mapper).__name__
         raise InputError(
-            f"this lime explanation is none of a text (its domain mapper is a {type(explanation.domain_mapper).__name__})."
+            f"this lime explanation is none of a text (its domain mapper is a {mapper})."
         )
-    raw = indexed.raw_string()
-    if raw != passage.text and not (passage.dropped and raw.startswith(passage.text)):
+
+    explained = indexed.raw_string()
+    is_cut = passage.dropped and explained.startswith(passage.text)
+    if explained != passage.text and not is_cut:
         raise InputError(
-            f"lime explained the text {short(raw)}, and this one is {short(passage.text)}; pass the text that lime was given."
+            f"lime explained the text {short(explained)}, and this one is {short(passage.text)}; "
+            "pass the text that lime was given."
         )
-    # lime's own string_start forgets NUL characters, as numpy's strings do
-    lengths = [len(s) for s in indexed.as_list]
-    starts = np.cumsum([0, *lengths])
-    by_label = {int(label): dict(found) for label, found in explanation.as_map().items()}
-    words = sorted({int(w) for found in by_label.values() for w in found})
-    places = [
-        [(int(starts[i]), int(starts[i] + lengths[i])) for i in np.atleast_1d(indexed.positions[w])]
-        for w in words
-    ]
-    weights = np.zeros((len(words), len(by_label)))
-    for column, found in enumerate(by_label.values()):
-        weights[:, column] = [found.get(w, 0.0) for w in words]
+    return indexed
+
+
+def _places_of_words(indexed: Any, words: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """The characters of each word, at each of its occurrences."""
+    # counted here, as lime's own string_start forgets NUL characters (numpy's strings do)
+    lengths = [len(piece) for piece in indexed.as_list]
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+
+    places = []
+    for word in words:
+        occurrences_of_word = np.atleast_1d(indexed.positions[word])
+        places.append([(int(starts[i]), int(ends[i])) for i in occurrences_of_word])
+    return places
+
+
+def _outputs_of_lime(explanation: Any, labels: Sequence[int]) -> Outputs:
     names = explanation.class_names or ()
-    output = getattr(explanation, "predict_proba", None)
-    about = {"bow": bool(indexed.bow), "features": len(words), "fit": explanation.score}
-    return placed(
-        passage,
-        places,
-        weights,
-        [str(indexed.word(w)) for w in words],
-        outputs=tuple((i, str(names[i]) if i < len(names) else None) for i in by_label),
-        totals=None
-        if output is None
-        else np.array([output[i] for i in by_label], dtype=np.float64),
-        method="lime (package)",
-        settings={k: v.item() if isinstance(v, np.generic) else v for k, v in about.items()},
-    )
+    return tuple((i, str(names[i]) if i < len(names) else None) for i in labels)
 
 
-def from_shap(explanation: Any, passage: Passage) -> Foreign:
-    """What a shap explainer of text returned for one text: ``explanation[0]``, or a column of it, ``explanation[0, :, "positive"]``.
+def _totals_of_lime(explanation: Any, labels: Sequence[int]) -> Float[np.ndarray, " column"] | None:
+    probabilities = getattr(explanation, "predict_proba", None)
+    if probabilities is None:
+        return None
+    return np.array([probabilities[i] for i in labels], dtype=np.float64)
 
-    >>> from_shap(shap.Explainer(predict, shap.maskers.Text(r"\\\\W+"))([text])[0], model.encode(text)).units    # doctest: +SKIP
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """numpy's numbers as Python's, for JSON."""
+    plain = {}
+    for name, value in settings.items():
+        plain[name] = value.item() if isinstance(value, np.generic) else value
+    return plain
+
+
+# ------------------------------------------------------------------------------------ shap
+
+
+def from_shap(explanation: Any, passage: Passage) -> PlacedScores:
+    """What a shap explainer of text returned for one text.
+
+    That is ``explanation[0]``, or a column of it, ``explanation[0, :, "positive"]``.
+
+    >>> explainer = shap.Explainer(predict, shap.maskers.Text(r"\\\\W+"))    # doctest: +SKIP
+    >>> from_shap(explainer([text])[0], model.encode(text)).units          # doctest: +SKIP
     """
-    values, pieces, base = explanation.values, explanation.data, explanation.base_values
-    pieces = [] if pieces is None else list(pieces)
-    if pieces and not isinstance(pieces[0], str) and np.ndim(pieces[0]):
-        if len(pieces) > 1:
-            raise InputError(
-                f"this shap explanation holds {len(pieces)} texts; pass one of them, as in explanation[0]."
-            )
-        values, pieces, base = values[0], list(pieces[0]), None if base is None else base[0]
-    if not pieces or not all(isinstance(p, str) for p in pieces):
-        raise InputError(
-            "this shap explanation is none of a text: its data are no pieces of text. Pass its values, with spans=."
-        )
+    values, pieces, base = _one_text(explanation)
     table = numbers(values, "shap values")
     if table.ndim > 2 or len(table) != len(pieces):
-        raise InputError(
-            f"{' × '.join(map(str, table.shape))} shap values for {len(pieces)} pieces of text."
-        )
-    names = explanation.output_names
+        shape = " × ".join(map(str, table.shape))
+        raise InputError(f"{shape} shap values for {len(pieces)} pieces of text.")
+
+    outputs = _outputs_of_shap(explanation.output_names, table)
     if table.ndim == 1:
-        outputs: tuple[tuple[int | None, str | None], ...] = (
-            (None, str(names) if isinstance(names, str) else None),
-        )
         table = table[:, None]
-    else:
-        known = (
-            names if names is not None and len(names) == table.shape[1] else [None] * table.shape[1]
-        )
-        outputs = tuple((i, None if name is None else str(name)) for i, name in enumerate(known))
-    base = (
-        None
-        if base is None
-        else np.broadcast_to(np.asarray(base, dtype=np.float64), (len(outputs),))
-    )
-    places = [[span] for span in aligned([str(p) for p in pieces], passage)]
-    return placed(
-        passage,
-        places,
-        table,
-        [str(p) for p in pieces],
+
+    totals = None
+    if base is not None:
+        # efficiency, a property of Shapley values: base value and scores add up to the output
+        base = np.broadcast_to(np.asarray(base, dtype=np.float64), (len(outputs),))
+        totals = base + table.sum(0)
+
+    places = [[span] for span in aligned(pieces, passage)]
+    return replace(
+        placed(passage, places, table, pieces),
         outputs=outputs,
-        totals=None
-        if base is None
-        else base + table.sum(0),  # efficiency: base value and scores add up to the output
+        totals=totals,
         method="shap (package)",
         settings={"pieces": len(pieces)},
     )
+
+
+def _one_text(explanation: Any) -> tuple[Any, list[str], Any]:
+    """Values, pieces of text and base values of the one text that the explanation holds."""
+    values, base = explanation.values, explanation.base_values
+    pieces = [] if explanation.data is None else list(explanation.data)
+
+    is_batch = bool(pieces) and not isinstance(pieces[0], str) and np.ndim(pieces[0]) > 0
+    if is_batch and len(pieces) > 1:
+        raise InputError(
+            f"this shap explanation holds {len(pieces)} texts; "
+            "pass one of them, as in explanation[0]."
+        )
+    if is_batch:
+        values, pieces = values[0], list(pieces[0])
+        base = None if base is None else base[0]
+
+    if not pieces or not all(isinstance(p, str) for p in pieces):
+        raise InputError(
+            "this shap explanation is none of a text: its data are no pieces of text. "
+            "Pass its values, with spans=."
+        )
+    return values, [str(p) for p in pieces], base
+
+
+def _outputs_of_shap(names: Any, table: np.ndarray) -> Outputs:
+    """Index and name of each column, as far as shap tells them."""
+    if table.ndim == 1:
+        return ((None, str(names) if isinstance(names, str) else None),)
+
+    columns = table.shape[1]
+    if names is None or len(names) != columns:
+        return tuple((i, None) for i in range(columns))
+    return tuple((i, None if name is None else str(name)) for i, name in enumerate(names))
+
+
+# ------------------------------------------------------------------------------------ arrays
 
 
 def from_array(
@@ -130,13 +200,15 @@ def from_array(
     tokens: Sequence[str] | None = None,
     spans: Any = None,
     merge: str = "sum",
-) -> Foreign:
-    """Numbers in a list, an array or a tensor: one for each unit, token, or piece that ``tokens`` or ``spans`` name.
+) -> PlacedScores:
+    """Numbers in a list, an array or a tensor: one for each unit, token or piece.
 
-    captum's shapes are understood: "1 token", and "1 token dim", which is summed over the dimensions of the embedding.
+    ``tokens`` or ``spans`` say what the pieces are. captum's shapes are understood: "1 token", and
+    "1 token dim", which is summed over the dimensions of the embedding.
 
-    >>> p = Passage.from_tokens("so good", [101, 7, 8, 9, 102], ["[CLS]", "so", "go", "##od", "[SEP]"],
-    ...                         [(0, 0), (0, 2), (3, 5), (5, 7), (0, 0)], [-1, 0, 0, 0, -1])
+    >>> p = Passage.from_tokens(
+    ...     "so good", [101, 7, 8, 9, 102], ["[CLS]", "so", "go", "##od", "[SEP]"],
+    ...     [(0, 0), (0, 2), (3, 5), (5, 7), (0, 0)], [-1, 0, 0, 0, -1])
     >>> from_array([9, 1, 2, 3, 9], p).units[:, 0].tolist()
     [1.0, 5.0]
     >>> from_array([1, 2], p, tokens=["so ", "good"]).units[:, 0].tolist()
@@ -144,68 +216,109 @@ def from_array(
     """
     if tokens is not None and spans is not None:
         raise SettingsError("pieces are named by tokens= or by spans=, not by both.")
-    d, content = len(passage.unit_spans), passage.unit_of >= 0
-    pieces = tokens if tokens is not None else spans
-    wanted = {len(pieces)} if pieces is not None else {d, len(passage), int(content.sum())}
-    row = one_row(numbers(scores, "scores"), wanted)
-    if pieces is not None and len(row) != len(pieces):
-        raise InputError(
-            f"{len(row)} scores for {len(pieces)} {'tokens' if tokens is not None else 'spans'}."
-        )
-    own = tuple(t for t, inside in zip(passage.tokens, content, strict=True) if inside)
-    if tokens is not None and tuple(tokens) not in (passage.tokens, own):
-        pieces = list(tokens)
-        places = [[span] for span in aligned(pieces, passage)]
-    elif spans is not None:
+    if spans is not None:
+        row = _row_of_pieces(scores, len(spans), "spans")
         places = [[span] for span in checked(spans, passage)]
-        pieces = [str(s) for s in spans]
-    elif len(row) in wanted:
-        return of_tokens(row, passage, content, merge, of_units=tokens is None and len(row) == d)
-    else:
-        raise InputError(
-            f"{len(row)} scores for {d} units ({content.sum()} tokens, {len(passage)} with the special ones). "
-            "Give one for each, or say what they are scores of: tokens=[…] or spans=[(start, end), …]."
-        )
-    only_sums(merge)
-    return placed(passage, places, row[:, None], pieces)
+        only_sums(merge)
+        return placed(passage, places, row[:, None], [str(span) for span in spans])
+    if tokens is not None:
+        row = _row_of_pieces(scores, len(tokens), "tokens")
+        if tuple(tokens) in (passage.tokens, _content_tokens(passage)):
+            return of_tokens(row, passage, merge)
+        places = [[span] for span in aligned(list(tokens), passage)]
+        only_sums(merge)
+        return placed(passage, places, row[:, None], tokens)
+    return _of_units_or_tokens(scores, passage, merge)
 
 
-def from_words(pairs: Iterable[Any], passage: Passage) -> Foreign:
+def _row_of_pieces(scores: Any, count: int, name: str) -> Float[np.ndarray, " piece"]:
+    row = one_row(numbers(scores, "scores"), {count})
+    if len(row) != count:
+        raise InputError(f"{len(row)} scores for {count} {name}.")
+    return row
+
+
+def _content_tokens(passage: Passage) -> tuple[str, ...]:
+    """The model's tokens without the special ones."""
+    content = passage.unit_of >= 0
+    return tuple(t for t, inside in zip(passage.tokens, content, strict=True) if inside)
+
+
+def _of_units_or_tokens(scores: Any, passage: Passage, merge: str) -> PlacedScores:
+    """Scores that nothing says more about: their number tells what they are scores of."""
+    units = len(passage.unit_spans)
+    content_tokens = int((passage.unit_of >= 0).sum())
+    every_token = len(passage)
+
+    row = one_row(numbers(scores, "scores"), {units, content_tokens, every_token})
+    if len(row) == units:
+        only_sums(merge)
+        return of_units(row)
+    if len(row) in (content_tokens, every_token):
+        return of_tokens(row, passage, merge)
+    raise InputError(
+        f"{len(row)} scores for {units} units "
+        f"({content_tokens} tokens, {every_token} with the special ones). "
+        "Give one for each, or say what they are scores of: "
+        "tokens=[…] or spans=[(start, end), …]."
+    )
+
+
+# ------------------------------------------------------------------------------------ words
+
+
+def from_words(pairs: Iterable[Any], passage: Passage) -> PlacedScores:
     """A bag of words, as of lime's ``as_list()``: each unit in which a word occurs gets its score.
 
-    >>> p = Passage.from_tokens("not good, not bad", range(5), ["not", "good", ",", "not", "bad"],
-    ...                         [(0, 3), (4, 8), (8, 9), (10, 13), (14, 17)], [0] * 5)
+    >>> p = Passage.from_tokens(
+    ...     "not good, not bad", range(5), ["not", "good", ",", "not", "bad"],
+    ...     [(0, 3), (4, 8), (8, 9), (10, 13), (14, 17)], [0] * 5)
     >>> from_words({"not": 2, "bad": -1}.items(), p).units[:, 0].tolist()
     [2.0, 0.0, 0.0, 2.0, -1.0]
     """
     text, _ = characters(passage)
-    found: dict[str, float] = {}
-    for pair in pairs:
-        if not isinstance(pair[0], str):
+    score_of = _score_of_words(pairs)
+
+    units_by_name: dict[str, list[tuple[int, int]]] = {}
+    for start, end in unit_places(passage):
+        units_by_name.setdefault(text[start:end].strip(), []).append((start, end))
+
+    places = []
+    for word in score_of:
+        # a unit by its name too: in scripts without spaces a word is a part of a longer run
+        spans = list(units_by_name.get(word, ()))
+        spans += [(start, start + len(word)) for start in occurrences(word, text)]
+        if not word or not spans:
+            raise _missing(word, text, passage)
+        places.append(spans)
+
+    table = numbers(list(score_of.values()), "scores")[:, None]
+    return placed(passage, places, table, list(score_of))
+
+
+def _score_of_words(pairs: Iterable[Any]) -> dict[str, float]:
+    score_of: dict[str, float] = {}
+    for name, score in pairs:
+        if not isinstance(name, str):
             raise InputError(
-                f"scores by name are scores of words; {pair[0]!r} is a {type(pair[0]).__name__}."
+                f"scores by name are scores of words; {name!r} is a {type(name).__name__}."
             )
-        word = pair[0].strip()
-        if word in found:
+        word = name.strip()
+        if word in score_of:
             raise InputError(
                 f"the word {word!r} has two scores, and nothing says which occurrence each is of. "
-                "Give the words in reading order as tokens=[…], or their characters as spans=[(start, end), …]."
+                "Give the words in reading order as tokens=[…], "
+                "or their characters as spans=[(start, end), …]."
             )
-        found[word] = pair[1]
-    if not found:
+        score_of[word] = score
+    if not score_of:
         raise InputError("no word has a score.")
-    named: dict[str, list[tuple[int, int]]] = {}
-    for a, b in unit_places(passage):
-        named.setdefault(text[a:b].strip(), []).append((a, b))
-    places = []
-    for word in found:
-        # a unit by its name too: in scripts without spaces a word is a part of a longer run
-        spans = [*named.get(word, ()), *((i, i + len(word)) for i in occurrences(word, text))]
-        if not word or not spans:
-            close = get_close_matches(
-                word.lower(), by_lower := {n.lower(): n for n in passage.names}, n=1
-            )
-            hint = f" Did you mean {by_lower[close[0]]!r}?" if close else ""
-            raise InputError(f"the word {word!r} does not occur in the text {short(text)}.{hint}")
-        places.append(spans)
-    return placed(passage, places, numbers(list(found.values()), "scores")[:, None], list(found))
+    return score_of
+
+
+def _missing(word: str, text: str, passage: Passage) -> InputError:
+    """The error for a word that the text does not have, with the unit that may be meant."""
+    by_lower = {name.lower(): name for name in passage.names}
+    close = get_close_matches(word.lower(), by_lower, n=1)
+    hint = f" Did you mean {by_lower[close[0]]!r}?" if close else ""
+    return InputError(f"the word {word!r} does not occur in the text {short(text)}.{hint}")

@@ -1,10 +1,10 @@
-"""Attributions of scores that another tool made: which number they explain, and what is known of them."""
+"""Attributions of scores that another tool made: which number they explain, and how far that is."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,174 +17,226 @@ from whence.core.provenance import Provenance
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
 from whence.foreign.importers import from_array, from_lime, from_shap, from_words
-from whence.foreign.pieces import Foreign, numbers
+from whence.foreign.pieces import PlacedScores, numbers
 
-NOT_OURS = 0  # the version of a method that whence does not have
-SAME_OUTPUT = 1e-3  # a tool's output and our target are one number if they differ by less, beside max(1, size)
+# the version of a method that whence does not have
+NOT_OURS = 0
+# a tool's output and our target are one number if they differ by less than this times max(1, size)
+SAME_OUTPUT = 1e-3
 READINGS: tuple[Reading, ...] = ("logit", "probability", "log-probability")
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignScores:
+    """What the other tool gave, and what its user says about it.
+
+    ``scores`` is a lime or shap explanation, numbers, or words with their scores. ``tokens`` or
+    ``spans`` say which pieces of the text the numbers belong to, ``merge`` how the scores of the
+    model's own tokens become one for a unit. ``standard_error`` is one number for each unit.
+    """
+
+    scores: Any
+    method: str | None = None
+    tokens: Sequence[str] | None = None
+    spans: Sequence[Sequence[int]] | None = None
+    merge: str = "sum"
+    signed: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    standard_error: Any = None
+
+    @property
+    def names_pieces(self) -> bool:
+        """Whether the user says what the pieces are, or how they are merged."""
+        return self.tokens is not None or self.spans is not None or self.merge != "sum"
 
 
 def attribution_of(
     model: Any,
     text: Any,
-    scores: Any,
+    given: ForeignScores,
     *,
-    method: str | None = None,
     target: Target | str | int | tuple[str | int, str | int] | None = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
-    tokens: Sequence[str] | None = None,
-    spans: Sequence[Sequence[int]] | None = None,
-    merge: str = "sum",
-    signed: bool = True,
-    settings: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    standard_error: Any = None,
 ) -> Attribution:
-    """An Attribution of scores that were made elsewhere; ``Attribution.from_scores`` tells the whole story.
+    """An Attribution of scores that were made elsewhere; see ``Attribution.from_scores``.
 
     >>> import whence
-    >>> a = attribution_of(whence.load("sentiment"), "not bad at all", {"bad": -2, "not": 1.5}, method="by hand", target="positive")
+    >>> model = whence.load("sentiment")
+    >>> given = ForeignScores({"bad": -2, "not": 1.5}, method="by hand")
+    >>> a = attribution_of(model, "not bad at all", given, target="positive")
     >>> a.top(2), a.detail["unscored_units"]
     ([('bad', -2.0), ('not', 1.5)], 2)
     """
-    if not (hasattr(model, "encode") and hasattr(model, "logits")):
-        raise InputError(
-            f"scores are laid on a model's units: pass whence.load(…) first, not the {type(model).__name__} {model!r}."
-        )
-    passage = text if isinstance(text, Passage) else model.encode(text, units=units)
-    if isinstance(text, Passage) and units not in ("word", passage.kind):
-        raise InputError(
-            f"this passage was cut into units of kind {passage.kind!r}; encode its text with units={units!r} instead."
-        )
-    foreign = _recognised(scores, passage, tokens, spans, merge)
-    name = method or foreign.method
-    if not name:
+    passage = _passage(model, text, units)
+    on_units = _recognised(given, passage)
+    method = given.method or on_units.method
+    if not method:
         raise SettingsError(
-            "say what made these scores: method='…'. It stands in the result, in tables and in figures."
+            "say what made these scores: method='…'. "
+            "It stands in the result, in tables and in figures."
         )
 
     started = time.perf_counter()
-    asked, may_choose = _asked(foreign, target, read, model.labels)
+    asked = _asked(on_units, as_target(target, read), model.labels)
     passage = _filled(model, passage, asked)
     parts = model.windows(passage)
     logits = model.logits(parts)
     asked = model.resolve(asked, logits.mean(0))
-    column = _column(foreign, asked, model.labels)
-    total = None if foreign.totals is None else float(foreign.totals @ column)
-    if may_choose and total is not None and not model.is_regression:
-        asked = _read_as(asked, logits, model.several_labels, total)
+
+    # the scores of what was asked for, and what the tool holds that number to be
+    column = _column(on_units, asked, model.labels)
+    outside = float(on_units.outside @ column)
+    output = None
+    if on_units.totals is not None:
+        output = float(on_units.totals @ column)
+
+    reading_is_open = read is None and not isinstance(target, Target)
+    if reading_is_open and output is not None and not model.is_regression:
+        asked = _read_as(asked, logits, model.several_labels, output)
     value = value_of(asked, logits, model.several_labels)
-    outside = float(foreign.outside @ column)
+
+    notes = [
+        "made elsewhere: what it cost there is not counted",
+        *_notes_on_units(on_units, outside),
+        *_notes_on_output(output, value, asked),
+    ]
     return Attribution(
         passage=passage,
-        scores=foreign.units @ column,
+        scores=on_units.units @ column,
         target=asked,
         value=value,
-        method=name,
+        method=method,
         version=NOT_OURS,
-        settings={**foreign.settings, **(settings or {})},
-        seed=seed,
-        signed=signed,
+        settings={**on_units.settings, **given.settings},
+        seed=given.seed,
+        signed=given.signed,
         cost=Cost(forwards=len(parts), seconds=time.perf_counter() - started),
-        # the tool's own version, where its name begins the method's
-        provenance=Provenance.of(
-            model,
-            str(getattr(model.config, "_attn_implementation", "eager")),
-            name.split()[0].lower(),
-        ),
-        error=Error(
-            _spread(standard_error, passage),
-            None,
-            _note(foreign, passage, outside, total, value, asked),
-        ),
+        provenance=_provenance(model, method),
+        error=Error(_spread(given.standard_error, passage), None, "; ".join(notes)),
         prediction=dict(model.prediction(logits.mean(0)).probabilities),
         detail={
             "made": "elsewhere",
-            "unscored_units": foreign.unscored,
+            "unscored_units": on_units.unscored,
             "outside": outside,
-            "output": total,
+            "output": output,
         },
     )
 
 
-def _recognised(
-    scores: Any, passage: Passage, tokens: Sequence[str] | None, spans: Any, merge: str
-) -> Foreign:
-    given = tokens is not None or spans is not None or merge != "sum"
-    if hasattr(scores, "domain_mapper") or hasattr(scores, "base_values"):
-        if given:
-            raise SettingsError(
-                "a lime or shap explanation knows its own pieces: leave out tokens=, spans= and merge=."
-            )
-        return (
-            from_lime(scores, passage)
-            if hasattr(scores, "domain_mapper")
-            else from_shap(scores, passage)
-        )
-    pairs = (
-        scores.items() if isinstance(scores, Mapping) else scores if _are_pairs(scores) else None
-    )
-    if pairs is None:
-        return from_array(scores, passage, tokens=tokens, spans=spans, merge=merge)
-    if given:
-        raise SettingsError(
-            "words are found in the text by themselves: leave out tokens=, spans= and merge=, or give the scores as a list."
-        )
-    return from_words(pairs, passage)
+# ------------------------------------------------------------------------------------ the text
 
 
-def _are_pairs(scores: Any) -> bool:
-    if not isinstance(scores, (list, tuple)) or not scores:
-        return False
-    return all(
-        isinstance(s, (list, tuple)) and len(s) == 2 and isinstance(s[0], str) for s in scores
-    )
+def _passage(model: Any, text: Any, units: UnitKind | Sequence[int]) -> Passage:
+    """The text, cut into units by the model's tokenizer; a Passage stays as it is."""
+    if not (hasattr(model, "encode") and hasattr(model, "logits")):
+        raise InputError(
+            "scores are laid on a model's units: pass whence.load(…) first, "
+            f"not the {type(model).__name__} {model!r}."
+        )
+    if not isinstance(text, Passage):
+        return model.encode(text, units=units)
+    if units not in ("word", text.kind):
+        raise InputError(
+            f"this passage was cut into units of kind {text.kind!r}; "
+            f"encode its text with units={units!r} instead."
+        )
+    return text
 
 
 def _filled(model: Any, passage: Passage, target: Target) -> Passage:
-    if model.task == "bare":
+    """The passage, with a mask at the unit at which a masked language model is read."""
+    if not model.kind.has_head:
         raise Unsupported(
             "this model has no head, so there is no number that scores could explain."
         )
-    if (target.at is not None or passage.readout is not None) != (model.task == "masked"):
+    has_place = target.at is not None or passage.readout is not None
+    if has_place != model.kind.fills_a_mask:
         raise TargetError(
             "a masked language model is read at a unit, Target(label, at=…), and no other model is."
         )
-    return passage if target.at is None else model.fill(passage, target.at)
+    if target.at is None:
+        return passage
+    return model.fill(passage, target.at)
+
+
+# ------------------------------------------------------------------------------------ the scores
+
+
+def _recognised(given: ForeignScores, passage: Passage) -> PlacedScores:
+    """The scores on our units, by the reader that their kind needs."""
+    scores = given.scores
+    is_lime = hasattr(scores, "domain_mapper")
+    is_shap = hasattr(scores, "base_values")
+    if (is_lime or is_shap) and given.names_pieces:
+        raise SettingsError(
+            "a lime or shap explanation knows its own pieces: leave out tokens=, spans= and merge=."
+        )
+    if is_lime:
+        return from_lime(scores, passage)
+    if is_shap:
+        return from_shap(scores, passage)
+
+    is_mapping = isinstance(scores, Mapping)
+    if not is_mapping and not _are_pairs(scores):
+        return from_array(
+            scores, passage, tokens=given.tokens, spans=given.spans, merge=given.merge
+        )
+    if given.names_pieces:
+        raise SettingsError(
+            "words are found in the text by themselves: leave out tokens=, spans= and merge=, "
+            "or give the scores as a list."
+        )
+    return from_words(scores.items() if is_mapping else scores, passage)
+
+
+def _are_pairs(scores: Any) -> bool:
+    """Whether these are words with their scores, in a list."""
+    if not isinstance(scores, (list, tuple)) or not scores:
+        return False
+    for pair in scores:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return False
+        if not isinstance(pair[0], str):
+            return False
+    return True
 
 
 def _spread(standard_error: Any, passage: Passage) -> Float[np.ndarray, " unit"] | None:
     if standard_error is None:
         return None
     spread = numbers(standard_error, "standard errors")
-    if spread.shape != (len(passage.unit_spans),):
+    units = len(passage.unit_spans)
+    if spread.shape != (units,):
         raise InputError(
-            f"{spread.size} standard errors for {len(passage.unit_spans)} units; they cannot be merged, so give one for each unit."
+            f"{spread.size} standard errors for {units} units; "
+            "they cannot be merged, so give one for each unit."
         )
     if not (np.isfinite(spread) & (spread >= 0)).all():
         raise InputError(
-            f"a standard error is a finite number that is not negative; these are {spread.tolist()}."
+            "a standard error is a finite number that is not negative; "
+            f"these are {spread.tolist()}."
         )
     return spread
 
 
-def _asked(
-    foreign: Foreign, target: Any, read: Reading | None, labels: Mapping[int, str]
-) -> tuple[Target, bool]:
-    """The target, and whether its reading is still to be found: what the caller left open is taken from the tool, if it tells."""
-    asked = as_target(target, read)
-    known = _labels_of(foreign, labels)
-    if asked.label is None and len(known) == 1 and known[0] is not None:
-        asked = replace(asked, label=known[0])
-    return asked, read is None and not isinstance(target, Target)
+# ------------------------------------------------------------------------------------ the target
+
+
+def _asked(on_units: PlacedScores, target: Target, labels: Mapping[int, str]) -> Target:
+    """The target; where the caller names no label, the only one that the tool explained."""
+    known = _labels_of(on_units, labels)
+    if target.label is None and len(known) == 1 and known[0] is not None:
+        return replace(target, label=known[0])
+    return target
 
 
 def _column(
-    foreign: Foreign, target: Target, labels: Mapping[int, str]
+    on_units: PlacedScores, target: Target, labels: Mapping[int, str]
 ) -> Float[np.ndarray, " column"]:
     """Weights of the tool's outputs: 1 for the target's; in a contrast, -1 for the rival's."""
-    known = _labels_of(foreign, labels)
+    known = _labels_of(on_units, labels)
     if known == [None]:
         return np.ones(1)
     weights = np.zeros(len(known))
@@ -192,39 +244,53 @@ def _column(
         if index is None:
             continue
         if index not in known:
-            has = ", ".join(str(n if n is not None else i) for i, n in foreign.outputs)
+            explained = ", ".join(str(i if name is None else name) for i, name in on_units.outputs)
             raise TargetError(
-                f"{foreign.method} explained {has}, not {labels[index]!r}. Name that as the target, or have the tool explain both."
+                f"{on_units.method} explained {explained}, not {labels[index]!r}. "
+                "Name that as the target, or have the tool explain both."
             )
         weights[known.index(index)] = sign
     return weights
 
 
-def _labels_of(foreign: Foreign, labels: Mapping[int, str]) -> list[int | None]:
-    """The model's label of each column: by the tool's names where the model knows them all (the order may differ), else by index."""
-    by_name = [None if name is None else _label(name, labels) for _, name in foreign.outputs]
-    return by_name if None not in by_name else [index for index, _ in foreign.outputs]
+def _labels_of(on_units: PlacedScores, labels: Mapping[int, str]) -> list[int | None]:
+    """The model's label of each column.
+
+    By the tool's names, where the model knows them all (the order may differ), else by index.
+    """
+    by_name = [None if name is None else _label(name, labels) for _, name in on_units.outputs]
+    if None not in by_name:
+        return by_name
+    return [index for index, _ in on_units.outputs]
 
 
 def _label(name: str, labels: Mapping[int, str]) -> int | None:
-    index_of = getattr(labels, "index_of", None)  # a vocabulary answers without being searched
-    found = (
-        list(index_of(name))
-        if index_of
-        else [i for i, n in labels.items() if n == name]
-        or [i for i, n in labels.items() if n.lower() == name.lower()]
-    )
-    return int(found[0]) if len(found) == 1 else None
+    """The one label of this name, or None where there is none or several."""
+    indices = _indices_of(name, labels)
+    return int(indices[0]) if len(indices) == 1 else None
+
+
+def _indices_of(name: str, labels: Mapping[int, str]) -> list[int]:
+    index_of = getattr(labels, "index_of", None)
+    if index_of:
+        # a vocabulary answers without being searched
+        return list(index_of(name))
+    same = [i for i, label in labels.items() if label == name]
+    if same:
+        return same
+    return [i for i, label in labels.items() if label.lower() == name.lower()]
 
 
 def _read_as(
-    target: Target, logits: Float[np.ndarray, "window label"], several: bool, total: float
+    target: Target, logits: Float[np.ndarray, "window label"], several: bool, output: float
 ) -> Target:
     """The reading under which the target is the tool's own output, or the target as it was."""
     candidates = [replace(target, read=read) for read in READINGS]
-    away = [abs(value_of(t, logits, several) - total) for t in candidates]
+    away = [abs(value_of(candidate, logits, several) - output) for candidate in candidates]
     best = int(np.argmin(away))
-    return candidates[best] if away[best] <= SAME_OUTPUT * max(1.0, abs(total)) else target
+    if away[best] <= SAME_OUTPUT * max(1.0, abs(output)):
+        return candidates[best]
+    return target
 
 
 def value_of(
@@ -235,38 +301,60 @@ def value_of(
     >>> value_of(Target(1, read="probability", index=1), np.zeros((1, 2)))
     0.5
     """
-    if target.read in ("logit", "margin"):
-        scores = logits
-    else:
-        top = logits.max(-1, keepdims=True)
-        log_sum = top + np.log(np.exp(logits - top).sum(-1, keepdims=True))
-        scores = -np.logaddexp(0.0, -logits) if several_labels else logits - log_sum
-        scores = np.exp(scores) if target.read == "probability" else scores
+    scores = logits
+    if target.read not in ("logit", "margin"):
+        scores = _log_probabilities(logits, several_labels)
+    if target.read == "probability":
+        scores = np.exp(scores)
+
     value = scores[:, target.index]
-    return float(
-        (value if target.against_index is None else value - scores[:, target.against_index]).mean()
-    )
+    if target.against_index is not None:
+        value = value - scores[:, target.against_index]
+    return float(value.mean())
 
 
-def _note(
-    foreign: Foreign,
-    passage: Passage,
-    outside: float,
-    total: float | None,
-    value: float,
-    target: Target,
-) -> str:
-    notes = ["made elsewhere: what it cost there is not counted"]
-    if foreign.unscored:
+def _log_probabilities(
+    logits: Float[np.ndarray, "window label"], several_labels: bool
+) -> Float[np.ndarray, "window label"]:
+    """By a softmax over the labels, or, where several may hold, by a sigmoid for each."""
+    if several_labels:
+        return -np.logaddexp(0.0, -logits)
+    top = logits.max(-1, keepdims=True)
+    log_sum = top + np.log(np.exp(logits - top).sum(-1, keepdims=True))
+    return logits - log_sum
+
+
+# ------------------------------------------------------------------------------------ what is known
+
+
+def _provenance(model: Any, method: str) -> Provenance:
+    """With the tool's own version, where its name begins the method's."""
+    attention = str(getattr(model.config, "_attn_implementation", "eager"))
+    return Provenance.of(model, attention, method.split()[0].lower())
+
+
+def _notes_on_units(on_units: PlacedScores, outside: float) -> list[str]:
+    """What could not be laid on units, and which units got nothing."""
+    notes = []
+    if on_units.unscored:
         notes.append(
-            f"{foreign.unscored} of {len(passage.unit_spans)} units came without a score and have 0"
+            f"{on_units.unscored} of {len(on_units.units)} units came without a score and have 0"
         )
     if outside:
         notes.append(
             f"{outside:+.3g} of the scores lies outside the units (special tokens) and is left out"
         )
-    if total is not None and abs(total - value) > SAME_OUTPUT * max(1.0, abs(total)):
+    return notes
+
+
+def _notes_on_output(output: float | None, value: float, target: Target) -> list[str]:
+    """A warning where the tool explained another number than the one that is shown here."""
+    if output is None:
+        return []
+    notes = []
+    if abs(output - value) > SAME_OUTPUT * max(1.0, abs(output)):
         notes.append(
-            f"the tool explained an output of {total:.4g}, and here the {target.describe()} is {value:.4g}: not the same number"
+            f"the tool explained an output of {output:.4g}, "
+            f"and here the {target.describe()} is {value:.4g}: not the same number"
         )
-    return "; ".join(notes)
+    return notes

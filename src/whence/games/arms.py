@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.games.bounds import anytime_rate, kl_interval, log_choose
-from whence.games.game import Game
+from whence.games.protocol import AnyGame
 
 # Draws that are held against all sets together, so that thousands of sets stay small.
 AT_ONCE = 256
@@ -38,7 +38,7 @@ class Pool:
     about the units outside of A.
     """
 
-    def __init__(self, game: Game, delta: float, budget: int, rng: np.random.Generator) -> None:
+    def __init__(self, game: AnyGame, delta: float, budget: int, rng: np.random.Generator) -> None:
         self.game = game
         self.delta = delta
         self.left = budget

@@ -1,9 +1,13 @@
-"""The Game: the target's value when only some units of a text are kept. LIME, Shapley, occlusion and evidence are functions of it."""
+"""The Game: the target's value when only some units of a text are kept.
+
+LIME, Shapley, occlusion and evidence are functions of it.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,56 +17,51 @@ from jaxtyping import Bool, Float, Int
 from whence.core.attribution import Cost
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
+from whence.core.request import AnyTarget, Overflow
 from whence.core.target import Reading, Target, as_target
-from whence.core.units import UnitKind
+from whence.core.units import UnitKind, Units
 from whence.games.infill import Filler
+from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
 from whence.models.batches import groups_of
 from whence.models.load import load
-from whence.models.model import Model, Overflow, finite
+from whence.models.model import Model, finite
 from whence.models.untouched import untouched
 
 Tick = Callable[[int, int], None]
 TOKENS_AT_ONCE = 1024  # of one batch; measured on two small models, more does not pay on a CPU
-ROWS_AT_ONCE = (
-    8192  # whose tokens are laid out together: a hundred thousand masks stay as small as their bits
-)
+# masks whose tokens are laid out together: a hundred thousand masks stay as small as their bits
+ROWS_AT_ONCE = 8192
+NO_ROW = -1
 
 
+@dataclass
+class Counter:
+    """What the games that share a memory have paid so far."""
+
+    forwards: int = 0
+    saved: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Game:
     """A callable ``v(masks)``: True keeps a unit, False removes it. Made by ``whence.game``.
 
-    Every mask is paid for once, whoever asks: ``cost`` counts the passes, and those that were remembered.
+    Every mask is paid for once, whoever asks and about whichever target: ``about`` gives the game
+    of another target on the same memory. ``cost`` counts the passes, and those that were
+    remembered.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        passage: Passage,
-        target: Target,
-        remover: Remover,
-        tick: Tick | None = None,
-    ) -> None:
-        self.model, self.passage, self.removal = model, passage, remover.removal
-        if remover.filler is not None:
-            self.removal = f"infill:{remover.filler.model.name}"
-        self.tick: Tick = tick or (lambda _done, _of: None)
-        self._remover = remover
-        self._rows: dict[bytes, int] = {}
-        self._values: Float[np.ndarray, " known"] = np.empty(64)
-        self._labels: Int[np.ndarray, " known"] = np.empty(64, dtype=np.int64)
-        self._forwards = self._saved = 0
-        self._seconds = 0.0
-        logits = model.logits([passage])
-        self.logits: Float[np.ndarray, " label"] = logits[0]
-        self.target = model.resolve(target, logits[0])
-        self._forwards += 1
-        # the plain prediction, to the last bit: a batch of another size may round otherwise
-        self._remember(
-            [self._keys(np.ones((1, self.size), dtype=bool))[0]],
-            self._read(torch.from_numpy(logits)),
-            logits.argmax(1),
-        )
+    model: Model
+    passage: Passage
+    target: Target
+    removal: str
+    logits: Float[np.ndarray, " label"]  # of the whole text
+    remover: Remover
+    memory: Memory
+    counter: Counter
+    tick: Tick
 
     @property
     def size(self) -> int:
@@ -70,9 +69,9 @@ class Game:
         return len(self.passage.unit_spans)
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """The units' names, in order."""
-        return self.passage.names
+    def units(self) -> Units:
+        """The units, in order."""
+        return self.passage.units
 
     @property
     def digest(self) -> bytes:
@@ -90,110 +89,125 @@ class Game:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
 
     @property
-    def label(self) -> int:
-        """The label that the model predicts for the whole text."""
+    def label(self) -> int | None:
+        """The label that the model predicts for the whole text; None if it has one output."""
+        if len(self.logits) < 2:
+            return None
         return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
     @property
     def cost(self) -> Cost:
-        """Passes paid (a filler's too), passes that memory saved, and seconds, since the game was made."""
-        return Cost(forwards=self._forwards, seconds=self._seconds, saved=self._saved)
+        """Passes paid (a filler's too), passes that memory saved, and seconds, so far."""
+        counter = self.counter
+        return Cost(forwards=counter.forwards, seconds=counter.seconds, saved=counter.saved)
+
+    def about(self, target: AnyTarget, read: Reading | None = None) -> Game:
+        """The same game about another target: a class, a contrast, another reading.
+
+        Of a model with few labels this costs no pass, as all that it said is remembered. Of a
+        vocabulary only what the asked targets need is kept: name them all when the game is made
+        (``also=``), or what was run before is run again.
+
+        >>> import whence
+        >>> v = whence.game(whence.load("sentiment"), "not bad at all", target="positive")
+        >>> paid = v.cost.forwards
+        >>> w = v.about("negative", read="probability")
+        >>> bool(w.full < 0.5), v.cost.forwards == paid
+        (True, True)
+        """
+        wanted = self.model.resolve(as_target(target, read), self.logits)
+        with self.model.lock:
+            self.memory.values_of(wanted)
+        return replace(self, target=wanted)
 
     def __call__(self, masks: Any) -> Float[np.ndarray, " mask"]:
         """The target's value for each mask."""
-        rows = self._known(masks)  # first: it may make room in what is read below
-        return self._values[rows]
+        rows = self._rows(masks)
+        return self.memory.values_of(self.target).values[rows]
 
     def labels(self, masks: Any) -> Int[np.ndarray, " mask"]:
         """The label that the model predicts for each mask."""
-        rows = self._known(masks)
-        return self._labels[rows]
+        rows = self._rows(masks)
+        return self.memory.labels[rows]
 
     def __repr__(self) -> str:
-        return f"Game({self.target.describe()}, {self.size} units, removal={self.removal!r}, {len(self._rows)} masks known)"
+        return (
+            f"Game({self.target.describe()}, {self.size} units, removal={self.removal!r}, "
+            f"{len(self.memory.row_of_mask)} masks known)"
+        )
 
-    def _known(self, masks: Any) -> Int[np.ndarray, " mask"]:
-        """The row of each mask, after the unknown ones were run."""
+    def _rows(self, masks: Any) -> Int[np.ndarray, " mask"]:
+        """The memory's row of each mask, after the unknown ones were run."""
         masks = self._checked(masks)
-        keys = self._keys(masks)
+        keys = _keys(masks)
         with self.model.lock:
-            fresh = {key: i for i, key in enumerate(keys) if key not in self._rows}
-            self._saved += len(keys) - len(fresh)
-            self._run(masks[list(fresh.values())])
-            return np.fromiter((self._rows[key] for key in keys), dtype=np.int64, count=len(keys))
+            unknown = self._unknown(keys)
+            self.counter.saved += len(keys) - len(unknown)
+            if unknown:
+                self._run(masks[unknown])
+            return self._look_up(keys)
+
+    def _look_up(self, keys: Sequence[bytes]) -> Int[np.ndarray, " mask"]:
+        row_of_mask = self.memory.row_of_mask
+        rows = (row_of_mask.get(key, NO_ROW) for key in keys)
+        return np.fromiter(rows, dtype=np.int64, count=len(keys))
+
+    def _unknown(self, keys: Sequence[bytes]) -> list[int]:
+        """Which masks must be run for this target, each of them once."""
+        rows = self._look_up(keys)
+        known = self.memory.values_of(self.target).known
+        is_unknown = (rows == NO_ROW) | ~known[rows]
+        last_place = {keys[place]: place for place in np.flatnonzero(is_unknown).tolist()}
+        return list(last_place.values())
 
     def _checked(self, masks: Any) -> Bool[np.ndarray, "mask unit"]:
-        found = np.asarray(masks)
-        if found.ndim != 2 or found.shape[1] != self.size:
+        masks = np.asarray(masks)
+        if masks.ndim != 2 or masks.shape[1] != self.size:
             raise InputError(
-                f"masks have the shape (masks, {self.size}), one column per unit, not {found.shape}."
+                f"masks have the shape (masks, {self.size}), one column per unit, "
+                f"not {masks.shape}."
             )
-        if found.dtype != bool:
-            if not np.isin(found, (0, 1)).all():
-                raise InputError(
-                    "a mask says True (or 1) for a unit that is kept and False (or 0) for one that is removed."
-                )
-            found = found.astype(bool)
-        return found
-
-    @staticmethod
-    def _keys(masks: Bool[np.ndarray, "mask unit"]) -> list[bytes]:
-        packed = np.packbits(masks, axis=1)
-        content, width = packed.tobytes(), packed.shape[1]
-        return [content[i : i + width] for i in range(0, len(content), width)]
+        if masks.dtype == bool:
+            return masks
+        if not np.isin(masks, (0, 1)).all():
+            raise InputError(
+                "a mask says True (or 1) for a unit that is kept "
+                "and False (or 0) for one that is removed."
+            )
+        return masks.astype(bool)
 
     def _run(self, masks: Bool[np.ndarray, "mask unit"]) -> None:
-        """Run masks that are all new. Each batch is remembered as it comes, so that nothing paid for is lost on an interrupt."""
+        """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
+        tokens_at_once = TOKENS_AT_ONCE if self.model.pads else 0
         with untouched(self.model.hf), torch.inference_mode():
             for first in range(0, len(masks), ROWS_AT_ONCE):
-                some = masks[first : first + ROWS_AT_ONCE]
-                kept = self._remover.kept_tokens(some)
-                budget = TOKENS_AT_ONCE if self.model.pads else 0
-                for group in groups_of(self._remover.lengths(kept).tolist(), budget):
-                    self._run_batch(some[group], kept[group])
+                part = masks[first : first + ROWS_AT_ONCE]
+                kept = self.remover.kept_tokens(part)
+                lengths = self.remover.lengths(kept).tolist()
+                for group in groups_of(lengths, tokens_at_once):
+                    self._run_batch(part[group], kept[group])
                     done += len(group)
                     self.tick(done, len(masks))
-        self._seconds += time.perf_counter() - begun
+        self.counter.seconds += time.perf_counter() - begun
 
     def _run_batch(
         self, masks: Bool[np.ndarray, "mask unit"], kept: Bool[np.ndarray, "mask token"]
     ) -> None:
-        batch = self._remover.batch(kept, np.packbits(masks, axis=1).astype(np.int64))
-        with self._remover.embeddings(kept, batch):
+        batch = self.remover.batch(kept, np.packbits(masks, axis=1).astype(np.int64))
+        with self.remover.embeddings(kept, batch):
             logits = finite(self.model.read(self.model.hf(**batch.inputs), batch))
-        self._forwards += len(masks) * (1 if self._remover.filler is None else 2)
-        self._remember(self._keys(masks), self._read(logits), logits.argmax(-1).cpu().numpy())
-
-    def _read(self, logits: torch.Tensor) -> Float[np.ndarray, " mask"]:
-        return self.model.value(logits, [self.target] * len(logits)).double().cpu().numpy()
-
-    def _remember(
-        self,
-        keys: Sequence[bytes],
-        values: Float[np.ndarray, " mask"],
-        labels: Int[np.ndarray, " mask"],
-    ) -> None:
-        """The rows are told last: whoever interrupts before has lost a batch, and nothing else."""
-        start = len(self._rows)
-        self._values, self._labels = (
-            _with_room(self._values, start + len(keys)),
-            _with_room(self._labels, start + len(keys)),
-        )
-        self._values[start : start + len(keys)] = values
-        self._labels[start : start + len(keys)] = labels
-        self._rows.update(zip(keys, range(start, start + len(keys)), strict=True))
+        passes_each = 1 if self.remover.filler is None else 2
+        self.counter.forwards += len(masks) * passes_each
+        self.memory.remember(_keys(masks), logits)
 
 
-def _with_room(array: np.ndarray, size: int) -> np.ndarray:
-    return (
-        array
-        if len(array) >= size
-        else np.concatenate(
-            [array, np.empty(max(size, 2 * len(array)) - len(array), dtype=array.dtype)]
-        )
-    )
+def _keys(masks: Bool[np.ndarray, "mask unit"]) -> list[bytes]:
+    """The bits of each mask."""
+    packed = np.packbits(masks, axis=1)
+    content, width = packed.tobytes(), packed.shape[1]
+    return [content[start : start + width] for start in range(0, len(content), width)]
 
 
 def game(
@@ -208,69 +222,115 @@ def game(
     filler: Model | str | None = None,
     seed: int = 0,
     overflow: Overflow = "error",
+    also: Sequence[AnyTarget] = (),
     progress: Tick | None = None,
 ) -> Game:
     """The target's value as a function of the units that are kept.
 
-    ``removal`` says what becomes of the others: ``mask`` (the mask token), ``delete``, ``pad`` (unseen by attention), ``mean`` or
-    ``zero`` embedding, ``infill`` (a masked language model writes there: ``filler``, or the bundled one); ``auto`` is ``mask`` where
-    the model has a mask token. ``progress(done, of)`` is called after each batch.
+    ``removal`` says what becomes of the others: ``mask`` (the mask token), ``delete``, ``pad``
+    (unseen by attention), ``mean`` or ``zero`` embedding, ``infill`` (a masked language model
+    writes there: ``filler``, or the bundled one); ``auto`` is ``mask`` where the model has a mask
+    token. ``also`` names further targets, for ``game.about``: only a vocabulary needs them named
+    beforehand. ``progress(done, of)`` is called after each batch.
 
     >>> import whence
     >>> v = whence.game(whence.load("sentiment"), "not bad at all", target="positive")
     >>> bool(v([[True, True, True, True]])[0] == v.full)
     True
     """
-    if not isinstance(model, Model):
-        raise InputError(
-            f"the first argument is a loaded model, not a {type(model).__name__}: whence.load({model!r:.40}) gives one."
-        )
-    passage = (
-        model.fitted(text, overflow)
-        if isinstance(text, Passage)
-        else model.encode(text, pair, units=units, overflow=overflow)
-    )
+    check_is_model(model)
+    if isinstance(text, Passage):
+        passage = model.fitted(text, overflow)
+    else:
+        passage = model.encode(text, pair, units=units, overflow=overflow)
     if overflow == "window" and len(model.windows(passage)) > 1:
         raise InputError(
-            "a game is of one run of the model; overflow is 'error' or 'truncate' (whence.explain plays one for each window)."
+            "a game is of one run of the model; overflow is 'error' or 'truncate' "
+            "(whence.explain plays one for each window)."
         )
     wanted = as_target(target, read)
     if filler is not None and removal == "auto":
         removal = "infill"
-    return game_of(model, model.placed(passage, wanted), wanted, removal, seed, filler, progress)
+    remover = remover_of(model, model.placed(passage, wanted), removal, seed, filler)
+    targets = [wanted, *(as_target(other, read) for other in also)]
+    return game_on(remover, targets, progress)
 
 
 def game_of(
+    model: Model, passage: Passage, target: Target, removal: str = "auto", seed: int = 0
+) -> Game:
+    """The game of an encoded passage."""
+    return game_on(remover_of(model, passage, removal, seed), [target])
+
+
+def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = None) -> Game:
+    """The game about the first of ``targets``, on a memory that serves all of them."""
+    model, passage = remover.model, remover.passage
+    logits = model.logits([passage])
+    resolved = [model.resolve(target, logits[0]) for target in targets]
+    memory = Memory(model)
+    for target in resolved:
+        memory.values_of(target)
+    # the plain prediction, to the last bit: a batch of another size may round otherwise
+    everything = np.ones((1, len(passage.unit_spans)), dtype=bool)
+    memory.remember(_keys(everything), torch.from_numpy(logits))
+    return Game(
+        model=model,
+        passage=passage,
+        target=resolved[0],
+        removal=_name_of(remover),
+        logits=logits[0],
+        remover=remover,
+        memory=memory,
+        counter=Counter(forwards=1),
+        tick=tick or (lambda _done, _of: None),
+    )
+
+
+def _name_of(remover: Remover) -> str:
+    if remover.filler is None:
+        return remover.removal
+    return f"{remover.removal}:{remover.filler.model.name}"
+
+
+def remover_of(
     model: Model,
     passage: Passage,
-    target: Target,
     removal: str,
     seed: int = 0,
     filler: Model | str | None = None,
-    tick: Tick | None = None,
-) -> Game:
-    """The game of an encoded passage."""
-    if model.task == "bare":
-        raise Unsupported(
-            f"{type(model.hf).__name__} has no head, so there is no number to explain; use whence.attend."
-        )
+) -> Remover:
+    """What takes units out of an encoded passage, by the removal's name."""
+    check_has_head(model)
     kind, _, name = chosen_removal(model, removal).partition(":")
-    fills = None
-    if kind == "infill":
-        wanted = filler if filler is not None else name
-        fills = Filler(
-            wanted
-            if isinstance(wanted, Model)
-            else load(wanted, dtype=_name_of(model.dtype), device=str(model.device)),
-            seed,
-        )
-        fills.check(model, passage)
-    elif filler is not None:
+    if kind != "infill":
+        if filler is not None:
+            raise InputError(
+                f"a filler fills what removal='infill' leaves open; this removal is {kind!r}."
+            )
+        return Remover(model, passage, kind)
+    masked_model = filler if filler is not None else name
+    if not isinstance(masked_model, Model):
+        dtype = str(model.dtype).removeprefix("torch.")
+        masked_model = load(masked_model, dtype=dtype, device=str(model.device))
+    fills = Filler(masked_model, seed)
+    fills.check(model, passage)
+    return Remover(model, passage, kind, fills)
+
+
+def check_is_model(model: Any) -> None:
+    """Raise where a name, or a model of transformers, was given in place of a loaded model."""
+    if not isinstance(model, Model):
         raise InputError(
-            f"a filler fills what removal='infill' leaves open; this removal is {kind!r}."
+            f"the first argument is a loaded model, not a {type(model).__name__}: "
+            f"whence.load({model!r:.40}) gives one."
         )
-    return Game(model, passage, target, Remover(model, passage, kind, fills), tick)
 
 
-def _name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def check_has_head(model: Model) -> None:
+    """Raise for a model that gives out no number that could be explained."""
+    if not model.kind.has_head:
+        raise Unsupported(
+            f"{type(model.hf).__name__} has no head, so there is no number to explain; "
+            "use whence.attend."
+        )

@@ -7,38 +7,46 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
-from whence.models.model import Model, finite
+from whence.models.model import Model
 from whence.models.untouched import untouched
+from whence.models.values import finite
 
-CANDIDATES = 50  # of which one is drawn, by its probability: the tail of a small model's distribution is noise
+# Of these one is drawn, by its probability: the tail of a small model's distribution is noise.
+CANDIDATES = 50
 TOKENS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """A masked language model with the same vocabulary as the model under explanation: its ids go in as they are."""
+    """A masked language model with the same vocabulary as the model under explanation.
+
+    Ids go from one to the other as they are.
+    """
 
     model: Model
     seed: int = 0
 
     def check(self, explained: Model, passage: Passage) -> None:
         """Raise where the two do not fit, before anything is run."""
-        if self.model.task != "masked":
+        filler = self.model
+        if not filler.kind.fills_a_mask:
             raise Unsupported(
-                f"{self.model.name} is no masked language model, so it cannot fill what was removed."
+                f"{filler.name} is no masked language model, so it cannot fill what was removed."
             )
-        if self.model.tokenizer.get_vocab() != explained.tokenizer.get_vocab():
+        if filler.tokenizer.get_vocab() != explained.tokenizer.get_vocab():
             raise Unsupported(
-                f"{self.model.name} has another vocabulary than {explained.name}, and infilling works on ids: name a masked language model "
-                "with the same tokenizer (removal='infill:MODEL'), or use removal 'mask' or 'delete'."
+                f"{filler.name} has another vocabulary than {explained.name}, and infilling works "
+                "on ids: name a masked language model with the same tokenizer "
+                "(removal='infill:MODEL'), or use removal 'mask' or 'delete'."
             )
-        if self.model.limit is not None and len(passage) > self.model.limit:
+        if filler.limit is not None and len(passage) > filler.limit:
             raise Unsupported(
-                f"{self.model.name} reads up to {self.model.limit} tokens, and the text has {len(passage)}."
+                f"{filler.name} reads up to {filler.limit} tokens, and the text has {len(passage)}."
             )
 
     def fill(
@@ -47,41 +55,51 @@ class Filler:
         kept: Bool[np.ndarray, "mask token"],
         seeds: Int[np.ndarray, "mask word"],
     ) -> Int[np.ndarray, "mask token"]:
-        """The ids with each removed token drawn from the model's distribution at its place, all places of a row at once.
+        """The ids with each removed token drawn from the model's distribution at its place.
 
-        What is drawn for a row follows from the seed and its own mask, not from what stands beside it.
+        All places of a row are drawn at once. What is drawn for a row follows from the seed and its
+        own mask, not from what stands beside it.
         """
         ids = np.tile(passage.ids, (len(kept), 1))
         inputs = self.model.batch([passage]).inputs
         rows = np.flatnonzero((~kept).any(1))
-        model = self.model
         step = max(1, TOKENS_AT_ONCE // kept.shape[1])
-        with model.lock, untouched(model.hf), torch.inference_mode():
+        with self.model.lock, untouched(self.model.hf), torch.inference_mode():
             for first in range(0, len(rows), step):
                 here = rows[first : first + step]
-                hidden = np.where(kept[here], passage.ids, model.tokenizer.mask_token_id)
-                others = {
-                    name: t.expand(len(here), -1)
-                    for name, t in inputs.items()
-                    if name != "input_ids"
-                }
-                logits = finite(
-                    model.hf(input_ids=torch.from_numpy(hidden).to(model.device), **others).logits
-                )
-                logits[..., self._special] = -torch.inf
-                best = logits.double().topk(min(CANDIDATES, logits.shape[-1]))
-                chances, found = best.values.softmax(-1).cpu().numpy(), best.indices.cpu().numpy()
+                hidden = np.where(kept[here], passage.ids, self.model.tokenizer.mask_token_id)
+                chances, tokens = self._candidates(inputs, hidden)
                 for k, row in enumerate(here):
                     holes = np.flatnonzero(~kept[row])
-                    reached = chances[k, holes].cumsum(1)
-                    drawn = np.random.default_rng([self.seed, *seeds[row].tolist()]).random(
-                        len(holes)
-                    )
-                    ids[row, holes] = found[
-                        k, holes, (reached < drawn[:, None] * reached[:, -1:]).sum(1)
-                    ]
+                    random = np.random.default_rng([self.seed, *seeds[row].tolist()])
+                    drawn = _drawn(chances[k, holes], random)
+                    ids[row, holes] = tokens[k, holes, drawn]
         return ids
+
+    def _candidates(
+        self, inputs: dict[str, Tensor], hidden: Int[np.ndarray, "row token"]
+    ) -> tuple[Float[np.ndarray, "row token candidate"], Int[np.ndarray, "row token candidate"]]:
+        """The likeliest tokens at every place, with their probabilities among each other."""
+        others = {
+            name: tensor.expand(len(hidden), -1)
+            for name, tensor in inputs.items()
+            if name != "input_ids"
+        }
+        ids = torch.from_numpy(hidden).to(self.model.device)
+        logits = finite(self.model.hf(input_ids=ids, **others).logits)
+        logits[..., self._special] = -torch.inf
+        best = logits.double().topk(min(CANDIDATES, logits.shape[-1]))
+        return best.values.softmax(-1).cpu().numpy(), best.indices.cpu().numpy()
 
     @cached_property
     def _special(self) -> torch.Tensor:
         return torch.tensor(self.model.tokenizer.all_special_ids, device=self.model.device)
+
+
+def _drawn(
+    chances: Float[np.ndarray, "hole candidate"], random: np.random.Generator
+) -> Int[np.ndarray, " hole"]:
+    """One candidate for each hole, by the candidates' probabilities."""
+    reached = chances.cumsum(1)
+    level = random.random(len(chances))[:, None] * reached[:, -1:]
+    return (reached < level).sum(1)

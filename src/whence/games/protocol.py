@@ -1,7 +1,11 @@
-"""What methods and metrics may know of a game. Words under a removal are one; features that are switched off are another."""
+"""What methods and metrics may know of a game.
+
+Words under a removal are players of one; features that are switched off are those of another.
+"""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +30,26 @@ class SetFunction(Protocol):
         ...
 
 
-class AnyGame(SetFunction, Protocol):
+_ProtocolMeta: Any = type(Protocol)
+
+
+class _LooksAtNames(_ProtocolMeta):
+    """``isinstance`` sees whether the names are there, and asks for no value.
+
+    Python 3.11 would ask for each, and a game that is asked for ``empty`` runs the model.
+    """
+
+    def __instancecheck__(self, instance: object) -> bool:
+        missing = object()
+        for name in dir(AnyGame):
+            is_public = not name.startswith("_")
+            if is_public and inspect.getattr_static(instance, name, missing) is missing:
+                return False
+        return callable(instance)
+
+
+@runtime_checkable
+class AnyGame(SetFunction, Protocol, metaclass=_LooksAtNames):
     """A game as methods and metrics see it, whatever its players are."""
 
     @property
@@ -57,6 +80,11 @@ class AnyGame(SetFunction, Protocol):
     @property
     def empty(self) -> float:
         """The value when no player is kept."""
+        ...
+
+    @property
+    def label(self) -> int | None:
+        """The label that is predicted when every player is kept; None if there are no labels."""
         ...
 
     @property

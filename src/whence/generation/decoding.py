@@ -1,6 +1,7 @@
-"""Decoding: a rule reshapes the scores of the next token, and a loop picks one token after another, or searches among several paths.
+"""Decoding: rules reshape the scores of the next token, and a loop or a search picks the tokens.
 
-A rule is a pure function from logits to logits, in which a token that may not be drawn has minus infinity; softmax renormalises the rest.
+A rule is a pure function from logits to logits, in which a token that may not be drawn has minus
+infinity; softmax renormalises the rest.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from torch import Tensor
 
 from whence.core.errors import SettingsError
 
-ROUNDING = 1e-7  # of probabilities from float32 logits: two tokens of 0.7 and 0.2 reach 0.9
-Scorer = Callable[
-    [Tensor], Tensor
-]  # ids "path position" -> logits of the next token "path vocabulary"
-Rule = Callable[[Tensor], Tensor]  # logits "... vocabulary" -> logits "... vocabulary"
+# of probabilities from float32 logits: two tokens of 0.7 and 0.2 reach 0.9
+ROUNDING = 1e-7
+
+# ids "path position" -> logits of the next token "path vocabulary"
+Scorer = Callable[[Tensor], Tensor]
+# logits "... vocabulary" -> logits "... vocabulary"
+Rule = Callable[[Tensor], Tensor]
 
 
 # ---------------------------------------------------------------------- rules
@@ -30,21 +33,22 @@ Rule = Callable[[Tensor], Tensor]  # logits "... vocabulary" -> logits "... voca
 def temperature(
     logits: Float[Tensor, "*batch vocabulary"], tau: float
 ) -> Float[Tensor, "*batch vocabulary"]:
-    """Logits divided by ``tau``: below 1 the distribution sharpens, above 1 it flattens (Ackley, Hinton and Sejnowski 1985).
+    """Logits divided by ``tau``: below 1 the distribution sharpens, above 1 it flattens.
+
+    Ackley, Hinton and Sejnowski 1985.
 
     >>> temperature(torch.tensor([1.0, 2.0]), 0.5).softmax(0)
     tensor([0.1192, 0.8808])
     """
     if not (tau > 0 and isfinite(tau)):
         raise SettingsError(
-            f"a temperature is a finite number above 0, not {tau}; for the limit at 0 decode greedily."
+            f"a temperature is a finite number above 0, not {tau}; "
+            "for the limit at 0 decode greedily."
         )
-    below = logits - logits.amax(
-        -1, keepdim=True
-    )  # the best is 0, so that a tiny tau sends the others to -inf and nothing to +inf
-    return torch.where(
-        below == 0, below, below / tau
-    )  # 0 / tau would be NaN where tau is 0 in this precision
+    # the best is 0, so that a tiny tau sends the others to -inf and nothing to +inf
+    below = logits - logits.amax(-1, keepdim=True)
+    # 0 / tau would be NaN where tau is 0 in this precision
+    return torch.where(below == 0, below, below / tau)
 
 
 def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "*batch vocabulary"]:
@@ -55,9 +59,9 @@ def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "
     """
     if k < 1 or k != int(k):
         raise SettingsError(f"top-k keeps a whole number of tokens, at least one; k is {k}.")
-    order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
-    among = torch.arange(logits.shape[-1], device=logits.device).expand_as(order) < k
-    return _only(logits, order, among)
+    order = torch.sort(logits, dim=-1, descending=True, stable=True).indices  # best first
+    rank = torch.arange(logits.shape[-1], device=logits.device).expand_as(order)
+    return _only(logits, order, rank < k)
 
 
 def nucleus(
@@ -74,9 +78,9 @@ def nucleus(
         )
     if p == 1:
         return logits  # rounding could let the sum reach 1 before the last token
-    order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
+    order = torch.sort(logits, dim=-1, descending=True, stable=True).indices  # best first
     probability = logits.double().softmax(-1).gather(-1, order)
-    before = probability.cumsum(-1) - probability
+    before = probability.cumsum(-1) - probability  # of all better tokens
     return _only(logits, order, before < p - ROUNDING)
 
 
@@ -85,20 +89,26 @@ def _only(
     order: Int[Tensor, "*batch vocabulary"],
     among: Bool[Tensor, "*batch vocabulary"],
 ) -> Float[Tensor, "*batch vocabulary"]:
-    kept = torch.zeros_like(among).scatter(-1, order, among)
-    return logits.masked_fill(~kept, -torch.inf)
+    """The logits of the tokens that are ``among`` the ranked ones, -inf for all others."""
+    allowed = torch.zeros_like(among).scatter(-1, order, among)  # from ranks back to tokens
+    return logits.masked_fill(~allowed, -torch.inf)
 
 
 # ---------------------------------------------------------------------- one path
 
 
 def scorer(hf: Any) -> Scorer:
-    """What a causal Hugging Face model gives for the token after each path; of a path too long for its positions it sees the end."""
-    limit = getattr(hf.config, "max_position_embeddings", None) or 0
+    """What a causal Hugging Face model gives for the token after each path.
+
+    Of a path that is too long for its positions the model sees the end.
+    """
+    limit = getattr(hf.config, "max_position_embeddings", None) or 0  # -0: is the whole path
 
     def score(ids: Int[Tensor, "path position"]) -> Float[Tensor, "path vocabulary"]:
+        seen = ids[:, -limit:].to(hf.device)
         with torch.no_grad():
-            return hf(input_ids=ids[:, -limit:].to(hf.device)).logits[:, -1].float().cpu()
+            logits = hf(input_ids=seen).logits  # (path, position, vocabulary)
+        return logits[:, -1].float().cpu()
 
     return score
 
@@ -112,9 +122,10 @@ def decode(
     generator: torch.Generator | None = None,
     stop: int | None = None,
 ) -> list[int]:
-    """Up to ``count`` new tokens after ``prompt``: the most probable ones, or with a ``generator`` drawn from what the rules leave.
+    """Up to ``count`` new tokens after ``prompt``: the most probable ones, or drawn ones.
 
-    The rules are applied in their order. Ends with the token ``stop`` where one is given.
+    With a ``generator`` they are drawn from what the rules leave. The rules are applied in their
+    order. Ends with the token ``stop`` where one is given.
 
     >>> after = lambda ids: torch.nn.functional.one_hot((ids[:, -1] + 1) % 4, 4).float()
     >>> decode(after, [0], 5, stop=0)
@@ -126,13 +137,11 @@ def decode(
         logits = score(torch.tensor([ids]))[0]
         for rule in rules:
             logits = rule(logits)
-        ids.append(
-            int(
-                logits.argmax()
-                if generator is None
-                else torch.multinomial(logits.softmax(-1), 1, generator=generator)
-            )
-        )
+        if generator is None:
+            token = logits.argmax()
+        else:
+            token = torch.multinomial(logits.softmax(-1), 1, generator=generator)
+        ids.append(int(token))
         if ids[-1] == stop:
             break
     return ids[len(prompt) :]
@@ -143,7 +152,10 @@ def decode(
 
 @dataclass(frozen=True)
 class Path:
-    """New tokens, the logarithm of their probability after the prompt, and the place of the path they continue among those before."""
+    """New tokens, and the logarithm of their probability after the prompt.
+
+    ``parent`` is the place of the path that they continue among those of the step before.
+    """
 
     ids: tuple[int, ...] = ()
     log_probability: float = 0.0
@@ -153,42 +165,47 @@ class Path:
 def beam_steps(
     score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None
 ) -> Iterator[list[Path]]:
-    """The ``width`` most probable paths after each step, best first; those that ended with ``stop`` stay as they are.
+    """The ``width`` most probable paths after each step, best first.
 
-    Paths are compared by the sum of log-probabilities with no reward for length, so that with ``stop`` the shorter ones are favoured.
+    Those that ended with ``stop`` stay as they are. Paths are compared by the sum of
+    log-probabilities with no reward for length, so that with ``stop`` the shorter ones are
+    favoured.
     """
     _check(prompt, count)
     if width < 1:
         raise SettingsError(f"a beam has at least one path; the width is {width}.")
     paths = [Path()]
     for _ in range(count):
-        ended = [
-            Path(p.ids, p.log_probability, i)
-            for i, p in enumerate(paths)
-            if p.ids and p.ids[-1] == stop
-        ]
-        going = [i for i, p in enumerate(paths) if not p.ids or p.ids[-1] != stop]
+        grown: list[Path] = []
+        going: list[int] = []
+        for i, path in enumerate(paths):
+            if path.ids and path.ids[-1] == stop:
+                grown.append(Path(path.ids, path.log_probability, i))
+            else:
+                going.append(i)
         if not going:
             return
-        found = (
-            score(torch.tensor([[*prompt, *paths[i].ids] for i in going])).double().log_softmax(-1)
-        )
-        best, token = (
-            x[:, :width] for x in torch.sort(found, dim=-1, descending=True, stable=True)
-        )  # no path places more children
-        grown = [
-            Path((*paths[i].ids, int(t)), paths[i].log_probability + float(b), i)
-            for i, bs, ts in zip(going, best, token, strict=True)
-            for b, t in zip(bs, ts, strict=True)
-        ]
-        paths = sorted(ended + grown, key=lambda p: -p.log_probability)[:width]
+
+        rows = torch.tensor([[*prompt, *paths[i].ids] for i in going])  # (path, position)
+        log_probabilities = score(rows).double().log_softmax(-1)  # (path, vocabulary)
+        ordered = torch.sort(log_probabilities, dim=-1, descending=True, stable=True)
+        # no path places more than ``width`` children
+        best = ordered.values[:, :width].tolist()
+        tokens = ordered.indices[:, :width].tolist()
+        for i, of_tokens, its_tokens in zip(going, best, tokens, strict=True):
+            for log_probability, token in zip(of_tokens, its_tokens, strict=True):
+                together = paths[i].log_probability + log_probability
+                grown.append(Path((*paths[i].ids, token), together, i))
+        paths = sorted(grown, key=lambda path: -path.log_probability)[:width]
         yield paths
 
 
 def beam_search(
     score: Scorer, prompt: Sequence[int], count: int, width: int, *, stop: int | None = None
 ) -> list[Path]:
-    """The paths at the end of ``beam_steps``, best first. Width 1 is greedy; a greater width mostly finds a more probable text, not always.
+    """The paths at the end of ``beam_steps``, best first.
+
+    Width 1 is greedy; a greater width mostly finds a more probable text, not always.
 
     >>> odds = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]).log()
     >>> beam_search(lambda ids: odds[ids[:, -1]], [0], 2, width=2)[0].ids
@@ -199,15 +216,21 @@ def beam_search(
 
 
 def generated(hf: Any, prompt: Sequence[int], count: int, width: int = 1) -> list[int]:
-    """What transformers' own ``generate`` writes, greedily or with a beam: the reference for the functions above.
+    """What transformers' own ``generate`` writes, greedily or with a beam.
 
-    The end of text is put out of reach and length has no reward, since that is where implementations differ.
+    It is the reference for the functions above. The end of text is put out of reach and length has
+    no reward, since that is where implementations differ.
     """
     ids = torch.tensor([list(prompt)], device=hf.device)
-    limits = {"max_new_tokens": count, "eos_token_id": hf.config.vocab_size, "pad_token_id": 0}
-    beam = {"num_beams": width, "length_penalty": 0.0} if width > 1 else {}
-    made = hf.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, **beam, **limits)
-    return made[0, len(prompt) :].tolist()
+    limits: dict[str, Any] = {
+        "max_new_tokens": count,
+        "eos_token_id": hf.config.vocab_size,
+        "pad_token_id": 0,
+    }
+    if width > 1:
+        limits |= {"num_beams": width, "length_penalty": 0.0}
+    rows = hf.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, **limits)
+    return rows[0, len(prompt) :].tolist()
 
 
 # ---------------------------------------------------------------------- looking at what was written
@@ -215,12 +238,12 @@ def generated(hf: Any, prompt: Sequence[int], count: int, width: int = 1) -> lis
 
 def log_probability(hf: Any, prompt: Sequence[int], new: Sequence[int]) -> float:
     """The logarithm of the probability of ``new`` after ``prompt``, from one pass of the model."""
+    ids = torch.tensor([[*prompt, *new]], device=hf.device)
     with torch.no_grad():
-        logits = hf(input_ids=torch.tensor([[*prompt, *new]], device=hf.device)).logits[
-            0, len(prompt) - 1 : -1
-        ]
+        logits = hf(input_ids=ids).logits[0, len(prompt) - 1 : -1]  # (new, vocabulary)
     each = logits.double().log_softmax(-1).cpu()
-    return float(each.gather(-1, torch.tensor(list(new))[:, None]).sum())
+    tokens = torch.tensor(list(new))[:, None]  # (new, 1)
+    return float(each.gather(-1, tokens).sum())
 
 
 def repeated(ids: Sequence[int], n: int = 4) -> float:
@@ -230,24 +253,33 @@ def repeated(ids: Sequence[int], n: int = 4) -> float:
     0.5
     """
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
-    return 1 - len(set(grams)) / len(grams) if grams else 0.0
+    if not grams:
+        return 0.0
+    return 1 - len(set(grams)) / len(grams)
 
 
 def token_bytes(token: str) -> bytes:
-    """The bytes that a token of a byte-level vocabulary stands for: bytes that cannot be printed are written there as letters from Ā on.
+    """The bytes that a token of a byte-level vocabulary stands for.
+
+    Bytes that cannot be printed are written there as letters from Ā on.
 
     >>> token_bytes("Ġlow"), token_bytes("ðŁĻĤ").decode()
     (b' low', '🙂')
     """
     letters = _letters()
-    return bytes(letters[c] for c in token) if all(c in letters for c in token) else token.encode()
+    if any(letter not in letters for letter in token):
+        return token.encode()
+    return bytes(letters[letter] for letter in token)
 
 
 @cache
 def _letters() -> dict[str, int]:
+    """The byte that each letter of a byte-level vocabulary stands for."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = (b for b in range(256) if b not in printable)
-    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    letters |= {chr(256 + i): byte for i, byte in enumerate(others)}
+    return letters
 
 
 def readable(token: bytes) -> str:
@@ -265,7 +297,8 @@ def readable(token: bytes) -> str:
 def _check(prompt: Sequence[int], count: int) -> None:
     if not prompt:
         raise SettingsError(
-            "the prompt has no tokens, and a causal model scores what comes after some: give at least the one that begins a text."
+            "the prompt has no tokens, and a causal model scores what comes after some: "
+            "give at least the one that begins a text."
         )
     if count < 1:
         raise SettingsError(f"at least one token is to be written, not {count}.")

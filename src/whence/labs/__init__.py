@@ -1,6 +1,8 @@
-"""Labs: experiments small enough to understand, each one file that reads from top to bottom, with the claims it puts to the test.
+"""Labs: experiments small enough to understand, each with the claims that it puts to the test.
 
-A lab is a module here with a ``TITLE`` and ``run(book, …)``, which writes into a Notebook. It uses whence as a user would.
+A lab is one file here that reads from top to bottom, with a ``TITLE`` and ``run(book, …)``, which
+writes into a Notebook. It uses whence as a user would: it imports public names only
+(tests/labs/test_imports.py).
 """
 
 LABS = ("attention", "gpt2", "histogram", "dyck", "theorem", "figures", "judging")

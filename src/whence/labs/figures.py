@@ -1,4 +1,6 @@
-"""The rest of the lectures' pictures: seven explainers on one sentence, six heads, a gradient by formula, and how LIME samples."""
+"""The rest of the lectures' pictures: seven explainers on one sentence, six heads, a gradient by
+formula, and how LIME samples.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,29 @@ import torch
 from jaxtyping import Bool, Float
 
 import whence
-from whence.core.errors import InputError
-from whence.core.maps import Axis
-from whence.games.game import Game
-from whence.models.single_layer import positional_encoding
-from whence.notebook.book import Notebook
-from whence.theory.exact import exact_lime
-from whence.theory.gradients import gradient, importances
-from whence.theory.heads import Heads, heads_of, ratio_of, single_layer_of
-from whence.views.drawing import GREY, INK, bar_beside, label_axis, new_axes, plain, ramp, short
+from whence import InputError, theory
+from whence.notebook import Notebook, drawing
+from whence.notebook.drawing import BLUE, GREY, INK, ORANGE, PURPLE
+from whence.theory import Heads
 
 TITLE = "The rest of the lectures' pictures"
+
+# ---------------------------------------------------------------------- settings
+
 SENTENCE = "attention based explanations are popular but questionable"
-SIGNED, UNSIGNED = ("G-avg", "G×I", "LIME"), ("G-L1", "G-L2", "α-avg", "α-max")
+LONGEST = 40  # words that can be drawn
+
+SIGNED = ("G-avg", "G×I", "LIME")
+UNSIGNED = ("G-L1", "G-L2", "α-avg", "α-max")
 ROWS = ("G-avg", "G-L1", "G-L2", "G×I", "LIME", "α-avg", "α-max")  # in the order of the slide
-# what the authors' notebook prints for the sentence, with weights that are not public
+
+# What the authors' notebook prints for the sentence, with weights that are not public.
 THEIR_LIME = (-0.0773, -0.2114, -0.0389, -0.0089, 0.2358, -0.3252, -1.0116)
 THEIR_ATTENTION = (0.01220, 0.07760, 0.05954, 0.01436, 0.13758, 0.03555, 0.10409)
-BANDWIDTH, EXACT, LONGEST = 0.25, 1e-12, 40
-ORANGE, BLUE, PURPLE = "#f3841c", "#549cde", "#7250b0"
+
+BANDWIDTH = 0.25  # ν, LIME's default
+EXACT = 1e-12
+
 PICTURES = (  # seed, what it shows, lab, figure
     ("S0", "the self-attention workflow, three tokens", "attention", "attention-projections"),
     ("S0", "attention maps of a model, aggregation schemes", "attention", "attention-methods"),
@@ -68,7 +74,8 @@ def run(book: Notebook, words: str | None = None) -> None:
     """``words`` is your own sentence for the single-layer model."""
     book.head("Which picture is where")
     book.say(
-        "The lectures: S0 attention-based explainability, S1 attention, GPT-2 and evaluation, S2 attention meets post-hoc methods."
+        "The lectures: S0 attention-based explainability, S1 attention, GPT-2 and evaluation, S2 "
+        "attention meets post-hoc methods."
     )
     book.table(
         "figures-where",
@@ -76,8 +83,22 @@ def run(book: Notebook, words: str | None = None) -> None:
         PICTURES,
         "Pictures that need humans, BERT or Claude are left out.",
     )
+
     book.tell("the single-layer model")
     model = whence.load("single-layer")
+    game = _game(model, words)
+    heads = theory.heads_of(model, game.passage, game.target)
+    ratio = theory.ratio_of(model, game.passage, game.target, "mask")
+    lime = theory.exact_lime(ratio, BANDWIDTH)  # (word,)
+
+    _explainers(book, game, heads, lime, own_words=words is not None)
+    _heads(book, game, heads)
+    _gradient(book, game, heads)
+    _sampling(book, game, lime)
+
+
+def _game(model: whence.Model, words: str | None) -> whence.Game:
+    """The game of removing words from the sentence; its value is the logit of "positive"."""
     game = whence.game(
         model,
         SENTENCE if words is None else words,
@@ -88,34 +109,50 @@ def run(book: Notebook, words: str | None = None) -> None:
     )
     if game.size > LONGEST:
         raise InputError(
-            f"this lab draws a column for each word, {LONGEST} at most, not {game.size}; give a shorter sentence."
+            f"this lab draws a column for each word, {LONGEST} at most, not {game.size}; "
+            "give a shorter sentence."
         )
-    if (game.passage.ids[game.passage.unit_of >= 0] == model.tokenizer.unk_token_id).all():
+    if unknown_words(game).all():
         raise InputError(
-            f"the model knows no word of {words!r:.60}, so there is nothing to explain; give another sentence."
+            f"the model knows no word of {words!r:.60}, so there is nothing to explain; "
+            "give another sentence."
         )
-    heads = heads_of(model, game.passage, game.target)
-    lime = exact_lime(ratio_of(model, game.passage, game.target, "mask"), BANDWIDTH)
-    _explainers(book, game, heads, lime, words is None)
-    _heads(book, game, heads)
-    _gradient(book, game, heads)
-    _sampling(book, game, lime)
+    return game
+
+
+def unknown_words(game: whence.Game) -> Bool[np.ndarray, " word"]:
+    """Which words the model reads as [UNK]."""
+    ids = game.passage.ids[game.passage.unit_of >= 0]  # (word,): a unit is a token here
+    return ids == game.model.tokenizer.unk_token_id
+
+
+# ---------------------------------------------------------------------- LIME, step by step
 
 
 def draw_masks(d: int, n: int, rng: np.random.Generator) -> Bool[np.ndarray, "sample word"]:
-    """LIME's samples: first the text itself; in every other one s ~ U{1 … d} words, chosen at random, are removed."""
-    rank = (
-        rng.random((n, d)).argsort(1).argsort(1)
-    )  # (sample, word): a random order of the words, in every row
-    removed = np.concatenate([[0], rng.integers(1, d + 1, n - 1)])
+    """LIME's samples: first the text itself; from every other one words are removed.
+
+    How many go is s ~ U{1 … d}; which, is chosen at random.
+    """
+    rank = rng.random((n, d)).argsort(1).argsort(1)  # (sample, word): a random order in every row
+    removed = np.concatenate([[0], rng.integers(1, d + 1, n - 1)])  # (sample,)
     return rank >= removed[:, None]
 
 
 def lime_weights(
     masks: Bool[np.ndarray, "sample word"], bandwidth: float = BANDWIDTH
 ) -> Float[np.ndarray, " sample"]:
-    """π = exp(−δ²/2ν²); δ, the cosine distance to the text itself, is 1 − √(share kept), and 1 where nothing is kept."""
-    return np.exp(-((1 - np.sqrt(masks.mean(1))) ** 2) / (2 * bandwidth**2))
+    """π = exp(−δ²/2ν²).
+
+    δ, the cosine distance to the text itself, is 1 − √(share kept), and 1 where nothing is kept.
+    """
+    delta = 1 - np.sqrt(masks.mean(1))
+    return np.exp(-(delta**2) / (2 * bandwidth**2))
+
+
+def weight_at(delta: float) -> float:
+    """π at a cosine distance, at the default bandwidth."""
+    return float(np.exp(-(delta**2) / (2 * BANDWIDTH**2)))
 
 
 def surrogate(
@@ -124,88 +161,113 @@ def surrogate(
     weights: Float[np.ndarray, " sample"],
     intercept: bool = True,
 ) -> Float[np.ndarray, " word"]:
-    """The coefficients of weighted least squares, without a penalty; the slide's objective has no intercept."""
-    z = np.hstack([masks, np.ones((len(masks), 1))]) if intercept else masks.astype(float)
-    root = np.sqrt(weights)
-    return np.linalg.lstsq(z * root[:, None], values * root, rcond=None)[0][: masks.shape[1]]
+    """The coefficients of weighted least squares, without a penalty.
+
+    The slide's objective has no intercept.
+    """
+    z = masks.astype(float)  # (sample, word)
+    if intercept:
+        z = np.hstack([z, np.ones((len(masks), 1))])  # (sample, word + 1)
+    root = np.sqrt(weights)  # (sample,)
+    coefficients = np.linalg.lstsq(z * root[:, None], values * root, rcond=None)[0]
+    return coefficients[: masks.shape[1]]
 
 
-def autograd(model: whence.Model, heads: Heads, label: int) -> Float[np.ndarray, "place width"]:
-    """∂f/∂e in double precision, by the model itself: nothing of the formula is in it."""
-    hf = deepcopy(single_layer_of(model)).double()
-    places = positional_encoding(len(heads.e), heads.e.shape[1], hf.config.position_base)
-    words = (torch.from_numpy(heads.e) - places).requires_grad_()  # the model adds the places again
-    f = hf(inputs_embeds=words[None]).logits[0, label]
-    return torch.autograd.grad(f, words)[0].numpy()
+# ---------------------------------------------------------------------- seven explainers
 
 
-def _explainers(book: Notebook, game: Game, heads: Heads, lime: np.ndarray, default: bool) -> None:
-    found, of_word = importances(heads) | {"LIME": lime}, game.passage.unit_of >= 0
-    rows = {n: found[n] if n == "LIME" else found[n][of_word] for n in ROWS}
-    names, attention = game.units, rows["α-avg"]
+def _explainers(
+    book: Notebook, game: whence.Game, heads: Heads, lime: np.ndarray, own_words: bool
+) -> None:
+    names = game.passage.names
+    is_word = game.passage.unit_of >= 0  # (place,)
+    by_place = theory.importances(heads)  # α-avg, G×I, …
+    rows = {}
+    for name in ROWS:
+        rows[name] = lime if name == "LIME" else by_place[name][is_word]
+
     book.head("Seven explainers, one sentence")
     book.say(
-        f"The single-layer model on “{game.passage.text}”: the logit of “positive” is {heads.output:+.3f}. LIME is its exact limit."
+        f"The single-layer model on “{game.passage.text}”: the logit of “positive” is "
+        f"{heads.output:+.3f}. LIME is its exact limit."
     )
     book.say(
-        "The weights of the paper are not public. The bundled model was trained anew on other texts: its numbers are not the paper's."
+        "The weights of the paper are not public. The bundled model was trained anew on other "
+        "texts: its numbers are not the paper's."
     )
-    if unknown := [
-        n
-        for n, i in zip(names, game.passage.ids[of_word], strict=True)
-        if i == game.model.tokenizer.unk_token_id
-    ]:
+    unknown = [name for name, is_unk in zip(names, unknown_words(game), strict=True) if is_unk]
+    if unknown:
         book.say(
-            f"The model does not know {', '.join(unknown)}: it reads [UNK], which is also what a removed word becomes."
+            f"The model does not know {', '.join(unknown)}: it reads [UNK], which is also what a "
+            "removed word becomes."
         )
     book.figure(
         "figures-explainers",
         coloured(rows, names),
-        "Orange: for “positive”, blue: against it, purple: a row without signs. Each row has its own scale.",
+        "Orange: for “positive”, blue: against it, purple: a row without signs. Each row has its "
+        "own scale.",
     )
-    cells = ((n, *(float(v) for v in r.round(5))) for n, r in rows.items())
-    columns = [n if n not in names[:i] else f"{n} ({i + 1})" for i, n in enumerate(names)]
+    columns = []  # a word that stands twice is told apart by its position
+    for i, name in enumerate(names):
+        columns.append(f"{name} ({i + 1})" if name in names[:i] else name)
+    cells = [(name, *row.round(5).astype(float).tolist()) for name, row in rows.items()]
     book.table("figures-scores", ("method", *columns), cells, "The numbers behind the colours.")
-    least = min(float(rows[n].min()) for n in UNSIGNED)
-    measured = f"smallest value of {', '.join(UNSIGNED)}: {least:.4f}; negative words: "
-    below = {n: int((rows[n] < 0).sum()) for n in SIGNED}
-    measured += ", ".join(f"{n} {k}" for n, k in below.items()) + f" of {game.size}"
+
+    _signs(book, rows, names)
+    if not own_words:
+        _beside_the_paper(book, rows, names)
+
+
+def _signs(book: Notebook, rows: dict[str, np.ndarray], names: Sequence[str]) -> None:
+    least = min(float(rows[name].min()) for name in UNSIGNED)
+    below = {name: int((rows[name] < 0).sum()) for name in SIGNED}
+    counts = ", ".join(f"{name} {count}" for name, count in below.items())
     book.claim(
         "Attention and gradient norms are blind to signs; G-avg, G×I and LIME are not",
-        measured,
+        f"smallest value of {', '.join(UNSIGNED)}: {least:.4f}; "
+        f"negative words: {counts} of {len(names)}",
         least >= 0 and min(below.values()) > 0,
     )
-    against = [i for i in range(game.size) if all(rows[n][i] < 0 for n in SIGNED)]
-    word = max(against, key=lambda i: attention[i], default=None)
-    place = None if word is None else 1 + int((attention > attention[word]).sum())
-    measured = (
-        "no word is"
-        if word is None
-        else f"{names[word]!r}: α-avg rank {place}, "
-        + ", ".join(f"{n} {rows[n][word]:+.4f}" for n in SIGNED)
-    )
+
+    # the word with most attention among those that all signed explainers call negative
+    attention = rows["α-avg"]
+    signed = np.stack([rows[name] for name in SIGNED])  # (method, word)
+    against = np.flatnonzero((signed < 0).all(0)).tolist()
+    measured, rank = "no word is", len(names) + 1
+    if against:
+        word = max(against, key=lambda i: attention[i])
+        rank = 1 + int((attention > attention[word]).sum())
+        scores = ", ".join(f"{name} {rows[name][word]:+.4f}" for name in SIGNED)
+        measured = f"{names[word]!r}: α-avg rank {rank}, {scores}"
     book.claim(
         "A word among the first two of attention is negative for LIME, G×I and G-avg",
         measured,
-        place is not None and place <= 2,
+        bool(against) and rank <= 2,
     )
-    if not default:
-        return
-    most = {n: names[int(rows[n].argmin())] for n in SIGNED}
-    measured = f"most negative: {', '.join(f'{n} {w}' for n, w in most.items())}"
+
+
+def _beside_the_paper(book: Notebook, rows: dict[str, np.ndarray], names: Sequence[str]) -> None:
+    most_negative = {name: names[int(rows[name].argmin())] for name in SIGNED}
+    listed = ", ".join(f"{name} {word}" for name, word in most_negative.items())
     book.claim(
         "As in the paper, “questionable” is the most negative word",
-        measured,
-        set(most.values()) == {"questionable"},
+        f"most negative: {listed}",
+        set(most_negative.values()) == {"questionable"},
     )
-    order = [names[i] for i in (-attention).argsort()]
-    measured = f"{' > '.join(order[:4])}; α-avg of popular {attention[names.index('popular')]:.4f}, theirs {max(THEIR_ATTENTION):.4f}"
-    book.claim("As in the paper, attention ranks “popular” first", measured, order[0] == "popular")
+    attention = rows["α-avg"]
+    order = [names[int(i)] for i in (-attention).argsort()]
+    popular = attention[names.index("popular")]
+    book.claim(
+        "As in the paper, attention ranks “popular” first",
+        f"{' > '.join(order[:4])}; α-avg of popular {popular:.4f}, "
+        f"theirs {max(THEIR_ATTENTION):.4f}",
+        order[0] == "popular",
+    )
     compared = zip(
         names,
         attention.round(4).tolist(),
         THEIR_ATTENTION,
-        lime.round(4).tolist(),
+        rows["LIME"].round(4).tolist(),
         THEIR_LIME,
         strict=True,
     )
@@ -217,82 +279,118 @@ def _explainers(book: Notebook, game: Game, heads: Heads, lime: np.ndarray, defa
     )
 
 
-def _heads(book: Notebook, game: Game, heads: Heads) -> None:
+# ---------------------------------------------------------------------- six heads
+
+
+def _heads(book: Notebook, game: whence.Game, heads: Heads) -> None:
     a = heads.attention  # (head, place)
+    count, places = a.shape
+
     book.head("The heads of one layer")
     book.say("The row of [CLS] in each head: the only row that reaches the output.")
-    ax = new_axes(None, min(2.2 + 0.62 * a.shape[1], 14.0), 2.9)
-    bar_beside(ax, ax.imshow(a, cmap=ramp(), vmin=0, vmax=1, aspect="auto"), "attention")
-    label_axis(ax, "x", _places(game))
-    ax.set_yticks(range(len(a)), [f"head {k + 1}" for k in range(len(a))])
-    for (k, t), share in np.ndenumerate(a if a.shape[1] <= 16 else a[:0]):
-        ax.text(
-            t,
-            k,
-            f"{share:.2f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if share > 0.5 else INK,
-        )
+    ax = drawing.new_axes(min(2.2 + 0.62 * places, 14.0), 2.9)
+    image = ax.imshow(a, cmap=drawing.ramp(), vmin=0, vmax=1, aspect="auto")
+    drawing.colour_bar(ax, image, "attention")
+    _name_tokens(ax, "x", game)
+    ax.set_yticks(range(count), [f"head {k + 1}" for k in range(count)])
+    if places <= 16:  # else the numbers would not fit
+        for (k, t), share in np.ndenumerate(a):
+            colour = "white" if share > 0.5 else INK
+            ax.text(t, k, f"{share:.2f}", ha="center", va="center", fontsize=7, color=colour)
     book.figure("figures-heads", ax, "Rows sum to one.")
+
     gap = abs(heads.output - game.full)
     book.claim(
         "Attention times values, summed, is the model's logit",
         f"{heads.output:.6f}, off by {gap:.1e} (float32)",
         gap < 1e-4,
     )
-    tops = {game.passage.tokens[t] for t in a.argmax(1).tolist()}
+    strongest = {game.passage.tokens[place] for place in a.argmax(1).tolist()}
     book.claim(
         "The heads do not agree on the strongest token",
-        f"{len(tops)} from {len(a)} heads: {', '.join(sorted(tops))}",
-        len(tops) > 1,
+        f"{len(strongest)} from {count} heads: {', '.join(sorted(strongest))}",
+        len(strongest) > 1,
     )
 
 
-def _gradient(book: Notebook, game: Game, heads: Heads) -> None:
+# ---------------------------------------------------------------------- the gradient
+
+
+def autograd(model: whence.Model, heads: Heads, label: int) -> Float[np.ndarray, "place width"]:
+    """∂f/∂e in double precision, by the model itself: nothing of the formula is in it."""
+    hf = deepcopy(theory.single_layer_of(model)).double()
+    length, width = heads.e.shape
+    places = theory.positional_encoding(length, width, hf.config.position_base)
+    words = (torch.from_numpy(heads.e) - places).requires_grad_()  # the model adds the places again
+    f = hf(inputs_embeds=words[None]).logits[0, label]
+    return torch.autograd.grad(f, words)[0].numpy()
+
+
+def _gradient(book: Notebook, game: whence.Game, heads: Heads) -> None:
     assert game.target.index is not None
-    theory, slide, practice = (
-        gradient(heads),
-        gradient(heads, cls_term=False),
-        autograd(game.model, heads, game.target.index),
-    )
+    by_formula = theory.gradient(heads)  # (place, width)
+    slide = theory.gradient(heads, cls_term=False)  # (place, width)
+    practice = autograd(game.model, heads, game.target.index)  # (place, width)
+
     book.head("The gradient, by formula and by autograd")
     book.say(
-        "The theorem of the talk is about words. The query is made of [CLS], so the row of [CLS] has one term more."
+        "The theorem of the talk is about words. The query is made of [CLS], so the row of [CLS] "
+        "has one term more."
     )
+    _draw_gradients(book, game, by_formula, slide, practice)
+
+    off = float(np.abs(by_formula - practice).max())
+    book.claim(
+        "The formula with the [CLS] term is the gradient, at every place",
+        f"off by at most {off:.1e}",
+        off < EXACT,
+    )
+    gap = np.abs(slide - practice)  # (place, width)
+    words = float(gap[1:].max())
+    book.claim(
+        "Without that term it is, for the words", f"off by at most {words:.1e}", words < EXACT
+    )
+    first = float(gap[0].max())
+    book.claim(
+        "Without that term it is not, for [CLS]",
+        f"row [CLS] is off by {first:.1e}; its largest entry is {np.abs(practice[0]).max():.1e}",
+        first > 1e-6,
+    )
+
+
+def _draw_gradients(
+    book: Notebook,
+    game: whence.Game,
+    by_formula: np.ndarray,
+    slide: np.ndarray,
+    practice: np.ndarray,
+) -> None:
     from matplotlib import pyplot as plt
 
-    shown = {
-        "theory": theory,
-        "autograd": practice,
-        "difference": theory - practice,
-        "difference without the [CLS] term": slide - practice,
-    }
-    fig, axes = plt.subplots(
-        4, 1, figsize=(9.0, 1.2 + 4 * (0.5 + 0.14 * len(theory))), sharex=True, layout="constrained"
-    )
-    for ax, (name, m) in zip(axes, shown.items(), strict=True):
-        most = (
-            float(np.abs(m).max())
-            if name.startswith("difference")
-            else float(np.abs(practice).max())
-        )
+    largest = float(np.abs(practice).max())
+    difference = by_formula - practice
+    without = slide - practice
+    pictures = [
+        ("theory", by_formula, largest),
+        ("autograd", practice, largest),
+        ("difference", difference, float(np.abs(difference).max())),
+        ("difference without the [CLS] term", without, float(np.abs(without).max())),
+    ]
+    height = 1.2 + 4 * (0.5 + 0.14 * len(by_formula))
+    fig, axes = plt.subplots(4, 1, figsize=(9.0, height), sharex=True, layout="constrained")
+    for ax, (name, values, most) in zip(axes, pictures, strict=True):
         most = max(most, np.finfo(float).tiny)
-        bar = bar_beside(
-            ax,
-            ax.imshow(
-                m,
-                cmap=ramp(diverging=True),
-                vmin=-most,
-                vmax=most,
-                aspect="auto",
-                interpolation="none",
-            ),
-            "",
+        image = ax.imshow(
+            values,
+            cmap=drawing.ramp(diverging=True),
+            vmin=-most,
+            vmax=most,
+            aspect="auto",
+            interpolation="none",
         )
+        bar = drawing.colour_bar(ax, image)
         bar.set_ticks([-most, 0, most], labels=[f"−{most:.2g}", "0", f"{most:.2g}"])
-        label_axis(ax, "y", _places(game))
+        _name_tokens(ax, "y", game)
         ax.set_title(name)
     axes[-1].set_xlabel("dimension of the embedding")
     book.figure(
@@ -300,33 +398,34 @@ def _gradient(book: Notebook, game: Game, heads: Heads) -> None:
         fig,
         "∂f/∂e: a row for each place. Mind the scales: that of the third picture is rounding.",
     )
-    off, words = float(np.abs(theory - practice).max()), float(np.abs(slide - practice)[1:].max())
-    book.claim(
-        "The formula with the [CLS] term is the gradient, at every place",
-        f"off by at most {off:.1e}",
-        off < EXACT,
-    )
-    book.claim(
-        "Without that term it is, for the words", f"off by at most {words:.1e}", words < EXACT
-    )
-    first = float(np.abs(slide - practice)[0].max())
-    measured = (
-        f"row [CLS] is off by {first:.1e}; its largest entry is {np.abs(practice[0]).max():.1e}"
-    )
-    book.claim("Without that term it is not, for [CLS]", measured, first > 1e-6)
 
 
-def _sampling(book: Notebook, game: Game, lime: np.ndarray) -> None:
-    from matplotlib import pyplot as plt
+# ---------------------------------------------------------------------- how LIME samples
 
-    d, shown, n = game.size, 24, 1000 if book.quick else 5000
-    masks = draw_masks(d, n, np.random.default_rng(book.seed))  # (sample, word)
-    weights, values = lime_weights(masks), game(masks)  # (sample,)
+
+def _sampling(book: Notebook, game: whence.Game, lime: np.ndarray) -> None:
+    n = 1000 if book.quick else 5000
+    masks = draw_masks(game.size, n, np.random.default_rng(book.seed))  # (sample, word)
+    weights = lime_weights(masks)  # (sample,)
+    values = game(masks)  # (sample,)
+
     book.head("LIME, step 1 to 3")
     book.say(
-        "Draw how many words go, from 1 to all; then which. The nearer a sample is to the text, the more it weighs. Fit a line."
+        "Draw how many words go, from 1 to all; then which. The nearer a sample is to the text, "
+        "the more it weighs. Fit a line."
     )
-    fig, (top, mid, low) = plt.subplots(
+    _draw_samples(book, game, masks, weights, values)
+    _weights(book, game.size)
+    _fits(book, game, lime, masks, weights, values)
+
+
+def _draw_samples(
+    book: Notebook, game: whence.Game, masks: np.ndarray, weights: np.ndarray, values: np.ndarray
+) -> None:
+    from matplotlib import pyplot as plt
+
+    d, shown = game.size, 24
+    fig, (kept, weight, output) = plt.subplots(
         3,
         1,
         figsize=(8.0, 3.2 + 0.2 * d),
@@ -334,41 +433,39 @@ def _sampling(book: Notebook, game: Game, lime: np.ndarray) -> None:
         layout="constrained",
         height_ratios=(0.22 * d + 0.3, 1, 1),
     )
-    top.pcolormesh(
+    kept.pcolormesh(
         np.arange(shown + 1) - 0.5,
         np.arange(d + 1) - 0.5,
         masks[:shown].T,
-        cmap=ramp(),
+        cmap=drawing.ramp(),
         vmax=1.8,
         ec="white",
         lw=1,
     )
-    top.set_ylim(d - 0.5, -0.5)
-    label_axis(top, "y", _words(game))
-    mid.bar(range(shown), weights[:shown], color=PURPLE)
-    low.bar(range(shown), values[:shown], color=[ORANGE if v > 0 else BLUE for v in values[:shown]])
-    low.axhline(0, color=GREY, lw=0.8)
-    mid.set(ylabel="weight π", ylim=(0, 1.05))
-    low.set(ylabel="model's output", xlabel="sample (0 is the text itself)")
-    fig.align_ylabels((mid, low))
+    kept.set_ylim(d - 0.5, -0.5)
+    drawing.name_places(kept, "y", game.passage.names)
+    weight.bar(range(shown), weights[:shown], color=PURPLE)
+    output.bar(range(shown), values[:shown], color=by_sign(values[:shown]))
+    output.axhline(0, color=GREY, lw=0.8)
+    weight.set(ylabel="weight π", ylim=(0, 1.05))
+    output.set(ylabel="model's output", xlabel="sample (0 is the text itself)")
+    fig.align_ylabels((weight, output))
     book.figure(
         "figures-samples",
         fig,
-        f"The first {shown} samples: kept words, weights at ν = {BANDWIDTH}, and logits of “positive”.",
+        f"The first {shown} samples: kept words, weights at ν = {BANDWIDTH}, and logits of "
+        "“positive”.",
     )
 
-    share, kept = (
-        np.linspace(0, 1, 201),
-        np.arange(d + 1)[:, None] > np.arange(d),
-    )  # kept[k]: k of d words kept
-    ax = new_axes(None, 7.0, 3.2)
+
+def _weights(book: Notebook, d: int) -> None:
+    share = np.linspace(0, 1, 201)  # of words removed
+    kept = np.arange(d + 1)[:, None] > np.arange(d)  # (d + 1, d): in row k, k words are kept
+
+    ax = drawing.new_axes(7.0, 3.2)
     for nu, colour in ((0.1, BLUE), (BANDWIDTH, PURPLE), (1.0, ORANGE)):
-        ax.plot(
-            share,
-            np.exp(-((1 - np.sqrt(1 - share)) ** 2) / (2 * nu**2)),
-            color=colour,
-            label=f"ν = {nu}",
-        )
+        delta = 1 - np.sqrt(1 - share)
+        ax.plot(share, np.exp(-(delta**2) / (2 * nu**2)), color=colour, label=f"ν = {nu}")
         ax.plot(1 - kept.mean(1), lime_weights(kept, nu), "o", color=colour, ms=4)
     ax.plot([0.75, 0.75, 0], [0, weight_at(0.5), weight_at(0.5)], ":", color=GREY, lw=1)
     ax.set(xlabel="share of words removed", ylabel="weight π", ylim=(0, 1.03), xlim=(0, 1.02))
@@ -378,77 +475,98 @@ def _sampling(book: Notebook, game: Game, lime: np.ndarray) -> None:
         ax,
         f"Dots: this text, {d} words. Dotted: three quarters removed, δ = ½, at ν = {BANDWIDTH}.",
     )
-    # four words of which one is left: δ = 1 − √¼
-    quarter, none = lime_weights(np.eye(4, dtype=bool)[:1])[0], lime_weights(kept[:1])[0]
+
+    one_of_four = np.eye(4, dtype=bool)[:1]  # δ = 1 − √¼
+    quarter = lime_weights(one_of_four)[0]
     book.claim(
         "A sample at δ = ½ weighs 0.135335", f"{quarter:.6f}", abs(quarter - 0.135335) < 5e-7
     )
+    none = lime_weights(kept[:1])[0]
     book.claim(
         "A sample with nothing left weighs e⁻⁸ = 3.3546e-4",
         f"{none:.4e}",
         abs(none - 3.3546e-4) < 5e-9,
     )
 
-    fitted, bare = (
-        surrogate(masks, values, weights),
-        surrogate(masks, values, weights, intercept=False),
-    )
-    ax = new_axes(None, 7.5, 1.0 + 0.3 * d)
-    ax.barh(
-        np.arange(d),
-        fitted,
-        color=[ORANGE if b > 0 else BLUE for b in fitted],
-        height=0.6,
-        label=f"{n:,} samples",
-    )
+
+def _fits(
+    book: Notebook,
+    game: whence.Game,
+    lime: np.ndarray,
+    masks: np.ndarray,
+    weights: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    d, n = game.size, len(masks)
+    fitted = surrogate(masks, values, weights)  # (word,)
+    bare = surrogate(masks, values, weights, intercept=False)  # (word,)
+
+    ax = drawing.new_axes(7.5, 1.0 + 0.3 * d)
+    ax.barh(np.arange(d), fitted, color=by_sign(fitted), height=0.6, label=f"{n:,} samples")
     ax.plot(lime, np.arange(d), "|", color=INK, ms=13, mew=1.5, label="exact limit")
     ax.plot(bare, np.arange(d), "x", color=GREY, ms=6, label="no intercept, as on the slide")
     ax.set(ylim=(d - 0.5, -0.5), xlabel="coefficient")
     ax.axvline(0, color=GREY, lw=0.8)
-    label_axis(ax, "y", _words(game))
+    drawing.name_places(ax, "y", game.passage.names)
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     book.figure(
         "figures-lime", ax, "What LIME gives out. Orange speaks for “positive”, blue against it."
     )
-    near, far = (float(np.linalg.norm(b - lime) / np.linalg.norm(lime)) for b in (fitted, bare))
+
+    size = np.linalg.norm(lime)
+    near = float(np.linalg.norm(fitted - lime) / size)
     book.claim(
         f"{n:,} samples come within 5 % of the limit of endlessly many",
         f"relative error {near:.1%}",
         near < 0.05,
     )
+    far = float(np.linalg.norm(bare - lime) / size)
     constant = float(weights @ (values - masks @ fitted) / weights.sum())
-    measured = f"relative error {far:.1%}; the fitted intercept is {constant:+.3f}, f(all removed) {game.empty:+.3f}"
     book.claim(
-        "Without an intercept, as on the slide, they miss it by more than 5 %", measured, far > 0.05
+        "Without an intercept, as on the slide, they miss it by more than 5 %",
+        f"relative error {far:.1%}; the fitted intercept is {constant:+.3f}, "
+        f"f(all removed) {game.empty:+.3f}",
+        far > 0.05,
     )
     additive = 1 + masks @ lime  # an offset, and the coefficients just found
-    with_, without = (
-        float(np.abs(surrogate(masks, additive, weights, i) - lime).max()) for i in (True, False)
-    )
-    measured = f"off by {with_:.1e} with an intercept, by {without:.2f} without"
+    with_one = float(np.abs(surrogate(masks, additive, weights) - lime).max())
+    without = float(np.abs(surrogate(masks, additive, weights, intercept=False) - lime).max())
     book.claim(
         "Of 1 + Σ β_j z_j LIME finds β, but only with an intercept",
-        measured,
-        with_ < 1e-9 and without > 0.01,
+        f"off by {with_one:.1e} with an intercept, by {without:.2f} without",
+        with_one < 1e-9 and without > 0.01,
     )
 
 
-def weight_at(delta: float) -> float:
-    """π at a cosine distance, at the default bandwidth."""
-    return float(np.exp(-(delta**2) / (2 * BANDWIDTH**2)))
+# ---------------------------------------------------------------------- figures
+
+
+def by_sign(values: np.ndarray) -> list[str]:
+    """Orange for what speaks for "positive", blue for what speaks against it."""
+    return [ORANGE if value > 0 else BLUE for value in values]
+
+
+def _name_tokens(ax: Any, side: str, game: whence.Game) -> None:
+    """The tokens of the text along one side, the special ones in grey."""
+    drawing.name_places(ax, side, game.passage.tokens, special=game.passage.unit_of < 0)
+
+
+def broken_lines(widths: np.ndarray, line: int) -> list[np.ndarray]:
+    """The numbers of the words on each line, none much wider than ``line``."""
+    ends = np.cumsum(widths)  # (word,)
+    line_of = ends // line
+    starts = [int(line_of.searchsorted(k)) for k in range(line_of[-1] + 1)]
+    pieces = np.split(np.arange(len(widths)), starts[1:])
+    return [piece for piece in pieces if len(piece)]
 
 
 def coloured(rows: dict[str, np.ndarray], words: Sequence[str], line: int = 84) -> Any:
     """A sentence for each row, its words on colours; a long one goes on below."""
     from matplotlib import pyplot as plt
 
-    texts, style = plain([short(w) for w in words])
-    wide = np.array([len(t) + 2 for t in texts])
-    cuts = [
-        int((np.cumsum(wide) // line).searchsorted(k))
-        for k in range(np.cumsum(wide)[-1] // line + 1)
-    ]
-    pieces = [p for p in np.split(np.arange(len(texts)), cuts[1:]) if len(p)]
+    texts, style = drawing.plain([drawing.short(word) for word in words])
+    widths = np.array([len(text) + 2 for text in texts])
+    pieces = broken_lines(widths, line)
     fig, axes = plt.subplots(
         len(pieces),
         1,
@@ -458,19 +576,24 @@ def coloured(rows: dict[str, np.ndarray], words: Sequence[str], line: int = 84) 
         squeeze=False,
     )
     for ax, piece in zip(axes.flat, pieces, strict=True):
-        edges = np.concatenate([[0], np.cumsum(wide[piece])])
+        edges = np.concatenate([[0], np.cumsum(widths[piece])])
+        middles = (edges[:-1] + edges[1:]) / 2
         for r, (name, values) in enumerate(rows.items()):
             most = max(float(np.abs(values).max()), np.finfo(float).tiny)
-            signed = name in SIGNED
-            scale = {
-                "cmap": ramp(diverging=signed),
-                "vmin": -1.2 if signed else 0,
-                "vmax": 1.2 if signed else 2,
-            }
-            ax.pcolormesh(edges, [r, r + 1], values[None, piece] / most, ec="white", lw=2, **scale)
-            for left, right, i in zip(edges, edges[1:], piece, strict=False):
+            low, high = (-1.2, 1.2) if name in SIGNED else (0, 2)
+            ax.pcolormesh(
+                edges,
+                [r, r + 1],
+                values[None, piece] / most,
+                ec="white",
+                lw=2,
+                cmap=drawing.ramp(diverging=name in SIGNED),
+                vmin=low,
+                vmax=high,
+            )
+            for middle, i in zip(middles, piece, strict=True):
                 ax.text(
-                    (left + right) / 2,
+                    middle,
                     r + 0.52,
                     texts[i],
                     ha="center",
@@ -483,11 +606,3 @@ def coloured(rows: dict[str, np.ndarray], words: Sequence[str], line: int = 84) 
         ax.set(xticks=[], ylim=(len(rows), 0), frame_on=False)
         ax.tick_params(length=0)
     return fig
-
-
-def _places(game: Game) -> Axis:
-    return Axis(game.passage.tokens, game.passage.unit_of < 0, game.passage.parts)
-
-
-def _words(game: Game) -> Axis:
-    return Axis(game.units, np.zeros(game.size, dtype=bool), np.zeros(game.size, dtype=int))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import signature
+from types import ModuleType
 from typing import Any
 
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.labs import LABS
-from whence.notebook.book import FORMATS, Notebook
+from whence.notebook import FORMATS, Notebook
 
 STYLE: dict[str, Any] = {
     "font.size": 9,
@@ -30,7 +31,9 @@ def lab(
     tell: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> Notebook:
-    """Run a lab and return its notebook: text, figures, tables and claims. ``quick`` takes seconds instead of minutes.
+    """Run a lab and return its notebook: text, figures, tables and claims.
+
+    ``quick`` takes seconds instead of minutes.
 
     >>> import whence
     >>> book = whence.lab("attention", quick=True)       # doctest: +SKIP
@@ -44,13 +47,17 @@ def lab(
         raise InputError(
             "a lab draws figures, which needs matplotlib: pip install 'whence[figures]'."
         )
-    module, known = import_module(f"whence.labs.{name}"), takes(name)
-    if wrong := set(options) - set(known):
+    known = takes(name)
+    wrong = set(options) - set(known)
+    if wrong:
         raise SettingsError(
-            f"the lab {name} takes {', '.join(known) or 'no options'}, not {', '.join(sorted(wrong))}."
+            f"the lab {name} takes {', '.join(known) or 'no options'}, "
+            f"not {', '.join(sorted(wrong))}."
         )
+
+    module = import_module(f"whence.labs.{name}")
     book = Notebook(module.TITLE, quick, seed, tuple(formats), tell=tell)
-    book.say((module.__doc__ or "").splitlines()[0])
+    book.say(_first_paragraph(module))
     import matplotlib
 
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
@@ -59,5 +66,12 @@ def lab(
 
 
 def takes(name: str) -> list[str]:
-    """The names of a lab's own options."""
-    return list(signature(import_module(f"whence.labs.{name}").run).parameters)[1:]
+    """The names of a lab's own options: the parameters of its ``run`` after the notebook."""
+    module = import_module(f"whence.labs.{name}")
+    return list(inspect.signature(module.run).parameters)[1:]
+
+
+def _first_paragraph(module: ModuleType) -> str:
+    """What a lab is about: the first paragraph of its docstring on one line."""
+    paragraph = (inspect.getdoc(module) or "").split("\n\n")[0]
+    return " ".join(paragraph.split())

@@ -45,6 +45,9 @@ class AttentionArbiter:
 
     needs: ClassVar[Needs] = Needs.ATTENTION | Needs.EMBEDDINGS | Needs.RERUNS
     signed: ClassVar[bool] = False
+    only_for: ClassVar[str] = (
+        "readings that the model has: no product of cross attention, no column of a causal model"
+    )
 
     def __post_init__(self) -> None:
         if self.held_out < 0 or self.held_out in (1, 2):
@@ -72,8 +75,9 @@ class AttentionArbiter:
             f"no configuration of this model has layers={self.layers!r}, heads={self.heads!r}, "
             f"matrix={self.matrix!r}; layers are {', '.join(layers)} and heads {', '.join(heads)}."
         )
-        is_outside = isinstance(self.layers, int) or isinstance(self.heads, int)
-        return SettingsError(message) if is_outside else Unsupported(message)
+        if isinstance(self.layers, int) or isinstance(self.heads, int):
+            return SettingsError(message)
+        return Unsupported(message)
 
     def _judge(self, trace: Trace, i: int, candidates: list[Configuration]) -> Scores:
         """The best reading of passage ``i``, tried on removals that the search never saw."""

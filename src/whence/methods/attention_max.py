@@ -11,7 +11,7 @@ from torch import Tensor
 from whence.core.passage import Passage
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
-from whence.trace.rows import Layers, RowChoice, across_layers, aggregated, attention_rows
+from whence.trace.rows import Layers, RowChoice, aggregated, attention_rows, layers_together
 from whence.trace.trace import Trace
 
 
@@ -43,7 +43,8 @@ class AttentionMax:
         scores = []
         for i, passage in enumerate(trace.passages):
             by_unit = _summed_over_units(rows[:, i, :, : len(passage)], passage)
-            scores.append(Scores(units=across_layers(by_unit.amax(1), layer)))
+            largest = layers_together(by_unit.amax(1), layer)
+            scores.append(Scores(units=largest.double().cpu().numpy()))
         return scores
 
 

@@ -14,11 +14,12 @@ from whence.trace.trace import Trace
 @method("attention-mean", version=2, cites="lopardo2024attention")
 @dataclass(frozen=True, slots=True)
 class AttentionMean:
-    """The attention weight that the read-out token gives to each token, averaged over heads (α-avg).
+    """The attention that the read-out token gives to each token, averaged over heads (α-avg).
 
-    ``layer`` is a number from 0, ``"last"``, or how the layers are brought together: ``"mean"`` (also ``"all"``), ``"max"`` or
-    ``"sum"`` entry by entry, ``"product"`` as matrices, later layers on the left. ``head`` takes one head instead of the mean.
-    ``residual`` lets half of each token stay where it is. ``row`` is the read-out token's row, or the mean over all rows.
+    ``layer`` is a number from 0, ``"last"``, or how the layers are brought together: ``"mean"``
+    (also ``"all"``), ``"max"`` or ``"sum"`` entry by entry, ``"product"`` as matrices, later layers
+    on the left. ``head`` takes one head instead of the mean. ``residual`` lets half of each token
+    stay where it is. ``row`` is the read-out token's row, or the mean over all rows.
     """
 
     layer: Layers = "last"
@@ -29,5 +30,5 @@ class AttentionMean:
     needs: ClassVar[Needs] = Needs.ATTENTION
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+    def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         return aggregated(trace, self.head, self.layer, self.residual, self.row)

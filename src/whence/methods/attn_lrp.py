@@ -15,10 +15,11 @@ from whence.trace.trace import Trace
 @method("attn-lrp", version=1, cites="achtibat2024attnlrp")
 @dataclass(frozen=True, slots=True)
 class AttnLrp:
-    """The target's value, handed down from layer to layer in shares, until it lies on the tokens (AttnLRP).
+    """The target's value, handed down by layers in shares until it lies on the tokens (AttnLRP).
 
-    ``softmax`` is ``"taylor"``, the paper's rule, or ``"constant"``, which takes attention as given (CP-LRP) and then loses nothing
-    but to biases and positions. ``epsilon`` steadies the shares of sums near zero, and absorbs some relevance.
+    ``softmax`` is ``"taylor"``, the paper's rule, or ``"constant"``, which takes attention as given
+    (CP-LRP) and then loses nothing but to biases and positions. ``epsilon`` steadies the shares of
+    sums near zero, and absorbs some relevance.
     """
 
     softmax: Softmax = "taylor"
@@ -33,17 +34,21 @@ class AttnLrp:
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros_like(trace.content, dtype=trace.embeddings.dtype)
-        handed, notes = [], []
+        rules = AttnLRP(self.softmax, self.epsilon)
+        elsewhere = "biases, positions, softmax"
+        if trace.model.is_encoder_decoder:
+            elsewhere += ", the decoder's own tokens"
+        handed = []
+        notes = []
         for i, passage in enumerate(trace.passages):
-            found = embedding_relevance(trace, i, AttnLRP(self.softmax, self.epsilon))
-            scores[i, : len(passage)] = found.tokens
-            special = float(found.tokens[~trace.content[i, : len(passage)]].sum())
-            handed.append(found.handed)
-            absorbed = found.handed - float(found.tokens.sum())
-            elsewhere = "biases, positions, softmax" + (
-                ", the decoder's own tokens" if trace.model.is_encoder_decoder else ""
-            )
+            relevance = embedding_relevance(trace, i, rules)
+            is_content = trace.content[i, : len(passage)]
+            scores[i, : len(passage)] = relevance.tokens
+            special = float(relevance.tokens[~is_content].sum())
+            absorbed = relevance.handed - float(relevance.tokens.sum())
+            handed.append(relevance.handed)
             notes.append(
-                f"of {found.handed:.3g} handed down, special tokens hold {special:.2g}; {elsewhere} hold {absorbed:.2g}"
+                f"of {relevance.handed:.3g} handed down, special tokens hold {special:.2g}; "
+                f"{elsewhere} hold {absorbed:.2g}"
             )
         return Scores.rows(scores, changes=handed, notes=notes)

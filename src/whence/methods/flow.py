@@ -1,4 +1,4 @@
-"""Attention flow: the most that attention, as a network of pipes, can carry from the output to each token."""
+"""Attention flow: the most that attention, as pipes, can carry from the output to each token."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
-from whence.trace.flow import PATIENCE, attention_flow, joined_layers, with_residual
-from whence.trace.flow import Flow as Found
+from whence.trace.flow import PATIENCE, attention_flow, joined_layers, pipe_widths
+from whence.trace.flow import Flow as MaximumFlow
 from whence.trace.rows import padded
 from whence.trace.trace import Trace
 
@@ -21,11 +21,12 @@ WORTH_A_NOTE = 1e-6
 @method("flow", version=1, cites="abnar2020quantifying")
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The maximum flow from the read-out token down to each input token, through pipes as wide as the mean attention.
+    """The maximum flow from the read-out token to each token, in pipes as wide as mean attention.
 
-    Â = (A + I), rows brought to one, A the mean over heads, is a layer of pipes; each token is a maximum flow of its own, exact.
-    ``residual=False`` takes the bare maps. ``normalise=False`` leaves the flows as they are instead of shares that sum to one over all
-    tokens, special ones included. A text that would take more than ``patience`` seconds is refused.
+    Â = (A + I), rows brought to one, A the mean over heads, is a layer of pipes; each token is a
+    maximum flow of its own, exact. ``residual=False`` takes the bare maps. ``normalise=False``
+    leaves the flows as they are instead of shares that sum to one over all tokens, special ones
+    included. A text that would take more than ``patience`` seconds is refused.
     """
 
     residual: bool = True
@@ -36,27 +37,27 @@ class Flow:
     signed: ClassVar[bool] = False
 
     def __call__(self, trace: Trace) -> list[Scores]:
-        rows, notes = [], []
+        rows = []
+        notes = []
         for i in range(len(trace.passages)):
-            found = self._flow(trace, i)
-            rows.append(torch.from_numpy(found.normalised() if self.normalise else found.values))
-            notes.append(
-                f"flow and cut differ by {found.gap:.1e}" if found.gap > WORTH_A_NOTE else ""
-            )
+            flow = self._flow(trace, i)
+            values = flow.normalised() if self.normalise else flow.values
+            rows.append(torch.from_numpy(values))
+            note = ""
+            if flow.gap > WORTH_A_NOTE:
+                note = f"flow and cut differ by {flow.gap:.1e}"
+            notes.append(note)
         return Scores.rows(padded(rows, trace.content.shape[1]), notes=notes)
 
-    def _flow(self, trace: Trace, i: int) -> Found:
+    def _flow(self, trace: Trace, i: int) -> MaximumFlow:
         passage, means = trace.passages[i], trace.head_means
         at, length = trace.model.readout(passage), len(passage)
         if "cross" not in means:
             own = next(iter(means.values()))
-            return attention_flow(
-                [with_residual(_cut(m, i, length, length), self.residual) for m in own],
-                at,
-                trace.tick,
-                self.patience,
-            )
-        answers = length if at is None else at + 1  # a decoder's token sees none after it
+            layers = [pipe_widths(_cut(m, i, length, length), self.residual) for m in own]
+            return attention_flow(layers, at, trace.tick, self.patience)
+        # a decoder's token sees none after it
+        answers = length if at is None else at + 1
         encoder = [_cut(m, i, length, length) for m in means["encoder"]]
         decoder = [_cut(m, i, answers, answers) for m in means["decoder"]]
         cross = [_cut(m, i, answers, length) for m in means["cross"]]

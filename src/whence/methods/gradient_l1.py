@@ -15,7 +15,8 @@ from whence.trace.trace import Trace
 class GradientL1:
     """The L1 norm of the target's gradient with respect to each token's embedding (G-L1).
 
-    ``form="lecture"`` divides by the number of entries, as the lecture's formula does: the same ranking, other values.
+    ``form="lecture"`` divides by the number of entries, as the lecture's formula does: the same
+    ranking, other values.
     """
 
     form: Literal["norm", "lecture"] = "norm"
@@ -28,6 +29,8 @@ class GradientL1:
         """Either way a word gets the formula applied to its pieces' gradients laid end to end."""
         return "sum" if self.form == "norm" else "mean"
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+    def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         size = trace.embedding_gradients.abs()
-        return size.sum(-1) if self.form == "norm" else size.mean(-1)
+        if self.form == "lecture":
+            return size.mean(-1)
+        return size.sum(-1)

@@ -15,7 +15,8 @@ from whence.trace.trace import Trace
 class GradientL2:
     """The L2 norm of the target's gradient with respect to each token's embedding (G-L2).
 
-    ``form="lecture"`` is the mean of the squared entries, as the lecture's formula has it: the same ranking of tokens, other values.
+    ``form="lecture"`` is the mean of the squared entries, as the lecture's formula has it: the same
+    ranking of tokens, other values.
     """
 
     form: Literal["norm", "lecture"] = "norm"
@@ -28,6 +29,8 @@ class GradientL2:
         """Either way a word gets the formula applied to its pieces' gradients laid end to end."""
         return "norm" if self.form == "norm" else "mean"
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
+    def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         gradient = trace.embedding_gradients
-        return gradient.norm(dim=-1) if self.form == "norm" else gradient.square().mean(-1)
+        if self.form == "lecture":
+            return gradient.square().mean(-1)
+        return gradient.norm(dim=-1)

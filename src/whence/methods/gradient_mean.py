@@ -9,8 +9,12 @@ from whence.core.registry import Needs, method
 from whence.core.scores import Scores
 from whence.trace.trace import Trace
 
-ROUNDING = 1e-5  # of float32 sums over a few hundred entries that cancel; a real mean is larger by orders of magnitude
-CONSTRUCTED_ZERO = "zero by construction: a layer norm after the embeddings makes the gradient's entries sum to zero"
+# of float32 sums over a few hundred entries that cancel; a real mean is orders of magnitude larger
+ROUNDING = 1e-5
+CONSTRUCTED_ZERO = (
+    "zero by construction: "
+    "a layer norm after the embeddings makes the gradient's entries sum to zero"
+)
 
 
 @method("gradient-mean", version=1, cites="lopardo2024attention")
@@ -18,9 +22,10 @@ CONSTRUCTED_ZERO = "zero by construction: a layer norm after the embeddings make
 class GradientMean:
     """The mean, over the entries of a token's embedding, of the target's gradient (G-avg).
 
-    It is zero by construction where a layer norm follows the embeddings (BERT, GPT-2, ViT …): adding a constant to every entry then
-    changes nothing, so the entries of the gradient sum to zero, and what a computer returns is rounding. Such scores are set to zero
-    and the result says so.
+    It is zero by construction where a layer norm follows the embeddings (BERT, GPT-2, ViT …):
+    adding a constant to every entry then changes nothing, so the entries of the gradient sum to
+    zero, and what a computer returns is rounding. Such scores are set to zero and the result says
+    so.
     """
 
     needs: ClassVar[Needs] = Needs.EMBEDDING_GRADIENTS
@@ -29,10 +34,10 @@ class GradientMean:
 
     def __call__(self, trace: Trace) -> list[Scores]:
         gradient = trace.embedding_gradients
-        mean, size = gradient.mean(-1), gradient.abs().mean(-1)
+        mean = gradient.mean(-1)
+        size = gradient.abs().mean(-1)
         rounding = max(ROUNDING, 2.5 * torch.finfo(gradient.dtype).eps)
-        is_rounding = (mean.abs().amax(-1) <= rounding * size.amax(-1)).tolist()
-        notes = [CONSTRUCTED_ZERO if r else "" for r in is_rounding]
-        return Scores.rows(
-            mean * mean.new_tensor([[float(not r)] for r in is_rounding]), notes=notes
-        )
+        is_rounding = mean.abs().amax(-1) <= rounding * size.amax(-1)
+        scores = mean * (~is_rounding).to(mean.dtype)[:, None]
+        notes = [CONSTRUCTED_ZERO if zero else "" for zero in is_rounding.tolist()]
+        return Scores.rows(scores, notes=notes)

@@ -1,9 +1,11 @@
-"""Integrated gradients: gradients along the straight path from a baseline, by adaptive Gauss–Legendre quadrature.
+"""Integrated gradients: gradients along the straight path from a baseline to the text.
 
-Along the path the target often changes in one short stretch and is flat elsewhere, and evenly laid nodes are wasted on the flat.
-The target's *values* tell where: they cost a third of a gradient, and between any two of them completeness is known exactly. So a few
-values are scouted, panels are laid where the target moves, each with a few Gauss–Legendre nodes, and the panel whose own
-completeness gap is largest is halved until the whole gap is small enough.
+They are integrated by adaptive Gauss–Legendre quadrature. Along the path the target often changes
+in one short stretch and is flat elsewhere, and evenly laid nodes are wasted on the flat. The
+target's *values* tell where: they cost a third of a gradient, and between any two of them
+completeness is known exactly. So a few values are scouted, panels are laid where the target moves,
+each with a few Gauss–Legendre nodes, and the panel whose own completeness gap is largest is halved
+until the whole gap is small enough.
 """
 
 from collections.abc import Sequence
@@ -30,12 +32,14 @@ Panel = tuple[float, float]
 @method("integrated-gradients", version=1, cites="sundararajan2017axiomatic")
 @dataclass(frozen=True, slots=True)
 class IntegratedGradients:
-    """The path integral of the gradient from a baseline text to the text, times the way: sums to the change of the target.
+    """The path integral of the gradient from a baseline to the text: sums to the target's change.
 
-    ``baseline`` stands for "no text": the vocabulary's ``mean`` embedding, that of the ``mask`` or ``pad`` token, or ``zero``.
-    Special tokens stay as they are, so that everything is explained by the text's own tokens. Gauss–Legendre ``nodes`` are added where
-    they are missing until the completeness gap, the relative difference between the sum of scores and the change of the target, is
-    at most ``tolerance`` (panel by panel, so that two misses cannot cancel), or ``max_nodes`` are spent. The gap is always reported.
+    ``baseline`` stands for "no text": the vocabulary's ``mean`` embedding, that of the ``mask`` or
+    ``pad`` token, or ``zero``. Special tokens stay as they are, so that everything is explained by
+    the text's own tokens. Gauss–Legendre ``nodes`` are added where they are missing until the
+    completeness gap, the relative difference between the sum of scores and the change of the
+    target, is at most ``tolerance`` (panel by panel, so that two misses cannot cancel), or
+    ``max_nodes`` are spent. The gap is always reported.
     """
 
     baseline: Baseline = "mean"
@@ -56,37 +60,39 @@ class IntegratedGradients:
         scores = torch.zeros(
             trace.content.shape, dtype=torch.float64, device=trace.embeddings.device
         )
-        changes, notes = [], []
+        changes = []
+        notes = []
         for i, passage in enumerate(trace.passages):
             scores[i, : len(passage)], change, missed = self._integrate(trace, i)
+            note = ""
+            if missed > self.tolerance:
+                note = (
+                    f"panels miss completeness by {missed:.2g} in all "
+                    f"within max_nodes={self.max_nodes}"
+                )
             changes.append(change)
-            notes.append(
-                ""
-                if missed <= self.tolerance
-                else f"panels miss completeness by {missed:.2g} in all within max_nodes={self.max_nodes}"
-            )
+            notes.append(note)
         return Scores.rows(scores, changes=changes, notes=notes)
 
     def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float, float]:
-        """Scores, the change of the target that they explain, and by how much of it the panels miss completeness in all."""
+        """Scores, the target's change that they explain, and the share of it that panels miss."""
         start = baseline_embeddings(trace, i, self.baseline)
         way = trace.embeddings_of(i) - start
         places = np.arange(SCOUTS) / SCOUTS
-        values = dict(zip(places.tolist(), _values(trace, i, start, way, places), strict=True)) | {
-            1.0: float(trace.values[i])
-        }
+        values = dict(zip(places.tolist(), _values(trace, i, start, way, places), strict=True))
+        values[1.0] = float(trace.values[i])
         change = values[1.0] - values[0.0]
         panels = lay_panels(values, max(1, round(self.nodes / PER_PANEL)))
         parts = dict(zip(panels, _panel_scores(trace, i, start, way, panels), strict=True))
         spent = PER_PANEL * len(panels)
         while True:
-            local = {
-                (a, b): float(s.sum()) - (values[b] - values[a]) for (a, b), s in parts.items()
-            }
-            missed = sum(map(abs, local.values())) / max(abs(change), 1e-12)
+            gaps = {}
+            for (a, b), part in parts.items():
+                gaps[a, b] = abs(float(part.sum()) - (values[b] - values[a]))
+            missed = sum(gaps.values()) / max(abs(change), 1e-12)
             if missed <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
                 return torch.stack(list(parts.values())).sum(0), change, missed
-            a, b = max(local, key=lambda panel: abs(local[panel]))
+            a, b = max(gaps, key=lambda panel: gaps[panel])
             middle = (a + b) / 2
             (values[middle],) = _values(trace, i, start, way, np.array([middle]))
             del parts[a, b]
@@ -103,11 +109,8 @@ def _values(
     places: Float[np.ndarray, " place"],
 ) -> list[float]:
     """The target's value at places of the path, 0 at the baseline and 1 at the text."""
-    return (
-        trace.values_at(i, start + torch.from_numpy(places).to(way)[:, None, None] * way)
-        .double()
-        .tolist()
-    )
+    points = start + torch.from_numpy(places).to(way)[:, None, None] * way
+    return trace.values_at(i, points).double().tolist()
 
 
 def _panel_scores(
@@ -117,21 +120,22 @@ def _panel_scores(
     way: Float[Tensor, "token dim"],
     panels: Sequence[Panel],
 ) -> Float[Tensor, "panel token"]:
-    """Each panel's part of the integral, by Gauss–Legendre nodes inside it; all panels in one batch."""
+    """Each panel's part of the integral, by Gauss–Legendre nodes inside it; all in one batch."""
     node, weight = np.polynomial.legendre.leggauss(PER_PANEL)
     ends = np.array(panels)
     length = ends[:, 1:] - ends[:, :1]
     places = ends[:, :1] + length * (node + 1) / 2
     weights = torch.from_numpy(length * weight / 2).to(way.device)
-    slopes = trace.gradients_at(
-        i, start + torch.from_numpy(places.ravel()).to(way)[:, None, None] * way
-    )
+    points = start + torch.from_numpy(places.ravel()).to(way)[:, None, None] * way
+    slopes = trace.gradients_at(i, points)
     along = torch.einsum("ntd,td->nt", slopes, way).double().unflatten(0, places.shape)
     return torch.einsum("pn,pnt->pt", weights, along)
 
 
 def lay_panels(values: dict[float, float], count: int) -> list[Panel]:
-    """Cut the path at scouted places so that the target changes about equally much in each of (at most) ``count`` panels.
+    """Cut the path at scouted places into at most ``count`` panels.
+
+    The target changes about equally much in each of them.
 
     >>> lay_panels({0.0: 0.0, 0.25: 0.0, 0.5: 1.0, 0.75: 2.0, 1.0: 2.0}, 2)
     [(0.0, 0.5), (0.5, 1.0)]
@@ -140,9 +144,9 @@ def lay_panels(values: dict[float, float], count: int) -> list[Panel]:
     change = np.abs(np.diff([values[p] for p in places.tolist()]))
     smooth = np.convolve(np.pad(change, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
     even = np.full(len(smooth), 1 / len(smooth))
-    density = (
-        even if smooth.sum() == 0 else FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
-    )
+    density = even
+    if smooth.sum() > 0:
+        density = FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
     reached = np.concatenate([[0.0], np.cumsum(density)])
     wanted = np.interp(np.arange(1, count) / count, reached, places)
     cuts = sorted({float(places[np.abs(places - w).argmin()]) for w in wanted} - {0.0, 1.0})

@@ -1,38 +1,37 @@
 """LIME for text: the coefficients of a linear model fitted to the target around the text."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
 from whence.games.functionals import lime
-from whence.games.scoring import AnyGame, Plan, Samples, score
+from whence.games.protocol import SetFunction
+from whence.games.scoring import score
+from whence.games.settings import Regression, Sampling
 
 
 @method("lime", version=1, cites="ribeiro2016why")
 @dataclass(frozen=True, slots=True)
-class Lime:
-    """The coefficients of weighted least squares from kept units to the target, near texts weighing more.
+class Lime(Sampling):
+    """The coefficients of least squares from kept units to the target, near texts weighing more.
 
-    From 1 to all units are removed, each number equally often; the weight falls with the cosine distance to the text as a Gaussian of
-    ``bandwidth`` (the lime package's 25 of 100 is 0.25; None is infinite). ``ridge`` is the penalty for each draw: the package's 1 in
-    5000 is 0.0002, the default none, so that an additive game gives its own coefficients back. Up to ``exact`` units all 2^d
-    masks are run. Else ``samples`` masks are drawn; ``auto`` draws until the standard error of the ``top`` largest scores is at most
-    ``tolerance`` of them, or ``budget`` masks are spent. ``estimator`` is ``plain`` (the regression itself), ``surrogate`` (a ratio of sums
-    fitted to the game, corrected by what it leaves over), or ``auto``, of these the one with the smaller error. Of one unit alone
-    the score is v(all) − v(none).
+    From 1 to all units are removed, each number equally often; the weight
+    falls with the cosine distance to the text as a Gaussian of ``bandwidth`` (the lime package's 25
+    of 100 is 0.25; None is infinite). ``ridge`` is the penalty for each draw: the package's 1 in
+    5000 is 0.0002, the default none, so that an additive game gives its own coefficients back.
+
+    Up to ``exact`` units all 2^d masks are run. Else ``samples`` masks are drawn; ``auto`` draws
+    until the standard error of the ``top`` largest scores is at most ``tolerance`` of them, or
+    ``budget`` masks are spent. ``estimator`` is ``plain`` (the regression itself), ``surrogate`` (a
+    ratio of sums fitted to the game, corrected by what it leaves over), or ``auto``, of these the
+    one with the smaller error. Of one unit alone the score is v(all) − v(none).
     """
 
-    removal: str = "auto"
+    estimator: Regression = "auto"
+    exact: int = 10
     bandwidth: float | None = 0.25
     ridge: float = 0.0
-    samples: Samples = "auto"
-    top: int = 5
-    tolerance: float = 0.1
-    budget: int = 2000
-    estimator: Literal["auto", "surrogate", "plain"] = "auto"
-    exact: int = 10
-    seed: int = 0
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
@@ -46,9 +45,6 @@ class Lime:
         if not self.ridge >= 0:
             raise ValueError(f"ridge cannot be negative: {self.ridge}")
 
-    def plan(self) -> Plan:
-        """How much to sample."""
-        return Plan(self.samples, self.top, self.tolerance, self.budget, self.exact, self.seed)
-
-    def __call__(self, game: AnyGame) -> Scores:
-        return score(game, lime(game.size, self.bandwidth, self.ridge), self.plan(), self.estimator)
+    def __call__(self, game: SetFunction) -> Scores:
+        coefficients = lime(game.size, self.bandwidth, self.ridge)
+        return score(game, coefficients, self.plan(), self.estimator)

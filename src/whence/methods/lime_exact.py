@@ -5,18 +5,20 @@ from typing import ClassVar, Literal
 
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
-from whence.games.game import Game
+from whence.games.protocol import AnyGame
+from whence.methods.shapley_exact import ONLY_FOR, as_ratio
 from whence.theory.exact import exact_lime
-from whence.theory.heads import ratio_of
 
 
 @method("lime-exact", version=1, cites="ribeiro2016why")
 @dataclass(frozen=True, slots=True)
 class LimeExact:
-    """LIME's coefficients for endlessly many samples, by formula: for the single-layer attention classifier, and logits, only.
+    """LIME of endlessly many samples, by formula: of the single-layer classifier and logits only.
 
-    ``bandwidth`` as for lime (None is infinite). Each head is a ratio of sums, whose average over all subsets of a size is a recursion
-    over units; nothing is sampled and the model is not run again. A ``removal`` must leave the other words in their places.
+    ``bandwidth`` is as for lime (None is
+    infinite). Each head is a ratio of sums, whose average over all subsets of a size is a recursion
+    over units; nothing is sampled and the model is not run again. A ``removal`` must leave the
+    other words in their places.
     """
 
     removal: Literal["auto", "mask", "pad", "mean", "zero"] = "auto"
@@ -24,6 +26,7 @@ class LimeExact:
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+    only_for: ClassVar[str] = ONLY_FOR
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None and not self.bandwidth > 0:
@@ -31,6 +34,6 @@ class LimeExact:
                 f"bandwidth must be positive, or None for infinite, not {self.bandwidth}"
             )
 
-    def __call__(self, game: Game) -> Scores:
-        ratio = ratio_of(game.model, game.passage, game.target, game.removal)
+    def __call__(self, game: AnyGame) -> Scores:
+        ratio = as_ratio(game, "lime-exact")
         return Scores(units=exact_lime(ratio, self.bandwidth), note="exact, by formula: no masks")

@@ -15,7 +15,8 @@ from whence.trace.trace import Trace
 class Random:
     """A random number for each unit: what a method must beat to be worth anything.
 
-    The numbers follow from the seed and the text, so that a text gets the same ones alone and in a batch.
+    The numbers follow from the seed and the text, so that a text gets the same ones alone and in a
+    batch.
     """
 
     seed: int = 0

@@ -15,11 +15,12 @@ from whence.trace.trace import Trace
 @method("rollout", version=1, cites="abnar2020quantifying")
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The share of each input token in the read-out token, if every layer mixes tokens by its mean attention and half stays behind.
+    """The share of each input token in the read-out token, if layers mix tokens by mean attention.
 
-    S = Â_N … Â_1 with Â = (A + I), rows brought to one, A the mean over heads; the read-out token's row of S, propagated as a row.
-    ``residual=False`` multiplies the bare maps. ``start_layer`` leaves out the layers below it. An encoder-decoder is one
-    tall stack: what crosses over from the decoder runs down the encoder.
+    Half of each token stays behind: S = Â_N … Â_1 with Â = (A + I), rows brought to one, A the mean
+    over heads; the read-out token's row of S, propagated as a row. ``residual=False`` multiplies
+    the bare maps. ``start_layer`` leaves out the layers below it. An encoder-decoder is one tall
+    stack: what crosses over from the decoder runs down the encoder.
     """
 
     residual: bool = True
@@ -28,12 +29,11 @@ class Rollout:
     needs: ClassVar[Needs] = Needs.HEAD_MEANS
     signed: ClassVar[bool] = False
 
-    def __call__(self, trace: Trace) -> Float[Tensor, "batch token"]:
-        count = len(
-            trace.head_means[
-                "encoder" if "cross" in trace.head_means else next(iter(trace.head_means))
-            ]
-        )
+    def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
+        kind = next(iter(trace.head_means))
+        if "cross" in trace.head_means:
+            kind = "encoder"
+        count = len(trace.head_means[kind])
         if not 0 <= self.start_layer < count:
             raise SettingsError(
                 f"start_layer {self.start_layer} is outside the {count} layers (0 to {count - 1})."

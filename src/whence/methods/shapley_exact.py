@@ -5,34 +5,50 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from whence.core.errors import Unsupported
 from whence.core.registry import Needs, method
 from whence.core.scores import Scores
 from whence.games.game import Game
+from whence.games.protocol import AnyGame
+from whence.games.ratio import RatioOfSums
 from whence.theory.exact import exact_shapley
 from whence.theory.heads import ratio_of
+
+ONLY_FOR = "the single-layer attention classifier, read as logits"
 
 
 @method("shapley-exact", version=1, cites="shapley1953value")
 @dataclass(frozen=True, slots=True)
 class ShapleyExact:
-    """Shapley values by formula, for long texts too: for the single-layer attention classifier, and logits, only.
+    """Shapley values by formula: for the single-layer attention classifier, and logits, only.
 
-    Each head is a ratio of sums, whose average over all subsets of a size is a recursion over units; nothing is sampled and
-    the model is not run again. A ``removal`` must leave the other words in their places.
+    It takes long texts too. Each head is a ratio of sums, whose average over all subsets of a size
+    is a recursion over units; nothing is sampled and the model is not run again. A ``removal`` must
+    leave the other words in their places.
     """
 
     removal: Literal["auto", "mask", "pad", "mean", "zero"] = "auto"
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+    only_for: ClassVar[str] = ONLY_FOR
 
-    def __call__(self, game: Game) -> Scores:
-        ratio = ratio_of(game.model, game.passage, game.target, game.removal)
-        full, empty = ratio(
-            np.stack([np.ones(game.size, dtype=bool), np.zeros(game.size, dtype=bool)])
-        ).sum(1)
+    def __call__(self, game: AnyGame) -> Scores:
+        ratio = as_ratio(game, "shapley-exact")
+        whole_and_nothing = np.array([[True] * game.size, [False] * game.size])
+        full, empty = ratio(whole_and_nothing).sum(1)
         return Scores(
             units=exact_shapley(ratio),
             change=float(full - empty),
             note="exact, by formula: no masks",
         )
+
+
+def as_ratio(game: AnyGame, name: str) -> RatioOfSums:
+    """The game as a sum of ratios of sums, which it is for the single-layer model alone."""
+    if not isinstance(game, Game):
+        raise Unsupported(
+            f"{name} is a formula of the single-layer attention classifier alone (bundled: "
+            f"'single-layer'), and a {type(game).__name__} is a game of something else."
+        )
+    return ratio_of(game.model, game.passage, game.target, game.removal)

@@ -17,10 +17,11 @@ from whence.trace.trace import Trace
 @method("smooth-grad", version=1, cites="smilkov2017smoothgrad")
 @dataclass(frozen=True, slots=True)
 class SmoothGrad:
-    """The target's gradient averaged over Gaussian clouds around the embeddings, read as a norm or times the input.
+    """The gradient averaged over a Gaussian cloud around the embeddings, a norm or times the input.
 
-    ``noise`` is the standard deviation as a share of the range of the text's embeddings (largest less smallest entry), as in the
-    paper. Special tokens stay as they are. The standard error is the jackknife's over the samples.
+    ``noise`` is the standard deviation as a share of the range of the text's embeddings (largest
+    less smallest entry), as in the paper. Special tokens stay as they are. The standard error is
+    the jackknife's over the samples.
     """
 
     samples: int = 16
@@ -50,23 +51,24 @@ class SmoothGrad:
         )
         left_out = scores.new_zeros(self.samples, *scores.shape)
         for i, passage in enumerate(trace.passages):
-            x, content = trace.embeddings_of(i), trace.content[i, : len(passage), None]
-            spread = x[content[:, 0]].max() - x[content[:, 0]].min()
-            gradients = trace.gradients_at(
-                i, x + self.noise * spread * self._cloud(passage, x) * content
-            )
+            x = trace.embeddings_of(i)
+            is_content = trace.content[i, : len(passage)]
+            spread = x[is_content].max() - x[is_content].min()
+            steps = self.noise * spread * self._cloud(passage, x) * is_content[:, None]
+            gradients = trace.gradients_at(i, x + steps)
             total = gradients.sum(0)
-            scores[i, : len(passage)] = self._read(total / self.samples, x)
-            left_out[:, i, : len(passage)] = self._read((total - gradients) / (self.samples - 1), x)
+            mean = total / self.samples
+            means_without_one = (total - gradients) / (self.samples - 1)
+            scores[i, : len(passage)] = self._read(mean, x)
+            left_out[:, i, : len(passage)] = self._read(means_without_one, x)
         return Scores.rows(scores, left_out=left_out)
 
     def _cloud(
         self, passage: Passage, x: Float[Tensor, "token dim"]
     ) -> Float[Tensor, "sample token dim"]:
         """From the seed and the text, so that neither padding nor batch-mates change it."""
-        digest = hashlib.sha256(
-            passage.digest + self.seed.to_bytes(8, "little", signed=True)
-        ).digest()
+        seed = self.seed.to_bytes(8, "little", signed=True)
+        digest = hashlib.sha256(passage.digest + seed).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
         return torch.randn(self.samples, *x.shape, generator=generator, dtype=torch.float32).to(x)
 

@@ -1,1 +1,1 @@
-"""Judging explanations: metrics on a Game and an Attribution, always beside a random control."""
+"""Judging explanations: metrics on a game and rankings, always beside random rankings."""

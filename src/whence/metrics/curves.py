@@ -1,4 +1,8 @@
-"""Deletion and insertion curves: the target as units are removed from the text, or put into an empty one, in the order of a ranking."""
+"""Deletion and insertion curves: the target while units leave the text, or enter an empty one.
+
+The units go in the order of a ranking, the most important first. The areas under these curves are
+metrics, and the evidence stands on the area between them.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +11,37 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from whence.games.game import Game
+from whence.games.protocol import AnyGame
 
 STEPS = 10  # of a curve, at most: a longer text is removed a tenth at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """The target's value after each step, for several rankings; ``steps`` counts the units removed, or inserted, so far."""
+    """Both curves of several rankings: the target's value after each step.
+
+    ``steps`` counts the units removed, or put in, so far.
+    """
 
     steps: Int[np.ndarray, " step"]
     deletion: Float[np.ndarray, "ranking step"]
     insertion: Float[np.ndarray, "ranking step"]
 
-    def support(self) -> Float[np.ndarray, " ranking"]:
-        """The area between the insertion and the deletion curve: large if what is ranked first holds the target up."""
-        return self._area(self.insertion - self.deletion)
+    @property
+    def largest(self) -> float:
+        """The largest value on any curve, whatever its sign: the scale of rounding errors."""
+        return float(max(np.abs(self.deletion).max(), np.abs(self.insertion).max()))
 
-    def matter(self) -> Float[np.ndarray, " ranking"]:
-        """The same without signs, for rankings by importance alone: how far deletion leads away from the target's value on the whole
-        text, less how far away insertion still is."""
-        whole = self.deletion[:, :1]
-        return self._area(np.abs(self.deletion - whole) - np.abs(self.insertion - whole))
 
-    def _area(self, heights: Float[np.ndarray, "ranking step"]) -> Float[np.ndarray, " ranking"]:
-        return np.trapezoid(heights, self.steps / self.steps[-1], axis=1)
+def area(
+    heights: Float[np.ndarray, "ranking step"], steps: Int[np.ndarray, " step"]
+) -> Float[np.ndarray, " ranking"]:
+    """The area under each row by the trapezoidal rule, the whole way counted as one.
+
+    >>> area(np.array([[1.0, 0.5, 0.0]]), np.array([0, 1, 2]))
+    array([0.5])
+    """
+    return np.trapezoid(heights, steps / steps[-1], axis=1)
 
 
 def steps_of(units: int, most: int = STEPS) -> Int[np.ndarray, " step"]:
@@ -40,7 +50,26 @@ def steps_of(units: int, most: int = STEPS) -> Int[np.ndarray, " step"]:
     >>> steps_of(4).tolist(), steps_of(25, 5).tolist()
     ([0, 1, 2, 3, 4], [0, 5, 10, 15, 20, 25])
     """
-    return np.unique(np.round(np.linspace(0, units, min(units, most) + 1)).astype(np.int64))
+    even = np.linspace(0, units, min(units, most) + 1)
+    return np.unique(np.round(even).astype(np.int64))
+
+
+def first_units(
+    rankings: Int[np.ndarray, "ranking unit"], counts: Int[np.ndarray, " count"]
+) -> Bool[np.ndarray, "ranking count unit"]:
+    """For each ranking and each count, a mask that is True for so many of its first units.
+
+    >>> first_units(np.array([[2, 0, 1]]), np.array([0, 1]))[0].tolist()
+    [[False, False, False], [False, False, True]]
+    """
+    place = np.argsort(rankings, axis=1)[:, None, :]
+    return place < counts[:, None]
+
+
+def values_of(game: AnyGame, masks: Bool[np.ndarray, "*rows unit"]) -> Float[np.ndarray, "*rows"]:
+    """The game's value at each mask of an array of them, in one call of the game."""
+    rows = masks.reshape(-1, game.size)
+    return game(rows).reshape(masks.shape[:-1])
 
 
 def curve_masks(
@@ -51,13 +80,12 @@ def curve_masks(
     >>> curve_masks(np.array([[2, 0, 1]]), np.array([0, 1, 3]))[0, 0].tolist()
     [[True, True, True], [True, True, False], [False, False, False]]
     """
-    place = np.argsort(rankings, axis=1)[:, None, :]
-    first = place < steps[:, None]
+    first = first_units(rankings, steps)
     return np.stack([~first, first])
 
 
-def curves(game: Game, rankings: Int[np.ndarray, "ranking unit"], most: int = STEPS) -> Curves:
-    """The curves of several rankings, in one call of the game.
+def curves(game: AnyGame, rankings: Int[np.ndarray, "ranking unit"], most: int = STEPS) -> Curves:
+    """Both curves of several rankings, in one call of the game.
 
     >>> import whence
     >>> v = whence.game(whence.load("sentiment"), "not bad at all")
@@ -66,6 +94,5 @@ def curves(game: Game, rankings: Int[np.ndarray, "ranking unit"], most: int = ST
     True
     """
     steps = steps_of(game.size, most)
-    masks = curve_masks(rankings, steps)
-    deletion, insertion = game(masks.reshape(-1, game.size)).reshape(masks.shape[:3])
+    deletion, insertion = values_of(game, curve_masks(rankings, steps))
     return Curves(steps, deletion, insertion)

@@ -1,78 +1,73 @@
-"""Evidence: is a ranking better than random rankings of the same text, under the same removals?"""
+"""Evidence: is a ranking better than random rankings of the same text, under the same removals?
+
+It stands on two metrics, ``support`` for signed scores and ``matter`` for unsigned ones. The
+control is the same metric on random rankings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
-from math import factorial, sqrt
+from math import factorial
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from whence.core.attribution import Attribution
 from whence.core.evidence import CURVES, Band, Evidence, Trial, TrialCurves, Verdict
-from whence.games.game import Game
+from whence.games.protocol import AnyGame
 from whence.metrics.curves import Curves, curves
+from whence.metrics.matter import Matter
+from whence.metrics.rankings import RANKINGS, orders_of, random_rankings, rankings_of
+from whence.metrics.standing import BAND, LEVEL, standing, wilson
+from whence.metrics.support import Support
 
-RANKINGS = 100
+__all__ = [
+    "OF_WINDOWS",
+    "RANKINGS",
+    "Control",
+    "control",
+    "evidence",
+    "judged",
+    "orders_of",
+    "wilson",
+]
+
 OF_WINDOWS = Evidence(
     measure=CURVES,
     verdict=None,
     note="a text in windows is several games, and no rule joins their evidence",
 )
-LEVEL = 0.05  # of either verdict: a random ranking is called better in at most one text of twenty, less where two removals must agree
-TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
-ROUNDING = 1e-9
-CONTROL_STREAM, TIES_STREAM = (
-    1,
-    2,
-)  # so that the method ``random``, of the same seed, is not drawn with the control's numbers
-NORMAL = 1.959964  # standard deviations that hold 95 %
+SUPPORT = Support()
+MATTER = Matter()
 
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """Random rankings of one text under one removal, with their curves. Every method on the text is held against the same ones."""
+    """Random rankings of one text under one removal, with their curves.
 
-    game: Game
+    Every method on the text is held against the same ones.
+    """
+
+    game: AnyGame
     rankings: Int[np.ndarray, "ranking unit"]
     curves: Curves
     is_complete: bool  # every order that there is, once
     forwards: int  # passes that the random rankings cost; methods share them
 
 
-def control(game: Game, rankings: int = RANKINGS, seed: int = 0) -> Control:
+def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0) -> Control:
     """Random rankings, or all of them where there are no more than that.
 
     >>> import whence
     >>> control(whence.game(whence.load("sentiment"), "not bad at all")).rankings.shape
     (24, 4)
     """
-    d = game.size
-    complete = d <= 8 and factorial(d) <= rankings
-    if complete:
-        orders = np.array(list(permutations(range(d))))
-    else:
-        orders = np.random.default_rng([seed, CONTROL_STREAM, *game.digest]).permuted(
-            np.tile(np.arange(d), (rankings, 1)), axis=1
-        )
-    before = game.cost.forwards
-    found = curves(game, orders)
-    return Control(game, orders, found, complete, game.cost.forwards - before)
-
-
-def orders_of(
-    scores: Float[np.ndarray, " unit"], rng: np.random.Generator
-) -> Int[np.ndarray, "order unit"]:
-    """The ranking of the scores, highest first; where some are equal, several, with the equal ones in random order.
-
-    >>> orders_of(np.array([0.1, 0.7, 0.2]), np.random.default_rng(0)).tolist()
-    [[1, 2, 0]]
-    """
-    tied = len(np.unique(scores)) < len(scores)
-    lots = rng.random((TIE_BREAKS if tied else 1, len(scores)))
-    return np.stack([np.lexsort((lot, -scores)) for lot in lots])
+    random = random_rankings(game, rankings, seed)
+    paid_before = game.cost.forwards
+    random_curves = curves(game, random.orders)
+    paid = game.cost.forwards - paid_before
+    return Control(game, random.orders, random_curves, random.is_complete, paid)
 
 
 def evidence(
@@ -98,6 +93,7 @@ def evidence(
     'better than random'
     """
     question = "support" if signed else "matter"
+    metric = SUPPORT if signed else MATTER
     rankings = len(controls[0].rankings)
     if len(scores) < 2:
         return Evidence(
@@ -110,100 +106,23 @@ def evidence(
             rankings=rankings,
             note="one unit has one ranking",
         )
-    rng = np.random.default_rng([seed, TIES_STREAM, *controls[0].game.digest])
-    orders = orders_of(scores, rng)
-    trials = tuple(_tried(c, orders, question) for c in controls)
-    verdicts = {trial.verdict for trial in trials}
+    orders = rankings_of(scores, controls[0].game, seed)
+    trials = tuple(_tried(control, orders, metric) for control in controls)
+    intervals = [trial.interval for trial in trials if trial.interval]
+    paid = sum(trial.forwards for trial in trials)
+    paid_by_controls = sum(control.forwards for control in controls)
     return Evidence(
         measure=CURVES,
-        verdict=verdicts.pop() if len(verdicts) == 1 else Verdict.SAME,
+        verdict=_joint_verdict(trials),
         value=float(np.mean([trial.beaten for trial in trials])),
-        interval=(
-            min(trial.interval[0] for trial in trials if trial.interval),
-            max(trial.interval[1] for trial in trials if trial.interval),
-        ),
+        interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
         p=max(trial.p for trial in trials if trial.p is not None),
         question=question,
         rankings=rankings,
         trials=trials,
-        forwards=sum(t.forwards for t in trials) + sum(c.forwards for c in controls),
+        forwards=paid + paid_by_controls,
         note=_note(trials, len(scores), controls[0].is_complete),
     )
-
-
-def _note(trials: Sequence[Trial], units: int, complete: bool) -> str:
-    if complete and 1 / factorial(units) > LEVEL:
-        return f"{units} units have only {factorial(units)} rankings: too few for a verdict"
-    if len({trial.verdict for trial in trials}) > 1:
-        verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
-        return f"it depends on the removal: {verdicts}"
-    return ""
-
-
-def _tried(control: Control, orders: Int[np.ndarray, "order unit"], question: str) -> Trial:
-    """The ranking beside the control, under one removal."""
-    before = control.game.cost.forwards
-    ranked = curves(control.game, orders)
-    ours = float(getattr(ranked, question)().mean())
-    random = getattr(control.curves, question)()
-    largest = max(np.abs(control.curves.deletion).max(), np.abs(control.curves.insertion).max())
-    near = ROUNDING * float(largest)
-    count = len(random)
-    wins = int((ours > random + near).sum())
-    ties = int((np.abs(ours - random) <= near).sum())
-    share = (wins + ties / 2) / count
-    p_better = _rank_p(count - wins, count, control.is_complete)
-    p_worse = _rank_p(wins + ties, count, control.is_complete)
-    verdict = Verdict.SAME
-    if p_better <= LEVEL:
-        verdict = Verdict.BETTER
-    elif p_worse <= LEVEL:
-        verdict = Verdict.WORSE
-    low, high = np.quantile(random, [0.025, 0.975])
-    return Trial(
-        removal=control.game.removal,
-        verdict=verdict,
-        statistic=ours,
-        random_low=float(low),
-        random_high=float(high),
-        random_mean=float(random.mean()),
-        beaten=share,
-        interval=wilson(share, count),
-        p=p_better,
-        forwards=control.game.cost.forwards - before,
-        curves=TrialCurves(
-            steps=tuple(ranked.steps.tolist()),
-            deletion=tuple(ranked.deletion.mean(0).tolist()),
-            insertion=tuple(ranked.insertion.mean(0).tolist()),
-            random_deletion=_band(control.curves.deletion),
-            random_insertion=_band(control.curves.insertion),
-        ),
-    )
-
-
-def _rank_p(as_good: int, count: int, complete: bool) -> float:
-    """The share of rankings that are as good; one more where the ranking itself is not among them, as it would be by chance."""
-    return as_good / count if complete else (as_good + 1) / (count + 1)
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share.
-
-    >>> [round(x, 3) for x in wilson(0.5, 100)]
-    [0.404, 0.596]
-    """
-    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
-    half = (
-        NORMAL
-        / (1 + NORMAL**2 / count)
-        * sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
-    )
-    return (max(0.0, middle - half), min(1.0, middle + half))
-
-
-def _band(values: Float[np.ndarray, "ranking step"]) -> Band:
-    low, high = np.quantile(values, [0.025, 0.975], axis=0)
-    return tuple(zip(low.tolist(), values.mean(0).tolist(), high.tolist(), strict=True))
 
 
 def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Evidence:
@@ -213,3 +132,64 @@ def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Eviden
     if earlier is not None:
         own = earlier.own if earlier.measure == CURVES else earlier
     return replace(evidence(a.scores, a.signed, controls, seed), own=own)
+
+
+def _tried(
+    control: Control, orders: Int[np.ndarray, "order unit"], metric: Support | Matter
+) -> Trial:
+    """The ranking beside the control, under one removal."""
+    paid_before = control.game.cost.forwards
+    ranked = curves(control.game, orders)
+    beside = standing(
+        float(metric.of(ranked).mean()),
+        metric.of(control.curves),
+        better=metric.better,
+        is_complete=control.is_complete,
+        scale=control.curves.largest,
+    )
+    return Trial(
+        removal=control.game.removal,
+        verdict=beside.verdict,
+        statistic=beside.value,
+        random_low=beside.low,
+        random_high=beside.high,
+        random_mean=beside.mean,
+        beaten=beside.beaten,
+        interval=beside.interval,
+        p=beside.p,
+        forwards=control.game.cost.forwards - paid_before,
+        curves=_for_figures(ranked, control.curves),
+    )
+
+
+def _joint_verdict(trials: Sequence[Trial]) -> Verdict:
+    """The verdict of all removals, if they agree."""
+    verdicts = {trial.verdict for trial in trials}
+    if len(verdicts) > 1:
+        return Verdict.SAME
+    return verdicts.pop()
+
+
+def _note(trials: Sequence[Trial], units: int, is_complete: bool) -> str:
+    if is_complete and 1 / factorial(units) > LEVEL:
+        return f"{units} units have only {factorial(units)} rankings: too few for a verdict"
+    if len({trial.verdict for trial in trials}) > 1:
+        verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
+        return f"it depends on the removal: {verdicts}"
+    return ""
+
+
+def _for_figures(ranked: Curves, random: Curves) -> TrialCurves:
+    return TrialCurves(
+        steps=tuple(ranked.steps.tolist()),
+        deletion=tuple(ranked.deletion.mean(0).tolist()),
+        insertion=tuple(ranked.insertion.mean(0).tolist()),
+        random_deletion=_band(random.deletion),
+        random_insertion=_band(random.insertion),
+    )
+
+
+def _band(values: Float[np.ndarray, "ranking step"]) -> Band:
+    """Low, mean and high of the control, at each step."""
+    low, high = np.quantile(values, BAND, axis=0)
+    return tuple(zip(low.tolist(), values.mean(0).tolist(), high.tolist(), strict=True))

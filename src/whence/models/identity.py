@@ -7,46 +7,57 @@ import threading
 import weakref
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 _locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
 _locks_lock = threading.Lock()
+_fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
+
+# Whole numbers of as many bytes as a weight has.
+WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+SAMPLED_VALUES = 16
 
 
 def lock_of(module: nn.Module) -> threading.RLock:
-    """One lock per model object, whoever wraps it: a trace switches the model's attention, so two must not overlap."""
+    """One lock per model object, whoever wraps it.
+
+    A trace switches the model's attention, so two must not overlap.
+    """
     with _locks_lock:
         return _locks.setdefault(module, threading.RLock())
 
 
-WHOLE = {
-    1: torch.int8,
-    2: torch.int16,
-    4: torch.int32,
-    8: torch.int64,
-}  # whole numbers of the same bits
-_fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
-
-
 def fingerprint_of(module: nn.Module) -> str:
-    """A short hash of names, shapes and weights: tells models apart and notices fine-tuning. Computed once, and again after a change.
+    """A short hash of names, shapes and weights: tells models apart and notices fine-tuning.
 
-    Of each parameter it takes some values and the sum of all as whole numbers: any one weight that changes changes it, the
-    order of summation does not. (A change through ``parameter.data``, which torch does not count, may be seen too late.)
+    Of each parameter it takes some values and the sum of all as whole numbers: any one weight that
+    changes changes it, the order of summation does not. It is computed once, and again after a
+    change. (A change through ``parameter.data``, which torch does not count, may be seen too late.)
     """
-    state = [(n, p.detach()) for n, p in module.named_parameters()]
-    key = hash(tuple((p.data_ptr(), p._version) for _, p in state))
+    parameters = [(name, p.detach()) for name, p in module.named_parameters()]
+    state = hash(tuple((p.data_ptr(), p._version) for _, p in parameters))
     known = _fingerprints.get(module)
-    if known is None or known[0] != key:
-        digest = hashlib.sha256()
-        for name, p in state:
-            flat = p.contiguous().reshape(-1)
-            digest.update(f"{name}{tuple(p.shape)}{p.dtype}".encode())
-            digest.update(flat[:: max(1, flat.numel() // 16)][:16].double().cpu().numpy().tobytes())
-            digest.update(
-                int(flat.view(WHOLE[p.element_size()]).sum(dtype=torch.int64)).to_bytes(
-                    8, "little", signed=True
-                )
-            )
-        known = _fingerprints[module] = (key, digest.hexdigest()[:16])
-    return known[1]
+    if known is not None and known[0] == state:
+        return known[1]
+
+    digest = hashlib.sha256()
+    for name, parameter in parameters:
+        digest.update(f"{name}{tuple(parameter.shape)}{parameter.dtype}".encode())
+        digest.update(_some_values(parameter))
+        digest.update(_sum_of_bits(parameter))
+    fingerprint = digest.hexdigest()[:16]
+    _fingerprints[module] = (state, fingerprint)
+    return fingerprint
+
+
+def _some_values(parameter: Tensor) -> bytes:
+    flat = parameter.contiguous().reshape(-1)
+    step = max(1, flat.numel() // SAMPLED_VALUES)
+    values = flat[::step][:SAMPLED_VALUES]
+    return values.double().cpu().numpy().tobytes()
+
+
+def _sum_of_bits(parameter: Tensor) -> bytes:
+    flat = parameter.contiguous().reshape(-1)
+    whole = flat.view(WHOLE[parameter.element_size()])
+    return int(whole.sum(dtype=torch.int64)).to_bytes(8, "little", signed=True)

@@ -1,17 +1,21 @@
-"""What a model's outputs are called: the classes of a classifier, the tokens of a language model."""
+"""What a model's outputs are called: a classifier's classes, a language model's tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whence.models.model import Model
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of one input: the leading labels with their probabilities, most likely first, and their logits.
+    """What the model says of one input: the leading labels with their probabilities and logits.
 
-    A regression has no probabilities: its number is in ``logits``.
+    The most likely label comes first. A regression has no probabilities: its number is in
+    ``logits``.
     """
 
     label: str
@@ -23,7 +27,9 @@ class Vocabulary(Mapping[int, str]):
     """The labels of a language model: its tokens, as text."""
 
     def __init__(self, tokenizer: Any, backend: Any, size: int) -> None:
-        self._tokenizer, self._backend, self._size = tokenizer, backend, size
+        self._tokenizer = tokenizer
+        self._backend = backend
+        self._size = size
 
     def __len__(self) -> int:
         return self._size
@@ -32,19 +38,51 @@ class Vocabulary(Mapping[int, str]):
         return iter(range(self._size))
 
     def __getitem__(self, index: int) -> str:
-        """The token as text where that text leads back to it, else its own string ("##s", a lone byte): no two share a name."""
+        """The token as text where that text leads back to it, else its own string.
+
+        The latter ("##s", a lone byte) keeps two tokens from sharing a name.
+        """
         if not 0 <= index < self._size:
             raise KeyError(index)
+
         text = self._tokenizer.decode([index])
+        if text and self.index_of(text) == [index]:
+            return text
+
         own = self._tokenizer.convert_ids_to_tokens(index)
-        return (
-            text if text and self.index_of(text) == [index] else str(index if own is None else own)
-        )
+        return str(index if own is None else own)
 
     def index_of(self, text: str) -> list[int]:
-        """The one token that ``text`` is; several where it is not one token, none where it holds what no token stands for."""
+        """The one token that ``text`` is.
+
+        Several where it is not one token, none where it holds what no token stands for.
+        """
         known = self._tokenizer.backend_tokenizer.token_to_id(text)
         if known is not None:
             return [known]
         ids = self._backend.encode(text, add_special_tokens=False).ids
         return [] if self._tokenizer.unk_token_id in ids else ids
+
+
+def classes(model: Model) -> Mapping[int, str]:
+    """The classes of a classifier."""
+    return named(model.config.id2label, model.config.num_labels)
+
+
+def named(id2label: Mapping[Any, Any], count: int) -> Mapping[int, str]:
+    """A name for each of so many classes; two classes of one name stay two.
+
+    >>> named({0: "bad", 1: "bad"}, 3)
+    {0: 'bad (0)', 1: 'bad (1)', 2: 'LABEL_2 (2)'}
+    """
+    given = {int(i): str(name) for i, name in id2label.items()}
+    names = {i: given.get(i, f"LABEL_{i}") for i in range(count)}
+    if len(set(names.values())) == len(names):
+        return names
+    return {i: f"{name} ({i})" for i, name in names.items()}
+
+
+def vocabulary(model: Model) -> Vocabulary:
+    """The tokens of a language model."""
+    size = model.config.get_text_config().vocab_size
+    return Vocabulary(model.tokenizer, model.backend, size)

@@ -1,9 +1,13 @@
-"""The single-layer, multi-head attention classifier of Lopardo, Precioso & Garreau (ICML 2024), whose explanations are formulas.
+"""The single-layer, multi-head attention classifier, whose explanations are formulas.
 
-    f(text) = (1/K) Σ_k W_l⁽ᵏ⁾ Σ_t α_t⁽ᵏ⁾ v_t⁽ᵏ⁾,   α⁽ᵏ⁾ = softmax_t(q⁽ᵏ⁾·k_t⁽ᵏ⁾ / √d_att),   q from the [CLS] token at place 0 alone
+It is the one of Lopardo, Precioso & Garreau (ICML 2024):
 
-An embedding plus a sinusoidal positional encoding goes in; there is no residual, no normalisation and no bias. It is written as a Hugging
-Face model, so that every method reads it as it reads any other; only the first row of the attention maps reaches the output.
+    f(text) = (1/K) Σ_k W_l⁽ᵏ⁾ Σ_t α_t⁽ᵏ⁾ v_t⁽ᵏ⁾
+    α⁽ᵏ⁾    = softmax_t(q⁽ᵏ⁾·k_t⁽ᵏ⁾ / √d_att),   q from the [CLS] token at place 0 alone
+
+An embedding plus a sinusoidal positional encoding goes in; there is no residual, no normalisation
+and no bias. It is written as a Hugging Face model, so that every method reads it as it reads any
+other; only the first row of the attention maps reaches the output.
 """
 
 from __future__ import annotations
@@ -24,11 +28,15 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-INITIAL_RANGE = 0.1  # of the uniform law of all matrices, as in the authors' code
+# Of the uniform law of all matrices, as in the authors' code.
+INITIAL_RANGE = 0.1
 
 
 class SingleLayerConfig(PreTrainedConfig):
-    """K heads of key width d_att and value width d_out over embeddings of width d_e; ``base`` is the positional encoding's."""
+    """K heads of key width d_att and value width d_out over embeddings of width d_e.
+
+    ``position_base`` is the base of the positional encoding.
+    """
 
     model_type = "single-layer-attention"
 
@@ -43,24 +51,25 @@ class SingleLayerConfig(PreTrainedConfig):
         position_base: float = 10_000.0,
         **others: Any,
     ) -> None:
-        self.vocab_size, self.embedding_size = vocab_size, embedding_size
-        self.num_attention_heads, self.key_size, self.value_size = (
-            num_attention_heads,
-            key_size,
-            value_size,
-        )
-        self.max_position_embeddings, self.position_base = max_position_embeddings, position_base
-        self.hidden_size, self.num_hidden_layers = (
-            embedding_size,
-            1,
-        )  # the names that tools look for
+        self.vocab_size = vocab_size
+        self.embedding_size = embedding_size
+        self.num_attention_heads = num_attention_heads
+        self.key_size = key_size
+        self.value_size = value_size
+        self.max_position_embeddings = max_position_embeddings
+        self.position_base = position_base
+        # the names that tools look for
+        self.hidden_size = embedding_size
+        self.num_hidden_layers = 1
         super().__init__(**others)
 
 
 def positional_encoding(
     places: int, width: int, base: float = 10_000.0
 ) -> Float[Tensor, "place width"]:
-    """sin(t / base^(2i/width)) in the even columns 2i and cos in the odd ones after them, t and i from 0.
+    """The encoding of each place t: a sine in every even column 2i, a cosine in the one after it.
+
+    The angle of both is t / base^(2i/width), with t and i from 0.
 
     >>> positional_encoding(2, 4)[0], positional_encoding(2, 4)[1, 0].item().__round__(5)
     (tensor([0., 1., 0., 1.], dtype=torch.float64), 0.84147)
@@ -93,27 +102,41 @@ class SingleLayerAttention(nn.Module):
 
     def __init__(self, config: SingleLayerConfig) -> None:
         super().__init__()
-        self.config, self.heads = config, config.num_attention_heads
-        self.scaling, self.is_causal = config.key_size**-0.5, False
-        self.query = nn.Linear(config.embedding_size, self.heads * config.key_size, bias=False)
-        self.key = nn.Linear(config.embedding_size, self.heads * config.key_size, bias=False)
-        self.value = nn.Linear(config.embedding_size, self.heads * config.value_size, bias=False)
+        self.config = config
+        self.heads = config.num_attention_heads
+        self.scaling = config.key_size**-0.5
+        self.is_causal = False
+        width = config.embedding_size
+        self.query = nn.Linear(width, self.heads * config.key_size, bias=False)
+        self.key = nn.Linear(width, self.heads * config.key_size, bias=False)
+        self.value = nn.Linear(width, self.heads * config.value_size, bias=False)
 
     def forward(
         self, e: Float[Tensor, "batch place width"], attention_mask: Tensor | None, **others: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """The averaged values of all heads side by side, for every place that looks; and the weights, where the kernel gives them."""
-        q, k, v = (
-            part(e).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
+        """The averaged values of all heads side by side, for every place that looks.
+
+        The weights come with them, where the kernel gives them.
+        """
         attend: Callable = ALL_ATTENTION_FUNCTIONS.get_interface(
             str(self.config._attn_implementation), eager_attention_forward
         )
-        out, weights = attend(
-            self, q, k, v, attention_mask, scaling=self.scaling, dropout=0.0, **others
+        averaged, weights = attend(
+            self,
+            self._by_head(self.query(e)),
+            self._by_head(self.key(e)),
+            self._by_head(self.value(e)),
+            attention_mask,
+            scaling=self.scaling,
+            dropout=0.0,
+            **others,
         )
-        return out.flatten(2), weights
+        return averaged.flatten(2), weights
+
+    def _by_head(
+        self, x: Float[Tensor, "batch place wide"]
+    ) -> Float[Tensor, "batch head place narrow"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class SingleLayerPreTrainedModel(PreTrainedModel):
@@ -170,14 +193,13 @@ class SingleLayerForSequenceClassification(SingleLayerPreTrainedModel):
         mask = create_bidirectional_mask(
             config=self.config, inputs_embeds=e, attention_mask=attention_mask
         )
-        averaged, weights = self.attention(
-            e, mask, **{k: v for k, v in others.items() if k in ("is_causal",)}
-        )
+        passed_on = {name: value for name, value in others.items() if name == "is_causal"}
+        averaged, weights = self.attention(e, mask, **passed_on)
+
         logits = self.classifier(averaged[:, 0]) / self.config.num_attention_heads
-        return SequenceClassifierOutput(
-            logits=logits,
-            attentions=(weights,) if output_attentions and weights is not None else None,
-        )
+        if not output_attentions or weights is None:
+            return SequenceClassifierOutput(logits=logits)
+        return SequenceClassifierOutput(logits=logits, attentions=(weights,))
 
 
 AutoConfig.register(SingleLayerConfig.model_type, SingleLayerConfig, exist_ok=True)

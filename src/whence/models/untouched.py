@@ -1,4 +1,7 @@
-"""Leave the model as you found it: everything that running or tracing may change is put back, also after an exception."""
+"""Leave the model as you found it.
+
+Everything that running or tracing may change is put back, also after an exception.
+"""
 
 from __future__ import annotations
 
@@ -13,49 +16,67 @@ from whence.core.errors import ModelError
 
 def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
     """Every configuration object of these modules: their own, and the parts that they declare."""
-    found: dict[int, Any] = {}
-    # told apart before they are asked anything: many modules share one, and a configuration is slow to answer
-    own = {id(c): c for m in modules if (c := m.__dict__.get("config")) is not None}
-    waiting = [c for c in own.values() if hasattr(c, "sub_configs")]
+    # told apart before they are asked anything: many modules share one configuration, and it is
+    # slow to answer
+    own: dict[int, Any] = {}
+    for module in modules:
+        config = module.__dict__.get("config")
+        if config is not None:
+            own[id(config)] = config
+
+    configs: dict[int, Any] = {}
+    waiting = [config for config in own.values() if hasattr(config, "sub_configs")]
     while waiting:
         config = waiting.pop()
-        if id(config) not in found:
-            found[id(config)] = config
-            waiting += [
-                c for key in config.sub_configs if (c := getattr(config, key, None)) is not None
-            ]
-    return list(found.values())
+        if id(config) in configs:
+            continue
+        configs[id(config)] = config
+        for key in config.sub_configs:
+            part = getattr(config, key, None)
+            if part is not None:
+                waiting.append(part)
+    return list(configs.values())
 
 
 def modules_of(module: nn.Module) -> list[nn.Module]:
-    """Every module below, once; ``Module.modules`` builds dotted names on the way, which is felt on a small model."""
-    found, seen = [module], {id(module)}
-    for m in found:  # which grows on the way
-        if m._modules:
-            for child in m._modules.values():
-                if child is not None and id(child) not in seen:
-                    seen.add(id(child))
-                    found.append(child)
-    return found
+    """Every module below, once.
+
+    ``Module.modules`` builds dotted names on the way, which is felt on a small model.
+    """
+    modules = [module]
+    seen = {id(module)}
+    for parent in modules:  # which grows on the way
+        for child in parent._modules.values():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                modules.append(child)
+    return modules
+
+
+def _parameters_of(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
+    """Every parameter of these modules, once."""
+    parameters = {}
+    for module in modules:
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                parameters[id(parameter)] = parameter
+    return list(parameters.values())
 
 
 @contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode without parameter gradients for the length of a block; every flag is then what it was."""
+    """Evaluation mode without parameter gradients for the length of a block.
+
+    Every flag is then what it was.
+    """
     modules = modules_of(module)
-    parameters = list(
-        {
-            id(p): p
-            for m in modules
-            if m._parameters
-            for p in m._parameters.values()
-            if p is not None
-        }.values()
-    )
+    parameters = _parameters_of(modules)
     if any(p.is_meta for p in parameters):
         raise ModelError(
-            "the model's weights are on the meta device, so it cannot run; load it onto a real device first."
+            "the model's weights are on the meta device, so it cannot run; "
+            "load it onto a real device first."
         )
+
     training = [m for m in modules if m.training]
     learning = [p for p in parameters if p.requires_grad]
     attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]
@@ -77,8 +98,12 @@ def untouched(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_leftovers(module: nn.Module) -> Iterator[None]:
-    """Take back the hooks that transformers installs, for good, when a model is asked for hidden states or attentions."""
-    flag = "_output_capturing_hooks_installed"  # with the flag left and the hooks gone, the caller's next request would return nothing
+    """Take back the hooks that transformers leaves on a model.
+
+    It installs them, for good, when a model is asked for hidden states or attentions.
+    """
+    # with the flag left and the hooks gone, the caller's next request would return nothing
+    flag = "_output_capturing_hooks_installed"
     before = [(m, set(m._forward_hooks), flag in vars(m)) for m in module.modules()]
     try:
         yield

@@ -1,6 +1,7 @@
-"""What a lab writes down as it runs: text, figures, tables, and claims, each with what was measured and whether it holds.
+"""What a lab writes down as it runs: text, figures, tables, and claims beside what was measured.
 
-A lab is a function of a Notebook. It never prints and never opens a file; the notebook is shown, saved or put into a page afterwards.
+A lab is a function of a Notebook. It never prints and never opens a file; the notebook is shown,
+saved or put into a page afterwards.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from whence.core.render import render, write_text
 
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
+# no dates and no versions: the same lab gives the same file
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
 Item = TypeVar("Item")
 
 
@@ -89,10 +96,10 @@ class Notebook:
     tell: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        if wrong := set(self.formats) - set(FORMATS):
-            raise SettingsError(
-                f"figures can be written as {', '.join(FORMATS)}, not {', '.join(sorted(map(repr, wrong)))}."
-            )
+        wrong = set(self.formats) - set(FORMATS)
+        if wrong:
+            listed = ", ".join(sorted(map(repr, wrong)))
+            raise SettingsError(f"figures can be written as {', '.join(FORMATS)}, not {listed}.")
 
     # ------------------------------------------------------------------ writing down
 
@@ -108,34 +115,31 @@ class Notebook:
         """Keep a matplotlib figure (or the figure of axes) in every format, and close it."""
         from matplotlib import pyplot, rc_context
 
-        drawn = getattr(drawn, "figure", drawn)
-        self._new(name)
+        self._check_new(name)
+        figure = getattr(drawn, "figure", drawn)
+        # the page shows the SVG, also where it is not asked for as a file
+        kinds = dict.fromkeys((*self.formats, "svg"))
         images = {}
-        for kind in dict.fromkeys((*self.formats, "svg")):  # the page shows the SVG
+        for kind in kinds:
             file = io.BytesIO()
-            # no dates, fixed ids: the same lab gives the same file
-            stamp = {
-                "png": {"Software": None},
-                "svg": {"Date": None},
-                "pdf": {"CreationDate": None},
-            }[kind]
+            # a fixed salt gives the same ids inside the SVG every time
             with rc_context({"svg.fonttype": "path", "svg.hashsalt": name}):
-                drawn.savefig(file, format=kind, dpi=DPI, metadata=stamp)
+                figure.savefig(file, format=kind, dpi=DPI, metadata=METADATA[kind])
             images[kind] = file.getvalue()
-        pyplot.close(drawn)
+        pyplot.close(figure)
         self.parts.append(Figure(name, caption, images))
 
     def table(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
     ) -> None:
         """Keep a table."""
-        self._new(name)
-        kept = tuple(tuple(row) for row in rows)
-        if any(len(row) != len(columns) for row in kept):
+        self._check_new(name)
+        cells = tuple(tuple(row) for row in rows)
+        if any(len(row) != len(columns) for row in cells):
             raise SettingsError(
                 f"the table {name!r} has {len(columns)} columns, and a row of another length."
             )
-        self.parts.append(Table(name, caption, tuple(columns), kept))
+        self.parts.append(Table(name, caption, tuple(columns), cells))
 
     def claim(self, claim: str, measured: str, holds: bool | np.bool_) -> None:
         """Write down a claim with what was measured; one that does not hold is written down too."""
@@ -147,8 +151,9 @@ class Notebook:
             self.tell(f"{label} {i + 1}/{len(items)}")
             yield item
 
-    def _new(self, name: str) -> None:
-        if any(isinstance(p, (Figure, Table)) and p.name == name for p in self.parts):
+    def _check_new(self, name: str) -> None:
+        """Refuse a second figure or table of one name: they become files."""
+        if any(part.name == name for part in (*self.figures, *self.tables)):
             raise SettingsError(f"the lab {self.title!r} has two parts named {name!r}.")
 
     # ------------------------------------------------------------------ reading
@@ -156,17 +161,17 @@ class Notebook:
     @property
     def figures(self) -> list[Figure]:
         """The figures, in order."""
-        return [p for p in self.parts if isinstance(p, Figure)]
+        return [part for part in self.parts if isinstance(part, Figure)]
 
     @property
     def tables(self) -> list[Table]:
         """The tables, in order."""
-        return [p for p in self.parts if isinstance(p, Table)]
+        return [part for part in self.parts if isinstance(part, Table)]
 
     @property
     def holds(self) -> bool:
         """Whether every claim does."""
-        return all(c.holds for c in self.claims)
+        return all(claim.holds for claim in self.claims)
 
     def to_dict(self) -> dict[str, Any]:
         """Claims and tables as plain values; figures by name and caption."""
@@ -174,20 +179,24 @@ class Notebook:
             "title": self.title,
             "quick": self.quick,
             "seed": self.seed,
-            "claims": [asdict(c) for c in self.claims],
-            "tables": [asdict(t) for t in self.tables],
-            "figures": [{"name": f.name, "caption": f.caption} for f in self.figures],
+            "claims": [asdict(claim) for claim in self.claims],
+            "tables": [asdict(table) for table in self.tables],
+            "figures": [{"name": each.name, "caption": each.caption} for each in self.figures],
         }
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """A self-contained page, a slide for each section; also written to ``path`` when one is given."""
+        """A self-contained page, a slide for each section; also written to ``path`` if given."""
         page = render("notebook_page", self)
         if path is not None:
             write_text(path, page)
         return page
 
     def save(self, folder: str | Path) -> Path:
-        """Every figure in every format, every table as CSV, the claims as JSON, and the page ``index.html``."""
+        """Write everything into a folder, and return the folder.
+
+        Every figure in every format, every table as CSV, the claims as JSON, and the page
+        ``index.html``.
+        """
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -195,6 +204,7 @@ class Notebook:
             raise InputError(
                 f"cannot make the folder {str(folder)!r}: {problem.strerror or problem}."
             ) from problem
+
         for figure in self.figures:
             for kind in self.formats:
                 (folder / f"{figure.name}.{kind}").write_bytes(figure.images[kind])
@@ -202,15 +212,17 @@ class Notebook:
             lines = io.StringIO()
             csv.writer(lines, lineterminator="\n").writerows([table.columns, *table.rows])
             write_text(folder / f"{table.name}.csv", lines.getvalue())
-        write_text(
-            folder / "claims.json",
-            json.dumps(self.to_dict()["claims"], ensure_ascii=False, indent=1) + "\n",
-        )
+        claims = json.dumps(self.to_dict()["claims"], ensure_ascii=False, indent=1)
+        write_text(folder / "claims.json", claims + "\n")
         self.to_html(folder / "index.html")
         return folder
 
     def __repr__(self) -> str:
-        return f"Notebook({self.title!r}, {len(self.figures)} figures, {sum(c.holds for c in self.claims)} of {len(self.claims)} claims hold)"
+        holding = sum(claim.holds for claim in self.claims)
+        return (
+            f"Notebook({self.title!r}, {len(self.figures)} figures, "
+            f"{holding} of {len(self.claims)} claims hold)"
+        )
 
     def __str__(self) -> str:
         return render("notebook_text", self)

@@ -1,12 +1,13 @@
-"""A lab's notebook as a page that can be projected, and as tables in a terminal. Every text is escaped; no network."""
+"""A lab's notebook as a page that can be projected, and as tables in a terminal.
+
+Every text is escaped, and nothing is loaded from elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -16,13 +17,14 @@ from rich.table import Table as TerminalTable
 from rich.text import Text
 
 from whence.notebook.book import Claim, Figure, Heading, Notebook, Paragraph, Part, Table
-from whence.views.markup import scrolling, text
+from whence.views.document import document, static, style
+from whence.views.markup import element, elements, scrolling, soft, table, text
 from whence.views.terminal import to_text
 from whence.views.wording import visible
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LONGEST_WORDS, GAP, MOST_ROWS = 28, 3, 40
 GOOD, BAD, BOLD = Style(color="green"), Style(color="red", bold=True), Style(bold=True)
+DIM = Style(dim=True)
 
 
 # ---------------------------------------------------------------------- page
@@ -35,99 +37,116 @@ def notebook_page(book: Notebook) -> str:
 
 def notebook_fragment(book: Notebook) -> str:
     """What a notebook of Jupyter shows."""
-    return f"<style>{_style()}</style>{_article(book)}"
+    slides = ["".join(slide) for slide in _slides(book)]
+    article = element("article", elements("section", slides), class_="lab")
+    return style(static("notebook.css")) + article
 
 
 def pages(books: Sequence[Notebook], title: str) -> str:
     """One document with several labs, each an article, and links to them at the top."""
-    links = "".join(f'<li><a href="#lab-{i}">{text(b.title)}</a></li>' for i, b in enumerate(books))
-    contents = f'<nav aria-label="labs"><ol>{links}</ol></nav>' if len(books) > 1 else ""
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>whence: {text(title)}</title>\n<style>{_style()}</style>\n</head>\n<body class="labs">\n{contents}\n'
-        + "\n".join(_article(b, i) for i, b in enumerate(books))
-        + "\n</body>\n</html>\n"
+    articles = "\n".join(_article(book, i) for i, book in enumerate(books))
+    return document(
+        f"whence: {visible(title)}",
+        f"{_contents(books)}\n{articles}",
+        styles=[static("notebook.css")],
+        scripts=False,
+        body_class="labs",
     )
 
 
-@cache
-def _style() -> str:
-    return (files("whence.views") / "static" / "notebook.css").read_text(encoding="utf-8")
+def _contents(books: Sequence[Notebook]) -> str:
+    if len(books) < 2:
+        return ""
+    links = [element("a", text(book.title), href=f"#lab-{i}") for i, book in enumerate(books)]
+    return element("nav", element("ol", elements("li", links)), aria_label="labs")
 
 
-def _article(book: Notebook, number: int | None = None) -> str:
-    """A lab, a section for each slide; with a ``number`` of its own in the page, slides link to the one before and after."""
-    slides: list[list[str]] = [[f"<h1>{text(book.title)}</h1>"]]
+def _article(book: Notebook, number: int) -> str:
+    """A lab with its number in the page. Slides link to the one before and the one after."""
+    slides = _slides(book)
+    sections = []
+    for i, slide in enumerate(slides):
+        content = "".join(slide) + _steps(number, i, len(slides))
+        sections.append(element("section", content, id=f"slide-{number}-{i}"))
+    return element("article", "\n".join(sections), class_="lab", id=f"lab-{number}")
+
+
+def _slides(book: Notebook) -> list[list[str]]:
+    """The parts of each slide: a heading begins a new one, and the claims are the last."""
+    slides = [[element("h1", text(book.title))]]
     if book.quick:
-        slides[0].append(
-            '<p class="soft">A quick run: smaller and shorter than the lab itself.</p>'
-        )
+        slides[0].append(soft("A quick run: smaller and shorter than the lab itself."))
     for part in book.parts:
         if isinstance(part, Heading):
-            slides.append([f"<h2>{text(part.text)}</h2>"])
+            slides.append([element("h2", text(part.text))])
         else:
             slides[-1].append(_part(part))
     if book.claims:
-        slides.append(["<h2>Claims</h2>", _claims(book.claims)])
-    if number is None:
-        return f'<article class="lab">{"".join(f"<section>{part}</section>" for part in map("".join, slides))}</article>'
-    body = "\n".join(
-        f'<section id="slide-{number}-{i}">{"".join(slide)}{_steps(number, i, len(slides))}</section>'
-        for i, slide in enumerate(slides)
-    )
-    return f'<article class="lab" id="lab-{number}">{body}</article>'
+        slides.append([element("h2", "Claims"), _claims(book.claims)])
+    return slides
 
 
 def _steps(number: int, i: int, count: int) -> str:
     """Links to the slides beside this one: they work without a script."""
-    before = f'<a href="#slide-{number}-{i - 1}" aria-label="the slide before">←</a> ' if i else ""
-    after = (
-        f' <a href="#slide-{number}-{i + 1}" aria-label="the next slide">→</a>'
-        if i < count - 1
-        else ""
-    )
-    return f'<p class="steps">{before}{i + 1} / {count}{after}</p>'
+    links = [f"{i + 1} / {count}"]
+    if i > 0:
+        before = f"#slide-{number}-{i - 1}"
+        links.insert(0, element("a", "←", href=before, aria_label="the slide before"))
+    if i < count - 1:
+        after = f"#slide-{number}-{i + 1}"
+        links.append(element("a", "→", href=after, aria_label="the next slide"))
+    return element("p", " ".join(links), class_="steps")
 
 
 def _part(part: Part) -> str:
     if isinstance(part, Paragraph):
-        return (
-            f"<pre>{text(part.text, keep=chr(10))}</pre>"
-            if part.code
-            else f"<p>{text(part.text)}</p>"
-        )
+        return _paragraph(part)
     if isinstance(part, Figure):
-        return f'<figure role="img" aria-label="{text(part.caption)}">{_svg(part)}<figcaption>{text(part.caption)}</figcaption></figure>'
+        return _figure(part)
     if isinstance(part, Table):
-        head = "".join(
-            f'<th scope="col"{_side(first)}>{text(c)}</th>'
-            for c, first in zip(part.columns, _first(part), strict=True)
-        )
-        rows = "".join(
-            f"<tr>{''.join(f'<td{_side(x)}>{text(shown(x))}</td>' for x in row)}</tr>"
-            for row in part.rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        return scrolling(visible(part.caption or part.name), table, whole=True) + (
-            f'<p class="soft">{text(part.caption)}</p>' if part.caption else ""
-        )
+        return _table(part)
     raise TypeError(f"a notebook has no part of type {type(part).__name__}")
 
 
-def _first(table: Table) -> list[Any]:
-    """A cell of each column, a word if it has one: it says on which side the column's name stands."""
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
-    return [next((cell for cell in column if isinstance(cell, str)), None) for column in columns]
+def _paragraph(part: Paragraph) -> str:
+    if part.code:
+        return element("pre", text(part.text, keep="\n"))
+    return element("p", text(part.text))
 
 
-def _side(value: Any) -> str:
-    return ' class="left"' if isinstance(value, str) else ""
+def _figure(part: Figure) -> str:
+    caption = element("figcaption", text(part.caption))
+    return element("figure", _svg(part) + caption, role="img", aria_label=visible(part.caption))
+
+
+def _table(part: Table) -> str:
+    heads = []
+    for i, name in enumerate(part.columns):
+        side = "left" if _has_words(part, i) else None
+        heads.append(element("th", text(name), scope="col", class_=side))
+    rows = [element("tr", "".join(map(_cell, row))) for row in part.rows]
+    content = table(element("tr", "".join(heads)), rows)
+    scrolled = scrolling(visible(part.caption or part.name), content, whole=True)
+    if not part.caption:
+        return scrolled
+    return scrolled + soft(text(part.caption))
+
+
+def _cell(value: Any) -> str:
+    side = "left" if isinstance(value, str) else None
+    return element("td", text(shown(value)), class_=side)
+
+
+def _has_words(part: Table, column: int) -> bool:
+    """Whether some cell of a column is a word: then the column begins on the left."""
+    return any(isinstance(row[column], str) for row in part.rows)
 
 
 def _svg(figure: Figure) -> str:
-    """The drawing itself. Its ids are made unlike those of other figures, also of another notebook's that Jupyter shows beside it."""
+    """The drawing itself, with ids unlike those of other figures.
+
+    Jupyter may show a figure of another notebook beside it.
+    """
     svg = figure.images["svg"].decode()
     svg = svg[svg.index("<svg") :]
     prefix = f"f{zlib.crc32(figure.name.encode() + figure.images['svg']):08x}-"
@@ -137,17 +156,18 @@ def _svg(figure: Figure) -> str:
 
 
 def _claims(claims: Sequence[Claim]) -> str:
-    rows = "".join(
-        f'<tr><td class="left">{text(c.claim)}</td><td class="left">{text(c.measured)}</td>'
-        f'<td class="{"good" if c.holds else "poor"}">{"holds" if c.holds else "does not hold"}</td></tr>'
-        for c in claims
-    )
-    head = '<tr><th scope="col">claim</th><th scope="col">measured</th><th scope="col"></th></tr>'
-    return scrolling(
-        "claims",
-        f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>',
-        whole=True,
-    )
+    head = element("tr", elements("th", ("claim", "measured", ""), scope="col"))
+    rows = [element("tr", _claim(claim)) for claim in claims]
+    return scrolling("claims", table(head, rows, class_="claims"), whole=True)
+
+
+def _claim(claim: Claim) -> str:
+    words = elements("td", [text(claim.claim), text(claim.measured)], class_="left")
+    return words + element("td", _outcome(claim), class_="good" if claim.holds else "poor")
+
+
+def _outcome(claim: Claim) -> str:
+    return "holds" if claim.holds else "does not hold"
 
 
 def shown(value: Any, digits: int = 4) -> str:
@@ -158,7 +178,9 @@ def shown(value: Any, digits: int = 4) -> str:
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return str(value)
 
 
 # ---------------------------------------------------------------------- terminal
@@ -172,58 +194,79 @@ def notebook_text(book: Notebook) -> str:
 def notebook_view(book: Notebook, console: Console) -> RenderableType:
     """The tables, then the claims; figures are for the page."""
     parts: list[RenderableType] = [Text(visible(book.title), style=BOLD)]
-    for table in book.tables:
-        parts += [
-            *_blocks(table, console.width),
-            Text(visible(table.caption), style=Style(dim=True)),
-        ]
+    for part in book.tables:
+        parts += _blocks(part, console.width)
+        parts.append(Text(visible(part.caption), style=DIM))
     if book.claims:
-        grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
-        for name in ("claim", "measured", ""):
-            grid.add_column(name, overflow="fold", no_wrap=not name)
-        for c in book.claims:
-            grid.add_row(
-                Text(visible(c.claim)),
-                Text(visible(c.measured)),
-                Text("holds" if c.holds else "does not hold", style=GOOD if c.holds else BAD),
-            )
-        parts.append(grid)
+        parts.append(_claims_grid(book.claims))
     return Group(*parts)
 
 
-def _blocks(table: Table, room: int) -> Iterator[RenderableType]:
-    """A table that is too wide in several, each with the first column; one that is too long is cut, and says so."""
-    cells = [[visible(shown(cell, digits=3)) for cell in row] for row in table.rows[:MOST_ROWS]]
-    words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
-    widths = [
-        min(
-            max(len(w) for w in [*(row[i] for row in cells), *visible(name).split(), ""]),
-            LONGEST_WORDS if words[i] else room,
+def _claims_grid(claims: Sequence[Claim]) -> TerminalTable:
+    grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("claim", "measured", ""):
+        grid.add_column(name, overflow="fold", no_wrap=not name)
+    for claim in claims:
+        outcome = Text(_outcome(claim), style=GOOD if claim.holds else BAD)
+        grid.add_row(Text(visible(claim.claim)), Text(visible(claim.measured)), outcome)
+    return grid
+
+
+def _blocks(part: Table, room: int) -> Iterator[RenderableType]:
+    """A table that is too wide in several blocks, each with the first column.
+
+    One that is too long is cut, and says so.
+    """
+    cells = [_short_cells(row) for row in part.rows[:MOST_ROWS]]
+    widths = [_width(part, i, cells, room) for i in range(len(part.columns))]
+    for columns in _columns_together(widths, room):
+        yield _block(part, columns, cells, widths)
+    if len(part.rows) > MOST_ROWS:
+        rest = len(part.rows) - MOST_ROWS
+        yield Text(f"… and {rest} more rows; --json has them all.", style=DIM)
+
+
+def _short_cells(row: Sequence[Any]) -> list[str]:
+    return [visible(shown(cell, digits=3)) for cell in row]
+
+
+def _width(part: Table, column: int, cells: Sequence[Sequence[str]], room: int) -> int:
+    """What a column needs; of words, which can be broken, not more than a limit."""
+    longest = max(map(len, visible(part.columns[column]).split()), default=0)
+    longest = max([longest, *(len(row[column]) for row in cells)])
+    limit = LONGEST_WORDS if _has_words(part, column) else room
+    return min(longest, limit) + GAP
+
+
+def _columns_together(widths: Sequence[int], room: int) -> list[list[int]]:
+    """The columns of each block: the first, at least one other, and as many as there is room."""
+    blocks = [[0]]
+    used = widths[0]
+    for i in range(1, len(widths)):
+        if len(blocks[-1]) > 1 and used + widths[i] > room:
+            blocks.append([0])
+            used = widths[0]
+        blocks[-1].append(i)
+        used += widths[i]
+    return blocks
+
+
+def _block(
+    part: Table,
+    columns: Sequence[int],
+    cells: Sequence[Sequence[str]],
+    widths: Sequence[int],
+) -> TerminalTable:
+    grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
+    for i in columns:
+        words = _has_words(part, i)
+        breakable = words and i > 0
+        grid.add_column(
+            Text(visible(part.columns[i])),
+            overflow="fold",
+            justify="left" if words else "right",
+            min_width=None if breakable else widths[i] - GAP,
         )
-        + GAP
-        for i, name in enumerate(table.columns)
-    ]
-    left = list(range(1, len(widths)))
-    while True:
-        block = [0]
-        while left and (len(block) == 1 or sum(widths[i] for i in [*block, left[0]]) <= room):
-            block.append(left.pop(0))
-        grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
-        for i in block:
-            least = None if words[i] and i else widths[i] - GAP
-            grid.add_column(
-                Text(visible(table.columns[i])),
-                overflow="fold",
-                justify="left" if words[i] else "right",
-                min_width=least,
-            )
-        for row in cells:
-            grid.add_row(*(Text(row[i]) for i in block))
-        yield grid
-        if not left:
-            break
-    if len(table.rows) > MOST_ROWS:
-        yield Text(
-            f"… and {len(table.rows) - MOST_ROWS} more rows; --json has them all.",
-            style=Style(dim=True),
-        )
+    for row in cells:
+        grid.add_row(*(Text(row[i]) for i in columns))
+    return grid

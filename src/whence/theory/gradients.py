@@ -1,4 +1,7 @@
-"""The gradient of the single-layer model as a formula (Lopardo, Precioso & Garreau 2024), for every place, [CLS] included."""
+"""The gradient of the single-layer model as a formula (Lopardo, Precioso & Garreau 2024).
+
+It holds for every place, [CLS] included.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +14,40 @@ from whence.theory.heads import Heads
 def gradient(heads: Heads, cls_term: bool = True) -> Float[np.ndarray, "place width"]:
     """∂f/∂e_t = Σ_k α_t [ W_vᵀ W_lᵀ + (W_l v_t − f_k) W_kᵀ q/√d_att ], and for [CLS] one term more.
 
-    The query is made of e_[CLS], so its row needs + W_qᵀ Σ_s α_s (W_l v_s − f_k) k_s / √d_att. The slides state the theorem without
-    it; ``cls_term=False`` does too. The factor 1/K is inside W_l here (``Heads.read``).
+    The query is made of e_[CLS], so its row needs + W_qᵀ Σ_s α_s (W_l v_s − f_k) k_s / √d_att. The
+    slides state the theorem without it; ``cls_term=False`` does too. The factor 1/K is inside W_l
+    here (``Heads.read``).
 
     >>> import whence
-    >>> from whence.theory.heads import heads_of
+    >>> from whence import theory
     >>> model = whence.load("single-layer")
-    >>> heads = heads_of(model, model.encode("a fine film"), whence.Target("positive", index=1))
+    >>> target = whence.Target("positive", index=1)
+    >>> heads = theory.heads_of(model, model.encode("a fine film"), target)
     >>> gradient(heads).shape
     (4, 128)
     """
-    alpha, value = heads.attention, heads.values(heads.e)
-    above = alpha * (value - (alpha * value).sum(1, keepdims=True))  # α_t (W_l v_t − f_k)
-    found = np.einsum("ht,hv,hvw->tw", alpha, heads.read, heads.w_v) + np.einsum(
-        "ht,hk,hkw->tw", above, heads.query, heads.w_k
-    )
+    alpha = heads.attention  # (head, place)
+    value = heads.values(heads.e)  # (head, place): W_l v_t
+    output = (alpha * value).sum(1, keepdims=True)  # (head, 1): f_k
+    above = alpha * (value - output)  # (head, place): α_t (W_l v_t − f_k)
+
+    through_values = np.einsum("ht,hv,hvw->tw", alpha, heads.read, heads.w_v)  # (place, width)
+    through_keys = np.einsum("ht,hk,hkw->tw", above, heads.query, heads.w_k)  # (place, width)
+    slopes = through_values + through_keys
     if cls_term:
-        keys = np.einsum("hkw,tw->htk", heads.w_k, heads.e)
-        found[0] += np.einsum("ht,htk,hkw->w", above, keys, heads.w_q) / np.sqrt(heads.w_q.shape[1])
-    return found
+        keys = np.einsum("hkw,tw->htk", heads.w_k, heads.e)  # (head, place, key)
+        through_query = np.einsum("ht,htk,hkw->w", above, keys, heads.w_q)  # (width,)
+        slopes[0] += through_query / np.sqrt(heads.w_q.shape[1])
+    return slopes
 
 
 def importances(heads: Heads) -> dict[str, Float[np.ndarray, " place"]]:
-    """The white-box rows of the paper's comparison: each place's score by the name that the paper gives it.
+    """The white-box rows of the paper's comparison: each place's score by the paper's names.
 
-    G-L1 and G-L2 are norms, as in the authors' code; G×I is ∂f/∂e_t · e_t with the positional encoding inside e_t.
+    G-L1 and G-L2 are norms, as in the authors' code; G×I is ∂f/∂e_t · e_t with the positional
+    encoding inside e_t.
     """
-    g = gradient(heads)
+    g = gradient(heads)  # (place, width)
     return {
         "α-avg": heads.attention.mean(0),
         "α-max": heads.attention.max(0),

@@ -17,14 +17,16 @@ Baseline = Literal["mean", "mask", "pad", "zero"]
 
 
 def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tensor, "token dim"]:
-    """The embeddings of passage ``i`` with every token of the text replaced by the baseline's embedding."""
-    x, content = trace.embeddings_of(i), trace.content[i, : len(trace.passages[i]), None]
+    """The embeddings of passage ``i``, with the baseline's in place of every token of the text."""
+    x = trace.embeddings_of(i)
+    content = trace.content[i, : len(trace.passages[i]), None]
     if baseline == "zero":
         neutral = torch.zeros_like(x[0])
-    elif trace.model.task == "image":
+    elif not trace.model.kind.reads_text:
         if baseline != "mean":
             raise Unsupported(
-                f"an image model has no {baseline} token; use baseline 'mean' (of the image's patches) or 'zero'."
+                f"an image model has no {baseline} token; "
+                "use baseline 'mean' (of the image's patches) or 'zero'."
             )
         neutral = x[content[:, 0]].mean(0)
     elif baseline == "mean":
@@ -36,10 +38,10 @@ def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tenso
 
 def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
     """The embedding of the tokenizer's mask or pad token."""
-    known = getattr(model.tokenizer, f"{name}_token_id", None)
-    if known is None:
+    token = getattr(model.tokenizer, f"{name}_token_id", None)
+    if token is None:
         raise Unsupported(
             f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'."
         )
     with model.lock, torch.no_grad():
-        return model.input_embeddings(torch.tensor([[known]], device=model.device))[0, 0]
+        return model.input_embeddings(torch.tensor([[token]], device=model.device))[0, 0]

@@ -1,7 +1,8 @@
-"""Edits: change a head's attention or output, or the embeddings, while the model runs. Counterfactual tests and steering are edits.
+"""Edits: change a head's attention or output, or the embeddings, while the model runs.
 
-An edit names its place (layer, head, kind; None means every one) and holds the change itself. ``allowed`` marks the keys that the
-mask leaves visible, so that no edit lets a model see padding or the future.
+Counterfactual tests and steering are edits. An edit names its place (layer, head, kind; None means
+every one) and holds the change itself. ``allowed`` marks the keys that the mask leaves visible, so
+that no edit lets a model see padding or the future.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ Where = Literal["attention", "output", "embeddings"]
 
 @dataclass(frozen=True)
 class Edit:
-    """A change at a place. Make one with ``uniform``, ``permute``, ``scale``, ``zero``, ``replace``, ``ablate`` or ``swap_embeddings``."""
+    """A change at a place.
+
+    Make one with ``uniform``, ``permute``, ``scale``, ``zero``, ``replace``, ``ablate`` or
+    ``swap_embeddings``.
+    """
 
     name: str
     where: Where
@@ -40,11 +45,13 @@ class Edit:
             return self.change(tensor, *more)
         if not 0 <= self.head < tensor.shape[dim]:
             raise InputError(
-                f"edit {self.name!r}: head {self.head} is outside the {tensor.shape[dim]} heads of the layer."
+                f"edit {self.name!r}: head {self.head} is outside "
+                f"the {tensor.shape[dim]} heads of the layer."
             )
         changed = tensor.clone()
-        here = changed.narrow(dim, self.head, 1)
-        here.copy_(self.change(tensor.narrow(dim, self.head, 1), *more))
+        before = tensor.narrow(dim, self.head, 1)
+        after = changed.narrow(dim, self.head, 1)
+        after.copy_(self.change(before, *more))
         return changed
 
 
@@ -59,7 +66,8 @@ def uniform(layer: int | None = None, head: int | None = None, kind: str | None 
         weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
     ) -> Float[Tensor, "b h q k"]:
         flat = allowed.to(weights.dtype)
-        return (flat / flat.sum(-1, keepdim=True).clamp(min=1)).expand_as(weights)
+        visible = flat.sum(-1, keepdim=True).clamp(min=1)
+        return (flat / visible).expand_as(weights)
 
     return Edit("uniform", "attention", change, layer, head, kind)
 
@@ -67,19 +75,23 @@ def uniform(layer: int | None = None, head: int | None = None, kind: str | None 
 def permute(
     layer: int | None = None, head: int | None = None, kind: str | None = None, *, seed: int = 0
 ) -> Edit:
-    """Shuffle each row's weights among its visible keys, the same shuffle for each row where the mask allows (Jain & Wallace 2019)."""
+    """Shuffle each row's weights among its visible keys (Jain & Wallace 2019).
+
+    The shuffle is the same for each row, as far as the mask allows.
+    """
 
     def change(
         weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
     ) -> Float[Tensor, "b h q k"]:
-        b, _, _, k = weights.shape
-        noise = torch.rand(k, generator=torch.Generator().manual_seed(seed)).to(weights.device)
-        visible = allowed.expand(b, *allowed.shape[1:])
+        batch, keys = weights.shape[0], weights.shape[-1]
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.rand(keys, generator=generator).to(weights.device)
+        places = torch.arange(keys, device=weights.device, dtype=noise.dtype)
+        visible = allowed.expand(batch, *allowed.shape[1:])
         hidden_last = torch.full_like(noise, torch.inf)
+
         shuffled = torch.where(visible, noise, hidden_last).argsort(dim=-1, stable=True)
-        in_order = torch.where(
-            visible, torch.arange(k, device=weights.device, dtype=noise.dtype), hidden_last
-        ).argsort(dim=-1, stable=True)
+        in_order = torch.where(visible, places, hidden_last).argsort(dim=-1, stable=True)
         moved = weights.gather(-1, shuffled.expand_as(weights))
         return torch.zeros_like(weights).scatter(-1, in_order.expand_as(weights), moved)
 
@@ -90,14 +102,20 @@ def scale(
     factor: float, layer: int | None = None, head: int | None = None, kind: str | None = None
 ) -> Edit:
     """Multiply the attention weights; rows then sum to ``factor``."""
-    return Edit("scale", "attention", lambda weights, _allowed: weights * factor, layer, head, kind)
+
+    def change(weights: Float[Tensor, "b h q k"], _allowed: Tensor) -> Float[Tensor, "b h q k"]:
+        return weights * factor
+
+    return Edit("scale", "attention", change, layer, head, kind)
 
 
 def zero(layer: int | None = None, head: int | None = None, kind: str | None = None) -> Edit:
     """Attend to nothing: the head adds nothing."""
-    return Edit(
-        "zero", "attention", lambda weights, _allowed: torch.zeros_like(weights), layer, head, kind
-    )
+
+    def change(weights: Float[Tensor, "b h q k"], _allowed: Tensor) -> Float[Tensor, "b h q k"]:
+        return torch.zeros_like(weights)
+
+    return Edit("zero", "attention", change, layer, head, kind)
 
 
 def replace(
@@ -110,8 +128,9 @@ def replace(
 
     def change(old: Float[Tensor, "b h q k"], _allowed: Tensor) -> Float[Tensor, "b h q k"]:
         if weights.shape[-2:] != old.shape[-2:]:
+            given, wanted = tuple(weights.shape[-2:]), tuple(old.shape[-2:])
             raise InputError(
-                f"edit 'replace': weights of {tuple(weights.shape[-2:])} for a map of {tuple(old.shape[-2:])} (queries, keys)."
+                f"edit 'replace': weights of {given} for a map of {wanted} (queries, keys)."
             )
         return weights.to(old).expand_as(old)
 
@@ -128,9 +147,8 @@ def swap_embeddings(embeddings: Float[Tensor, "*batch token dim"]) -> Edit:
 
     def change(old: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch token dim"]:
         if embeddings.shape[-2:] != old.shape[-2:]:
-            raise InputError(
-                f"edit 'swap_embeddings': {tuple(embeddings.shape)} for embeddings of {tuple(old.shape)}."
-            )
+            given, wanted = tuple(embeddings.shape), tuple(old.shape)
+            raise InputError(f"edit 'swap_embeddings': {given} for embeddings of {wanted}.")
         return embeddings.to(old).expand_as(old)
 
     return Edit("swap_embeddings", "embeddings", change)

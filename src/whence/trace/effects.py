@@ -1,4 +1,4 @@
-"""What is lost without a head: its output set to zero, one head at a time, all heads of a layer in one batch."""
+"""What is lost without a head: its output set to zero, all heads of a layer in one batch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
+from whence.core.request import Ask
 from whence.core.target import Target
 from whence.models.model import Model
 from whence.trace.attention import can_observe
@@ -20,46 +21,56 @@ from whence.trace.trace import Trace, trace
 def effects_of_heads(
     model: Model, passage: Passage, target: Target | str | int | None, seen: Trace
 ) -> dict[str, dict[str, np.ndarray]]:
-    """By kind: the change of the target's value without each head, and the total variation of the probabilities.
+    """By kind: the change of the target's value without each head, and of the probabilities.
 
-    Costs one forward pass for each head, and one for the whole model.
+    The change of the probabilities is their total variation, that is half of the summed changes; of
+    labels that may all hold it is the largest change. Costs one forward pass for each head, and one
+    for the whole model.
     """
     shape = attention_shape(model)
     if not shape or not can_observe(model.hf):
         raise Unsupported(
-            f"the heads of {type(model.hf).__name__} cannot be switched off one by one: its attention cannot be edited."
+            f"the heads of {type(model.hf).__name__} cannot be switched off one by one: "
+            "its attention cannot be edited."
         )
     plain = trace(model, [passage], target)
-    wanted = list(plain.targets)
-    before = model.probabilities(plain.logits.double())[0]
-    out = {}
+    effects = {}
     for kind, layers in seen.layers.items():
-        count = shape[kind][1]
-        value, output = np.zeros((len(layers), count)), np.zeros((len(layers), count))
+        heads = shape[kind][1]
+        value = np.zeros((len(layers), heads))
+        output = np.zeros((len(layers), heads))
         for layer in layers:
-            for group in torch.arange(count).split(count if model.pads else 1):
-                t = trace(
-                    model,
-                    [passage] * len(group),
-                    wanted * len(group),
-                    edits=[without(layer.index, kind, group)],
-                )
-                heads = group.numpy()
-                value[layer.index, heads] = (
-                    (t.values.double() - plain.values.double()).cpu().numpy()
-                )
-                change = (model.probabilities(t.logits.double()) - before).abs()
-                output[layer.index, heads] = (
-                    (change.amax(-1) if model.several_labels else 0.5 * change.sum(-1))
-                    .cpu()
-                    .numpy()
-                )
-        out[kind] = (
-            {"value_change": value}
-            if model.is_regression
-            else {"value_change": value, "output_change": output}
-        )
-    return out
+            at_once = heads if model.pads else 1
+            for group in torch.arange(heads).split(at_once):
+                changed = _run_without(plain, layer.index, kind, group)
+                where = layer.index, group.numpy()
+                value[where] = _value_change(plain, changed)
+                output[where] = _output_change(plain, changed)
+
+        effects[kind] = {"value_change": value}
+        if not model.is_regression:
+            effects[kind]["output_change"] = output
+    return effects
+
+
+def _run_without(plain: Trace, layer: int, kind: str, heads: Tensor) -> Trace:
+    """The passage once for each head, without that head."""
+    ask = Ask(plain.passages[0], plain.targets[0])
+    return trace(plain.model, [ask] * len(heads), edits=[without(layer, kind, heads)])
+
+
+def _value_change(plain: Trace, changed: Trace) -> Float[np.ndarray, " head"]:
+    change = changed.values.double() - plain.values.double()
+    return change.cpu().numpy()
+
+
+def _output_change(plain: Trace, changed: Trace) -> Float[np.ndarray, " head"]:
+    model = plain.model
+    before = model.probabilities(plain.logits.double())[0]
+    change = (model.probabilities(changed.logits.double()) - before).abs()
+    if model.several_labels:
+        return change.amax(-1).cpu().numpy()
+    return (0.5 * change.sum(-1)).cpu().numpy()
 
 
 def without(layer: int, kind: str, heads: Tensor) -> Edit:

@@ -1,4 +1,7 @@
-"""How much memory the attention of a text will take, from the model's configuration alone: known before anything runs."""
+"""How much memory the attention of a text will take, known before anything runs.
+
+Everything comes from the model's configuration and from the length of the text.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,53 @@ from whence.models.model import Model
 from whence.trace.attention import BLOCK_BYTES
 from whence.trace.memory import Forecast
 
-GRAPH_COPIES = 3  # maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
-
-RULED_COPIES = 4  # the same where relevance passes through: factors and signs beside them
+# maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
+GRAPH_COPIES = 3
+# the same where relevance passes through: factors and signs beside them
+RULED_COPIES = 4
 
 
 def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
-    """Layers and heads of each kind of attention, as the configuration tells them; empty where it does not."""
+    """Layers and heads of each kind of attention, by the configuration; empty if it tells none."""
     config: Any = model.config
-    if (
-        not model.is_encoder_decoder
-        and hasattr(config, "get_text_config")
-        and model.task != "image"
-    ):
+    if model.is_encoder_decoder:
+        return _shape_of_two_sides(config)
+    if hasattr(config, "get_text_config") and model.kind.reads_text:
         config = config.get_text_config()
-    layers, heads = (
-        getattr(config, "num_hidden_layers", None),
-        getattr(config, "num_attention_heads", None),
-    )
-    if not isinstance(layers, int) or not isinstance(heads, int):
+    shape = _plain_shape(config)
+    if shape is None:
         return {}
-    if not model.is_encoder_decoder:
-        return {"decoder" if model.is_causal else "encoder": (layers, heads)}
-    below = next(
-        (
-            n
-            for n in (
-                getattr(config, "decoder_layers", None),
-                getattr(config, "num_decoder_layers", None),
-            )
-            if n
-        ),
-        layers,
-    )
-    decoder = int(below), int(getattr(config, "decoder_attention_heads", heads))
-    above = (
-        int(getattr(config, "encoder_layers", layers)),
-        int(getattr(config, "encoder_attention_heads", heads)),
-    )
-    return {"encoder": above, "decoder": decoder, "cross": decoder}
+    kind = "decoder" if model.is_causal else "encoder"
+    return {kind: shape}
+
+
+def _plain_shape(config: Any) -> tuple[int, int] | None:
+    layers = getattr(config, "num_hidden_layers", None)
+    heads = getattr(config, "num_attention_heads", None)
+    if not isinstance(layers, int) or not isinstance(heads, int):
+        return None
+    return layers, heads
+
+
+def _shape_of_two_sides(config: Any) -> dict[str, tuple[int, int]]:
+    shape = _plain_shape(config)
+    if shape is None:
+        return {}
+    layers, heads = shape
+    encoder_layers = getattr(config, "encoder_layers", layers)
+    encoder_heads = getattr(config, "encoder_attention_heads", heads)
+    # families spell the decoder's layers in two ways, and some leave them out
+    decoder_layers = getattr(config, "decoder_layers", None)
+    if not decoder_layers:
+        decoder_layers = getattr(config, "num_decoder_layers", None) or layers
+    decoder_heads = getattr(config, "decoder_attention_heads", heads)
+
+    decoder = int(decoder_layers), int(decoder_heads)
+    return {
+        "encoder": (int(encoder_layers), int(encoder_heads)),
+        "decoder": decoder,
+        "cross": decoder,
+    }
 
 
 def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
@@ -56,11 +67,13 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
     own = len(passage)
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
-    reply = (
-        own
-        if model.task == "classification"
-        else 1 + (0 if passage.reply is None else len(passage.reply))
-    )
+
+    if model.kind.reads_twice:
+        reply = own
+    elif passage.reply is None:
+        reply = 1
+    else:
+        reply = 1 + len(passage.reply)
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}
 
 
@@ -70,22 +83,26 @@ def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1)
     lengths = lengths_of(model, passage)
     kept = graph = widest = 0
     for kind, (layers, heads) in attention_shape(model).items():
-        area = batch * lengths[kind][0] * lengths[kind][1] * cell
+        queries, keys = lengths[kind]
+        area = batch * queries * keys * cell
+        whole = layers * heads * area
         widest = max(widest, heads * area)
         if needs & WHOLE_MAPS:
-            kept += layers * heads * area
+            kept += whole
         if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
             kept += layers * area
         if needs & Needs.VALUE_WEIGHTED:
             kept += layers * area
         if needs & Needs.ATTENTION_GRADIENTS:
-            graph += (1 + GRAPH_COPIES) * layers * heads * area
+            graph += (1 + GRAPH_COPIES) * whole
         elif needs & Needs.EMBEDDING_GRADIENTS and kept:
-            graph += GRAPH_COPIES * layers * heads * area
+            graph += GRAPH_COPIES * whole
         if needs & Needs.ATTENTION_GRAPH:  # one passage at a time
-            graph += RULED_COPIES * layers * heads * area // batch
+            graph += RULED_COPIES * whole // batch
+
     in_blocks = not needs & WHOLE_MAPS and not graph
-    return Forecast(kept, graph + (min(widest, BLOCK_BYTES) if in_blocks else 2 * widest))
+    passing = min(widest, BLOCK_BYTES) if in_blocks else 2 * widest
+    return Forecast(kept, graph + passing)
 
 
 def forecast_maps(
@@ -99,23 +116,18 @@ def forecast_maps(
     """What ``attend`` holds: chosen layers and heads (None: all) over ``places`` from and to."""
     cell = model.dtype.itemsize
     lengths = lengths_of(model, passage)
+    width = int(getattr(model.config, "hidden_size", 0))
     kept = working = 0
     for kind, (all_layers, all_heads) in attention_shape(model).items():
-        one = (heads or all_heads) * places[kind][0] * places[kind][1]
-        kept += (
-            (layers or all_layers) * one * max(cell, 4)
-        )  # numpy takes float32; each tensor goes as it is copied
+        rows, columns = places[kind]
+        one_layer = (heads or all_heads) * rows * columns
+        # numpy takes float32; each tensor goes as it is copied
+        kept += (layers or all_layers) * one_layer * max(cell, 4)
+
         # blocks of query rows, and one layer's result twice while its blocks are joined
-        working = max(
-            working,
-            min(all_heads * lengths[kind][0] * lengths[kind][1] * cell, BLOCK_BYTES)
-            + 2 * one * cell,
-        )
+        queries, keys = lengths[kind]
+        block = min(all_heads * queries * keys * cell, BLOCK_BYTES)
+        working = max(working, block + 2 * one_layer * cell)
         if neurons:
-            kept += (
-                all_layers
-                * sum(lengths[kind])
-                * int(getattr(model.config, "hidden_size", 0))
-                * (cell + 4)
-            )
+            kept += all_layers * (queries + keys) * width * (cell + 4)
     return Forecast(kept, working)

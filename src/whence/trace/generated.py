@@ -1,4 +1,8 @@
-"""Attention of generated tokens: each step of ``generate()`` attends from one new token, and the steps are stitched into one map."""
+"""Attention of generated tokens.
+
+Each step of transformers' ``generate`` attends from one new token, and the steps are stitched into
+one map.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,8 @@ from whence.models.model import Model
 from whence.models.untouched import untouched
 from whence.trace.attention import Layer, Observer, can_observe, observing
 
-# what a model's own generation settings may ask for, and what would make a step more than one token after a growing cache
+# A model's own generation settings may ask for more. A step would then no longer be one token after
+# a growing cache.
 PLAIN = {
     "use_cache": True,
     "cache_implementation": None,
@@ -29,7 +34,10 @@ PLAIN = {
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What the model wrote, and how it attended while writing. The last token was never read, so it has no row."""
+    """What the model wrote, and how it attended while writing.
+
+    The last token was never read, so it has no row.
+    """
 
     ids: Int[np.ndarray, " token"]
     layers: dict[str, tuple[Layer, ...]]
@@ -37,36 +45,20 @@ class Generated:
 
 
 def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Generated:
-    """Let the model write up to ``tokens`` tokens after the passage, greedily unless ``settings`` say otherwise, and watch it.
+    """Let the model write up to ``tokens`` tokens after the passage, and watch it.
 
-    ``settings`` go to transformers' ``generate`` (``do_sample=True``, ``temperature=…``); beams are refused, as they share steps.
+    It writes greedily unless ``settings`` say otherwise. They go to transformers' ``generate``
+    (``do_sample=True``, ``temperature=…``); beams are refused, as they share steps.
 
     >>> from tests.families import build
     >>> model = build("gpt2")
     >>> len(generate(model, model.encode("the food"), 3).ids)
     3
     """
-    if model.task not in ("causal", "seq2seq"):
-        raise InputError(
-            f"{type(model.hf).__name__} does not write text; generate= is for causal and sequence-to-sequence models."
-        )
-    if tokens < 1:
-        raise InputError(f"generate= is a number of tokens, 1 or more, not {tokens}.")
-    if settings.get("num_beams", 1) != 1:
-        raise InputError(
-            "beams share steps, so their attention cannot be stitched into one map; use num_beams=1."
-        )
-    if not can_observe(model.hf):
-        raise Unsupported(
-            f"{type(model.hf).__name__} computes attention without AttentionInterface, so its steps cannot be watched."
-        )
+    _check(model, passage, tokens, settings)
     batch = model.batch([replace(passage, reply=None)])
-    inputs = {n: batch.inputs[n] for n in ("input_ids", "attention_mask") if n in batch.inputs}
-    before = 1 if model.is_encoder_decoder else len(passage)
-    if model.limit is not None and before + tokens > model.limit:
-        raise InputError(
-            f"{before} token{'s' if before > 1 else ''} and {tokens} more go beyond the model's {model.limit} positions."
-        )
+    wanted = ("input_ids", "attention_mask")
+    inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
     options = {
         "do_sample": False,
         "num_beams": 1,
@@ -83,15 +75,53 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
         observing(model.hf, observer),
     ):
         written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
-    new = written[1 if model.is_encoder_decoder else len(passage) :]
+
+    new = written[_tokens_before(model, passage) :]
     layers, maps = stitched(observer)
-    read = len(new) if model.is_encoder_decoder else len(passage) + len(new) - 1
-    if any(m.shape[2] != read for m in maps["decoder"]):
-        raise Unsupported(
-            f"the model read {maps['decoder'][0].shape[2]} tokens to write {len(new)} after {len(passage)}, so its steps are not one token "
-            "each and cannot be stitched; use plain sampling or greedy search."
-        )
+    _check_steps(model, passage, new, maps["decoder"])
     return Generated(new.cpu().numpy().astype(np.int64), layers, maps)
+
+
+def _check(model: Model, passage: Passage, tokens: int, settings: dict[str, Any]) -> None:
+    if not model.kind.generates:
+        raise InputError(
+            f"{type(model.hf).__name__} does not write text; "
+            "generate= is for causal and sequence-to-sequence models."
+        )
+    if tokens < 1:
+        raise InputError(f"generate= is a number of tokens, 1 or more, not {tokens}.")
+    if settings.get("num_beams", 1) != 1:
+        raise InputError(
+            "beams share steps, so their attention cannot be stitched into one map; "
+            "use num_beams=1."
+        )
+    if not can_observe(model.hf):
+        raise Unsupported(
+            f"{type(model.hf).__name__} computes attention without AttentionInterface, "
+            "so its steps cannot be watched."
+        )
+    before = _tokens_before(model, passage)
+    if model.limit is not None and before + tokens > model.limit:
+        raise InputError(
+            f"{before} token{'s' if before > 1 else ''} and {tokens} more "
+            f"go beyond the model's {model.limit} positions."
+        )
+
+
+def _tokens_before(model: Model, passage: Passage) -> int:
+    """What stands before the first written token: the start token of a decoder, or the passage."""
+    return 1 if model.is_encoder_decoder else len(passage)
+
+
+def _check_steps(model: Model, passage: Passage, new: Tensor, maps: tuple[Tensor, ...]) -> None:
+    """Refuse maps whose steps were not one token each."""
+    read = _tokens_before(model, passage) + len(new) - 1
+    if any(weights.shape[2] != read for weights in maps):
+        raise Unsupported(
+            f"the model read {maps[0].shape[2]} tokens to write {len(new)} after {len(passage)}, "
+            "so its steps are not one token each and cannot be stitched; "
+            "use plain sampling or greedy search."
+        )
 
 
 def stitched(
@@ -104,21 +134,22 @@ def stitched(
     calls: dict[str, dict[str, list[Tensor]]] = {}
     for layer, weights in zip(observer.layers, observer.maps, strict=True):
         calls.setdefault(layer.kind, {}).setdefault(layer.module, []).append(weights)
-    layers = {
-        kind: tuple(Layer(module, kind, i) for i, module in enumerate(of_kind))
-        for kind, of_kind in calls.items()
-    }
-    maps = {
-        kind: tuple(_below_each_other(steps, grows=kind == "decoder") for steps in m.values())
-        for kind, m in calls.items()
-    }
+
+    layers, maps = {}, {}
+    for kind, by_module in calls.items():
+        grows = kind == "decoder"
+        layers[kind] = tuple(Layer(module, kind, i) for i, module in enumerate(by_module))
+        maps[kind] = tuple(_below_each_other(steps, grows) for steps in by_module.values())
     return layers, maps
 
 
 def _below_each_other(steps: list[Tensor], grows: bool) -> Float[Tensor, "1 head query key"]:
-    queries = sum(s.shape[2] for s in steps)
-    keys = queries if grows else steps[0].shape[3]
-    whole = steps[0].new_zeros(1, steps[0].shape[1], queries, keys)
+    """One map of all steps; where it grows, each step sees the keys up to its own."""
+    queries = sum(step.shape[2] for step in steps)
+    heads, keys = steps[0].shape[1], steps[0].shape[3]
+    if grows:
+        keys = queries
+    whole = steps[0].new_zeros(1, heads, queries, keys)
     row = 0
     for step in steps:
         end = row + step.shape[2]
@@ -129,55 +160,74 @@ def _below_each_other(steps: list[Tensor], grows: bool) -> Float[Tensor, "1 head
 
 
 def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) -> Passage:
-    """The passage with what the model wrote after it; of an encoder-decoder, as its reply. The written ids are kept, not tokenized anew."""
-    text, spans = _spelled(model, [] if model.is_encoder_decoder else [int(passage.ids[-1])], ids)
+    """The passage with what the model wrote after it; of an encoder-decoder, as its reply.
+
+    The written ids are kept, not tokenized anew.
+    """
+    new = _written(model, passage, ids)
+    if model.is_encoder_decoder:
+        return replace(passage, reply=new)
+    return _appended(passage, new)
+
+
+def _written(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) -> Passage:
+    """What the model wrote, as a passage of its own.
+
+    It is cut on its own, so that no unit is half the caller's and half the model's, even where a
+    word goes on without a space.
+    """
+    before = [] if model.is_encoder_decoder else [int(passage.ids[-1])]
+    text, spans = _spelled(model, before, ids)
+    tokens = [str(token) for token in model.tokenizer.convert_ids_to_tokens(ids.tolist())]
     special = set(model.tokenizer.all_special_ids)
     parts = [SPECIAL if int(i) in special else 0 for i in ids]
-    tokens = [str(t) for t in model.tokenizer.convert_ids_to_tokens(ids.tolist())]
     units: Any = passage.kind if passage.kind in ("word", "token", "sentence") else "word"
-    if model.is_encoder_decoder:
-        return replace(
-            passage,
-            reply=Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units),
-        )
-    # cut on its own, so that no unit is half the caller's and half the model's, even where a word goes on without a space
-    new = Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
-    part = 0 if passage.pair is None else 1
-    shift, before = (
-        len(passage.text if passage.pair is None else passage.pair),
-        len(passage.unit_spans),
-    )
+    return Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
+
+
+def _appended(passage: Passage, new: Passage) -> Passage:
+    """One passage of both: ``new`` goes on in the last text, behind its characters and units."""
+    if passage.pair is None:
+        part, shift = 0, len(passage.text)
+        texts = {"text": passage.text + new.text}
+    else:
+        part, shift = 1, len(passage.pair)
+        texts = {"pair": passage.pair + new.text}
+
+    units = len(passage.unit_spans)
+    is_special = new.parts < 0
+    spans = np.where(is_special[:, None], new.spans, new.spans + shift)
+    parts = np.where(is_special, new.parts, part)
+    unit_of = np.where(new.unit_of < 0, new.unit_of, new.unit_of + units)
+    unit_spans = [(part, start + shift, end + shift) for _, start, end in new.unit_spans]
+    types = passage.types
+    if types is not None:
+        types = np.concatenate([types, np.repeat(types[-1:], len(new))])
+
     return replace(
         passage,
-        text=passage.text + text if passage.pair is None else passage.text,
-        pair=None if passage.pair is None else passage.pair + text,
+        **texts,
         ids=np.concatenate([passage.ids, new.ids]),
         tokens=(*passage.tokens, *new.tokens),
-        spans=np.concatenate(
-            [passage.spans, np.where(new.parts[:, None] < 0, new.spans, new.spans + shift)]
-        ),
-        parts=np.concatenate([passage.parts, np.where(new.parts < 0, new.parts, part)]),
-        unit_of=np.concatenate(
-            [passage.unit_of, np.where(new.unit_of < 0, new.unit_of, new.unit_of + before)]
-        ),
-        unit_spans=(
-            *passage.unit_spans,
-            *((part, a + shift, b + shift) for _, a, b in new.unit_spans),
-        ),
-        types=None
-        if passage.types is None
-        else np.concatenate([passage.types, np.repeat(passage.types[-1:], len(new))]),
+        spans=np.concatenate([passage.spans, spans]),
+        parts=np.concatenate([passage.parts, parts]),
+        unit_of=np.concatenate([passage.unit_of, unit_of]),
+        unit_spans=(*passage.unit_spans, *unit_spans),
+        types=types,
     )
 
 
 def _spelled(
     model: Model, before: list[int], ids: Int[np.ndarray, " token"]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The text that ids spell after ``before``, and the characters of each: a character of several tokens belongs to its last."""
+    """The text that ids spell after ``before``, and the characters of each.
 
-    def decode(some: list[int]) -> str:
+    A character of several tokens belongs to the last of them.
+    """
+
+    def decode(tokens: list[int]) -> str:
         return model.tokenizer.decode(
-            some, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
 
     start = len(decode(before))

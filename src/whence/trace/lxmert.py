@@ -1,12 +1,16 @@
-"""LXMERT's attention, seen through forward hooks: it is outside AttentionInterface, and exports one direction of its cross attention only.
+"""LXMERT's attention, seen through forward hooks.
 
-Each of its attention modules passes the weights through a dropout module of its own, after the softmax. A hook there sees them inside the
-graph, and changes nothing. The module of a cross layer is called twice: the text looks at the image, then the image at the text.
+It is outside AttentionInterface, and exports one direction of its cross attention only. Each of its
+attention modules passes the weights through a dropout module of its own, after the softmax. A hook
+there sees them inside the graph, and changes nothing. The module of a cross layer is called twice:
+the text looks at the image, then the image at the text.
+
+What goes into the model and comes out of it is in models/lxmert.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import get_ident
@@ -22,14 +26,18 @@ from whence.core.maps import Axis, axis_of, membership
 from whence.core.passage import Passage
 from whence.trace.attention import Layer
 
-LANGUAGE, VISION = "language", "vision"
-LANGUAGE_TO_VISION, VISION_TO_LANGUAGE = "language-to-vision", "vision-to-language"
+LANGUAGE = "language"
+VISION = "vision"
+LANGUAGE_TO_VISION = "language-to-vision"
+VISION_TO_LANGUAGE = "vision-to-language"
+
+# Who looks, and what is looked at: 0 the text, 1 the image.
 SIDES = {
     LANGUAGE: (0, 0),
     VISION: (1, 1),
     LANGUAGE_TO_VISION: (0, 1),
     VISION_TO_LANGUAGE: (1, 0),
-}  # from, to; 0 text, 1 image
+}
 
 
 @dataclass
@@ -47,36 +55,45 @@ def is_lxmert(hf: Any) -> bool:
 
 def axes(passage: Passage, kind: str, units: str) -> tuple[Axis, Axis]:
     """What stands along a map of that kind: who looks, and what is looked at."""
-    looks, seen = (axis_of(passage.halves()[side], units) for side in SIDES[kind])
-    return looks, seen
+    looks, seen = _halves(passage, kind)
+    return axis_of(looks, units), axis_of(seen, units)
 
 
 def memberships(
     passage: Passage, kind: str, units: str
 ) -> tuple[Float[np.ndarray, "from query"], Float[np.ndarray, "to key"]]:
     """Which token belongs to which place of the two axes."""
-    looks, seen = (membership(passage.halves()[side], units) for side in SIDES[kind])
-    return looks, seen
+    looks, seen = _halves(passage, kind)
+    return membership(looks, units), membership(seen, units)
+
+
+def _halves(passage: Passage, kind: str) -> tuple[Passage, Passage]:
+    """The half of the passage that looks, and the half that is looked at."""
+    halves = passage.halves()
+    looks, seen = SIDES[kind]
+    return halves[looks], halves[seen]
 
 
 @contextmanager
 def watching(hf: Any) -> Iterator[Watched]:
-    """Keep every map of the forward passes inside the block; the hooks are gone after it, also after an exception."""
-    seen = Watched()
+    """Keep every map of the forward passes inside the block.
+
+    The hooks are gone after it, also after an exception.
+    """
+    watched = Watched()
     names = {module: name for name, module in hf.named_modules()}
     encoder = hf.base_model.encoder
     here = get_ident()
-    handles = [
-        encoder.visn_fc.register_forward_hook(
-            lambda _m, _a, output: _leaf(output) if get_ident() == here else output
-        )
-    ]
-    handles += [
-        module.dropout.register_forward_hook(_keeper(seen, names[module], kinds))
-        for module, kinds in _places(encoder)
-    ]
+
+    def on_image(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
+        return _leaf(output) if get_ident() == here else output
+
+    handles = [encoder.visn_fc.register_forward_hook(on_image)]
+    for module, kinds in _places(encoder):
+        keeper = _keeper(watched, names[module], kinds)
+        handles.append(module.dropout.register_forward_hook(keeper))
     try:
-        yield seen
+        yield watched
     finally:
         for handle in handles:
             handle.remove()
@@ -84,27 +101,34 @@ def watching(hf: Any) -> Iterator[Watched]:
 
 def _places(encoder: Any) -> list[tuple[Any, tuple[str, ...]]]:
     """Every attention module, with the kinds of map that it computes, call by call."""
-    places = [(layer.attention.self, (LANGUAGE,)) for layer in encoder.layer]
+    places: list[tuple[Any, tuple[str, ...]]] = []
+    places += [(layer.attention.self, (LANGUAGE,)) for layer in encoder.layer]
     places += [(layer.attention.self, (VISION,)) for layer in encoder.r_layers]
     for layer in encoder.x_layers:
-        places += [(layer.visual_attention.att, (LANGUAGE_TO_VISION, VISION_TO_LANGUAGE))]
-        places += [(layer.lang_self_att.self, (LANGUAGE,)), (layer.visn_self_att.self, (VISION,))]
+        places.append((layer.visual_attention.att, (LANGUAGE_TO_VISION, VISION_TO_LANGUAGE)))
+        places.append((layer.lang_self_att.self, (LANGUAGE,)))
+        places.append((layer.visn_self_att.self, (VISION,)))
     return places
 
 
-def _keeper(seen: Watched, name: str, kinds: tuple[str, ...]) -> Any:
-    calls, here = iter(kinds), get_ident()
+def _keeper(watched: Watched, name: str, kinds: tuple[str, ...]) -> Callable[..., None]:
+    """A hook that keeps the maps of one attention module."""
+    remaining = iter(kinds)
+    here = get_ident()
 
     def keep(_module: nn.Module, _args: Any, weights: Tensor) -> None:
-        if get_ident() != here:  # another thread of the caller's runs the model
+        # another thread of the caller's runs the model
+        if get_ident() != here:
             return
-        kind = next(calls, None)
+        kind = next(remaining, None)
         if kind is None:
             raise ModelError(
-                f"{name} was called more often than once for each of {', '.join(kinds)}; its maps cannot be told apart."
+                f"{name} was called more often than once for each of {', '.join(kinds)}; "
+                "its maps cannot be told apart."
             )
-        seen.layers.append(Layer(name, kind, sum(layer.kind == kind for layer in seen.layers)))
-        seen.maps.append(weights)
+        index = sum(layer.kind == kind for layer in watched.layers)
+        watched.layers.append(Layer(name, kind, index))
+        watched.maps.append(weights)
 
     return keep
 

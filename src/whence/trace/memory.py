@@ -1,16 +1,19 @@
-"""Memory: what a run will need, and what there is. A run that does not fit is refused with its options before it begins."""
+"""Memory: what a run will need, and what there is.
+
+A run that does not fit is refused before it begins, and the refusal says what to do instead.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from whence.core.errors import SettingsError, TooLarge
+from whence.core.errors import TooLarge
+from whence.core.sizes import human, parsed
 
 SHARE = 0.8  # of the free memory that a run may take unless the caller says otherwise
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+GUESSED_FREE = 4 * 10**9  # bytes, where the system tells nothing
 
 
 @dataclass(frozen=True)
@@ -23,60 +26,59 @@ class Forecast:
 
     @property
     def total(self) -> int:
-        """The peak over the model."""
+        """The most that the run holds at once, beside the model itself."""
         return self.kept + self.working
 
     def __str__(self) -> str:
-        return f"{self.what} need about {human(self.total)} ({human(self.kept)} kept, {human(self.working)} on the way)"
-
-
-def human(size: int | float) -> str:
-    """A number of bytes as people say it.
-
-    >>> human(9_663_676_416), human(512)
-    ('9.66 GB', '512 B')
-    """
-    for power, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= power:
-            return f"{size / power:.3g} {unit}"
-    return f"{int(size)} B"
+        return (
+            f"{self.what} need about {human(self.total)} "
+            f"({human(self.kept)} kept, {human(self.working)} on the way)"
+        )
 
 
 def as_bytes(memory: str | int | float | None) -> int:
-    """A budget in bytes from "2GB", "500 MB", a number, or None: the environment's WHENCE_MEMORY, else most of what is free.
+    """A budget in bytes, from "2GB", "500 MB" or a number.
+
+    None stands for the environment's WHENCE_MEMORY, and without it for most of what is free.
 
     >>> as_bytes("2GB"), as_bytes("1.5 M")
     (2000000000, 1500000)
     """
     if memory is None:
         memory = os.environ.get("WHENCE_MEMORY") or int(SHARE * available())
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(memory), re.IGNORECASE)
-    if not found or float(found[1]) <= 0:
-        raise SettingsError(
-            f"a memory budget is a number of bytes or a size such as '2GB' or '500MB', not {memory!r}."
-        )
-    return int(float(found[1]) * UNITS[found[2].lower()])
+    return parsed(memory)
 
 
 def available() -> int:
-    """Bytes that this process can still get: what the system calls available, within a container's limit."""
+    """Bytes that this process can still get: what the system has, within a container's limit."""
+    free = _free_in_system()
+    left = _left_in_container()
+    if left is None:
+        return free
+    return max(0, min(free, left))
+
+
+def _free_in_system() -> int:
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(
-            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
-        )
-    except (OSError, StopIteration, ValueError):
-        free = (
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-            if hasattr(os, "sysconf")
-            else 4 * 10**9
-        )
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) * 1024  # the file counts in units of 1,024 bytes
+    except (OSError, ValueError):
+        pass
+
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return GUESSED_FREE
+
+
+def _left_in_container() -> int | None:
+    """None where no limit is set."""
     try:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
     except (OSError, ValueError):
-        return free
-    return max(0, min(free, limit - used))
+        return None
+    return limit - used
 
 
 def check(forecast: Forecast, memory: str | int | float | None, options: str) -> None:
@@ -84,5 +86,6 @@ def check(forecast: Forecast, memory: str | int | float | None, options: str) ->
     budget = as_bytes(memory)
     if forecast.total > budget:
         raise TooLarge(
-            f"{forecast}, and the budget is {human(budget)}. Options: {options}; or a larger budget, memory='…GB'."
+            f"{forecast}, and the budget is {human(budget)}. "
+            f"Options: {options}; or a larger budget, memory='…GB'."
         )

@@ -1,7 +1,8 @@
-"""Reducers run as each layer passes, block of query rows by block, so that layers × heads × T × T is never held.
+"""Reducers keep a part of each layer's attention as the layer passes.
 
-A reducer maps one block of a layer's attention to what should be kept of it. Blocks are then joined: ``"rows"`` one below the
-other, ``"add"`` summed, ``"first"`` the first alone.
+They see blocks of query rows, so that layers × heads × T × T numbers are never held. A reducer maps
+one block of a layer's attention to what should be kept of it. Blocks are then joined: ``"rows"``
+one below the other, ``"add"`` summed, ``"first"`` the first alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ HeadChoice = Literal["all", "mean", "max"] | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Block:
-    """Some query rows of one layer's attention, with the values that they weight and the queries and keys that they come from."""
+    """Some query rows of one layer's attention.
+
+    With them come the values that they weight, and the queries and keys that they come from.
+    """
 
     weights: Float[Tensor, "batch head row key"]
     value: Float[Tensor, "batch kv_head key value_dim"] | None
@@ -43,25 +47,31 @@ class Reducer(Protocol):
 
 
 class Joined:
-    """One layer's blocks, laid into one tensor as they come: a list of them to be joined at the end would be held twice."""
+    """One layer's blocks, laid into one tensor as they come.
+
+    A list of them that is joined at the end would be held twice.
+    """
 
     def __init__(self, reducer: Reducer, rows: int) -> None:
-        self.reducer, self.rows = reducer, rows
+        self.reducer = reducer
+        self.rows = rows
         self.whole: Tensor | None = None
 
     def add(self, block: Block) -> None:
-        """What the reducer makes of a block."""
-        if self.reducer.join == "first" and self.whole is not None:
+        """Take in what the reducer makes of a block."""
+        join = self.reducer.join
+        if join == "first" and self.whole is not None:
             return
-        made = self.reducer(block)
-        if self.whole is not None and self.reducer.join == "add":
-            self.whole += made
-        elif self.reducer.join == "rows" and made.shape[-2] < self.rows and made.numel():
+        part = self.reducer(block)
+        if join == "add" and self.whole is not None:
+            self.whole += part
+        elif join == "rows" and part.shape[-2] < self.rows and part.numel():
             if self.whole is None:
-                self.whole = made.new_empty(*made.shape[:-2], self.rows, made.shape[-1])
-            self.whole[..., block.first_row : block.first_row + made.shape[-2], :] = made
+                self.whole = part.new_empty(*part.shape[:-2], self.rows, part.shape[-1])
+            end = block.first_row + part.shape[-2]
+            self.whole[..., block.first_row : end, :] = part
         else:
-            self.whole = made
+            self.whole = part
 
 
 def chosen_heads(
@@ -75,17 +85,18 @@ def chosen_heads(
     if heads == "max":
         return weights.amax(1, keepdim=True)
     assert not isinstance(heads, str)
-    outside = [h for h in heads if not 0 <= h < weights.shape[1]]
-    if outside:
-        raise InputError(
-            f"head {outside[0]} is outside the {weights.shape[1]} heads of a layer (0 to {weights.shape[1] - 1})."
-        )
+    count = weights.shape[1]
+    for head in heads:
+        if not 0 <= head < count:
+            raise InputError(
+                f"head {head} is outside the {count} heads of a layer (0 to {count - 1})."
+            )
     return weights[:, list(heads)]
 
 
 @dataclass(frozen=True)
 class Heads:
-    """The chosen heads' whole maps, at the chosen layers (None: at all; elsewhere nothing is kept)."""
+    """The chosen heads' whole maps, at the chosen layers (None: at all)."""
 
     heads: HeadChoice = "all"
     layers: tuple[int, ...] | None = None
@@ -122,7 +133,7 @@ class Keys:
             raise Unsupported(
                 "this model's queries and keys cannot be seen, so there is no neuron view of it."
             )
-        return block.key.repeat_interleave(block.weights.shape[1] // block.key.shape[1], dim=1)
+        return _for_each_head(block.key, block)
 
 
 @dataclass(frozen=True)
@@ -162,9 +173,11 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class ToUnits:
-    """Words instead of tokens: attention *to* a split word sums over its pieces, *from* it averages, so rows still sum to one.
+    """Words instead of tokens, so that rows still sum to one.
 
-    ``source[b, u, t]`` is 1 where token t of the input belongs to unit u; ``reply`` says the same of a decoder's own tokens.
+    Attention *to* a split word sums over its pieces, attention *from* it averages over them.
+    ``source[b, u, t]`` is 1 where token t of the input belongs to unit u; ``reply`` says the same
+    of a decoder's own tokens.
     """
 
     source: Float[Tensor, "batch unit token"]
@@ -176,27 +189,38 @@ class ToUnits:
     def __call__(self, block: Block) -> Float[Tensor, "batch head from to"]:
         if self.layers is not None and block.layer not in self.layers:
             return block.weights[:, :0, :0]
+        looks = self.source
+        if self.reply is not None and block.kind != "encoder":
+            looks = self.reply
+        seen = self.source if block.kind == "cross" else looks
+
         weights = chosen_heads(block.weights, self.heads)
-        count = weights.shape[2]
-        own = self.source if self.reply is None or block.kind == "encoder" else self.reply
-        to_member = self.source if block.kind == "cross" else own
-        to_units = weights @ to_member.transpose(1, 2)[:, None]
-        mean_from = own / own.sum(-1, keepdim=True).clamp(min=1)
-        return mean_from[:, None, :, block.first_row : block.first_row + count] @ to_units
+        end = block.first_row + weights.shape[2]
+        to_units = weights @ seen.transpose(1, 2)[:, None]
+        mean_from = looks / looks.sum(-1, keepdim=True).clamp(min=1)
+        return mean_from[:, None, :, block.first_row : end] @ to_units
 
 
 @dataclass(frozen=True)
 class ValueNorm:
-    """Weights scaled by the norm of the value vector that they weight (after Kobayashi et al. 2020), mean over heads."""
+    """Weights times the norm of the value vector that they weight, averaged over heads.
+
+    After Kobayashi et al. (2020).
+    """
 
     join: ClassVar[Join] = "rows"
 
     def __call__(self, block: Block) -> Float[Tensor, "batch row key"]:
         if block.value is None:
             raise Unsupported(
-                "this model's value vectors cannot be seen, so attention cannot be weighted by their norms."
+                "this model's value vectors cannot be seen, "
+                "so attention cannot be weighted by their norms."
             )
-        norm = block.value.norm(dim=-1).repeat_interleave(
-            block.weights.shape[1] // block.value.shape[1], dim=1
-        )
+        norm = _for_each_head(block.value.norm(dim=-1), block)
         return (block.weights * norm[:, :, None]).mean(1)
+
+
+def _for_each_head(shared: Tensor, block: Block) -> Tensor:
+    """What several heads share, once for each of them."""
+    heads = block.weights.shape[1]
+    return shared.repeat_interleave(heads // shared.shape[1], dim=1)

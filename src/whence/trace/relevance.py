@@ -1,8 +1,9 @@
-"""Relevance carried through the layers: the rules of Chefer, Gur and Wolf (ICCV 2021), wherever the layers' matrices come from.
+"""Relevance carried through the layers, by the rules of Chefer, Gur and Wolf (ICCV 2021).
 
-Every layer is a matrix Ā, "query key", of entries that are not negative. R says how much of each input token has come to be in each
-token so far; it begins as I. Inside, only what the layers add to I is kept (``added`` is R − I): with small gradients it is far
-below one, and would drown in the rounding of 1 + added.
+Every layer is a matrix Ā, "query key", of entries that are not negative, wherever it comes from. R
+says how much of each input token has come to be in each token so far; it begins as I. Inside, only
+what the layers add to I is kept (``added`` is R − I): with small gradients it is far below one, and
+would drown in the rounding of 1 + added.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class CrossLayer:
-    """The four matrices of a layer in which two modalities look at each other, then each at itself."""
+    """The matrices of a layer in which two modalities look at each other, then each at itself."""
 
     text_to_image: Float[Tensor, "text image"]
     image_to_text: Float[Tensor, "image text"]
@@ -31,18 +32,21 @@ def positive_mean(
 ) -> Tensor:
     """Ā, "*batch query key": entry by entry, what speaks for the target, averaged over heads.
 
-    What speaks against the target is dropped in each head, before the mean: else it would cancel what another head says for it.
+    What speaks against the target is dropped in each head, before the mean: else it would cancel
+    what another head says for it.
     """
-    wide = torch.promote_types(
-        weights.dtype, torch.float32
-    )  # half precision would lose the smaller of the products
-    return (gradient.to(wide) * weights.to(wide)).clamp(min=0).mean(-3)
+    # half precision would lose the smaller of the products
+    wide = torch.promote_types(weights.dtype, torch.float32)
+    product = gradient.to(wide) * weights.to(wide)
+    return product.clamp(min=0).mean(-3)
 
 
 def self_row(
     start: Float[Tensor, "*batch token"], layers: Sequence[Float[Tensor, "*batch token token"]]
 ) -> Float[Tensor, "*batch token"]:
-    """start · (R − I), with R = (I + Ā_N) … (I + Ā_1): one row, from the last layer to the first, at the cost of a layer's own map.
+    """start · (R − I), with R = (I + Ā_N) … (I + Ā_1): one row, from the last layer to the first.
+
+    It costs no more than a layer's own map.
 
     >>> layers = [torch.tensor([[0.8, 0.2], [0.3, 0.7]]), torch.tensor([[0.6, 0.4], [0.1, 0.9]])]
     >>> self_row(torch.tensor([1.0, 0.0]), layers)
@@ -50,17 +54,21 @@ def self_row(
     """
     added = torch.zeros_like(start)
     for layer in reversed(layers):
-        added = added + ((start + added)[..., None, :] @ layer)[..., 0, :]
+        row = start + added
+        added = added + (row[..., None, :] @ layer)[..., 0, :]
     return added
 
 
 def self_matrix(layers: Sequence[Float[Tensor, "token token"]]) -> Float[Tensor, "token token"]:
-    """R = (I + Ā_N) … (I + Ā_1), of one stream of tokens: all rows. The rows are not normalised."""
+    """R = (I + Ā_N) … (I + Ā_1), of one stream of tokens; all rows, not normalised."""
     return _eye(layers[0]) + _added(layers)
 
 
 def normalised(relevance: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:
-    """R̄: what R adds to I, each row scaled to one, and I again. A row to which nothing was added yet stays that of I."""
+    """R̄: what R adds to I, each row scaled to one, and I again.
+
+    A row to which nothing was added yet stays that of I.
+    """
     return _normalised(relevance - _eye(relevance))
 
 
@@ -68,12 +76,17 @@ def encoder_decoder(
     encoder: Sequence[Float[Tensor, "token token"]],
     decoder: Sequence[tuple[Float[Tensor, "place place"], Float[Tensor, "place token"]]],
 ) -> Float[Tensor, "place token"]:
-    """R_qi: how much of each token of the encoder is in each place of the decoder. A layer of the decoder is (self, cross)."""
+    """R_qi: how much of each token of the encoder is in each place of the decoder.
+
+    A layer of the decoder is (self, cross).
+    """
     first_self, first_cross = decoder[0]
     tokens = _normalised(_added(encoder))
-    places, crossed = torch.zeros_like(first_self), torch.zeros_like(first_cross)
+    places = torch.zeros_like(first_self)  # R_qq − I
+    crossed = torch.zeros_like(first_cross)
     for own, cross in decoder:
-        places, crossed = places + own + own @ places, crossed + own @ crossed
+        places = places + own + own @ places
+        crossed = crossed + own @ crossed
         crossed = crossed + _normalised(places).T @ (cross @ tokens)
     return crossed
 
@@ -85,21 +98,28 @@ def two_modalities(
 ) -> tuple[Float[Tensor, "text text"], Float[Tensor, "text image"]]:
     """R_tt − I and R_ti of a model that reads its answer from the text's side, like LXMERT.
 
-    Each modality first looks at itself, in layers of its own; then come the layers in which they look at each other. In a cross
-    layer both sides are computed from what stood before it. In the last one the image's side can no longer reach the answer.
+    Each modality first looks at itself, in layers of its own; then come the layers in which they
+    look at each other. In a cross layer both sides are computed from what stood before it. In the
+    last one the image's side can no longer reach the answer.
     """
     tt = _added(text) if text else torch.zeros_like(cross[0].text)  # R_tt − I
-    ii = _added(image) if image else torch.zeros_like(cross[0].image)
+    ii = _added(image) if image else torch.zeros_like(cross[0].image)  # R_ii − I
     ti = tt.new_zeros(len(tt), len(ii))
     it = ti.T.clone()
     for depth, layer in enumerate(cross):
-        from_image = _crossed(layer.text_to_image, tt, ii, it)
+        to_ti, to_tt = _crossed(layer.text_to_image, tt, ii, it)
+
         if depth < len(cross) - 1:
-            from_text = _crossed(layer.image_to_text, ii, tt, ti)
-            it, ii = it + from_text[0], ii + from_text[1]
-            it, ii = it + layer.image @ it, ii + layer.image + layer.image @ ii
-        ti, tt = ti + from_image[0], tt + from_image[1]
-        ti, tt = ti + layer.text @ ti, tt + layer.text + layer.text @ tt
+            to_it, to_ii = _crossed(layer.image_to_text, ii, tt, ti)
+            it = it + to_it
+            ii = ii + to_ii
+            it = it + layer.image @ it
+            ii = ii + layer.image + layer.image @ ii
+
+        ti = ti + to_ti
+        tt = tt + to_tt
+        ti = ti + layer.text @ ti
+        tt = tt + layer.text + layer.text @ tt
     return tt, ti
 
 
@@ -110,10 +130,13 @@ def _crossed(
     qs: Float[Tensor, "q s"],
 ) -> tuple[Float[Tensor, "s q"], Float[Tensor, "s s"]]:
     """What one direction of a cross layer, s looking at q, adds to R_sq and to R_ss."""
-    return _normalised(ss).T @ (layer @ _normalised(qq)), layer @ qs
+    to_sq = _normalised(ss).T @ (layer @ _normalised(qq))
+    to_ss = layer @ qs
+    return to_sq, to_ss
 
 
 def _added(layers: Sequence[Float[Tensor, "token token"]]) -> Float[Tensor, "token token"]:
+    """R − I of one stream."""
     added = torch.zeros_like(layers[0])
     for layer in layers:
         added = added + layer + layer @ added
@@ -121,6 +144,7 @@ def _added(layers: Sequence[Float[Tensor, "token token"]]) -> Float[Tensor, "tok
 
 
 def _normalised(added: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:
+    """R̄, from R − I."""
     total = added.sum(-1, keepdim=True)
     return added / torch.where(total > 0, total, 1) + _eye(added)
 

@@ -1,4 +1,4 @@
-"""The rows of attention that speak for the output, and how layers and heads are brought together."""
+"""The rows of attention that speak for the output, brought together over layers and heads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from whence.core.aggregate import entrywise, product_row
 from whence.core.errors import SettingsError
 from whence.trace.trace import Trace
 
@@ -18,7 +19,7 @@ RowChoice = Literal["readout", "mean"]
 
 
 def chosen_layers(count: int, layer: Layers, kind: str) -> range:
-    """The layers that a choice speaks of; all of them for every way of bringing them together."""
+    """The layers that a choice speaks of: one, or all where they are to be brought together."""
     if layer == "last":
         return range(count - 1, count)
     if isinstance(layer, str):
@@ -26,23 +27,36 @@ def chosen_layers(count: int, layer: Layers, kind: str) -> range:
     if -count <= layer < count:
         return range(layer % count, layer % count + 1)
     raise SettingsError(
-        f"layer {layer} is outside the {count} layers of {kind} attention (0 to {count - 1}, 'last' or 'all')."
+        f"layer {layer} is outside the {count} layers of {kind} attention "
+        f"(0 to {count - 1}, 'last' or 'all')."
     )
 
 
+def layers_together(rows: Float[Tensor, "layer ..."], layer: Layers) -> Tensor:
+    """Entry by entry over the layers of ``chosen_layers``: their largest, sum, or else mean."""
+    if layer in ("max", "sum"):
+        return entrywise(rows, layer, 0)
+    return entrywise(rows, "mean", 0)
+
+
 def speaking_kind(kinds: Sequence[str]) -> str:
-    """An encoder-decoder speaks through its cross attention."""
+    """The kind of attention that leads to the output: of an encoder-decoder the cross attention."""
     return "cross" if "cross" in kinds else next(iter(kinds))
 
 
 def readout_row(
     trace: Trace, i: int, maps: Float[Tensor, "*head query key"], row: RowChoice, kind: str
 ) -> Float[Tensor, "*head key"]:
-    """The row of the token that the head reads, and the mean over rows where the model pools by the mean or ``row`` says so."""
+    """The row of the token that the head reads.
+
+    It is the mean over rows where the model pools by the mean, or where ``row`` says so.
+    """
     at = trace.model.readout(trace.passages[i])
     if row == "readout" and at is not None:
         return maps[..., at, :]
-    queries = len(trace.passages[i]) if kind != "cross" or at is None else at + 1
+    queries = len(trace.passages[i])
+    if kind == "cross" and at is not None:
+        queries = at + 1
     return maps[..., :queries, :].mean(-2)
 
 
@@ -51,76 +65,50 @@ def attention_rows(
 ) -> Float[Tensor, "layer batch head token"]:
     """Attention paid to each input token, at the chosen layers.
 
-    ``readout`` takes the row of the token that the head reads (see ``Model.readout``), and the mean over rows where the model
-    pools by the mean; ``mean`` takes the mean over rows anyway. An encoder-decoder speaks through its cross attention.
+    ``readout`` takes the row of the token that the head reads (see ``Model.readout``), and the mean
+    over rows where the model pools by the mean; ``mean`` takes the mean over rows anyway. An
+    encoder-decoder speaks through its cross attention.
     """
     kind = speaking_kind(tuple(trace.attentions))
     maps = trace.attentions[kind]
     chosen = [maps[n] for n in chosen_layers(len(maps), layer, kind)]
-    rows = [
-        torch.stack([readout_row(trace, i, m[i], row, kind) for m in chosen])
-        for i in range(len(trace.passages))
-    ]
+
+    rows = []
+    for i in range(len(trace.passages)):
+        each = [readout_row(trace, i, m[i], row, kind) for m in chosen]
+        rows.append(torch.stack(each))
     return torch.stack(rows, 1)
-
-
-def across_layers(rows: Float[Tensor, "layer ..."], layer: Layers) -> Tensor:
-    """Layers brought together entry by entry: the mean, unless the choice is the largest or the sum."""
-    if layer == "max":
-        return rows.amax(0)
-    return rows.sum(0) if layer == "sum" else rows.mean(0)
-
-
-def down_the_layers(
-    layers: Sequence[Float[Tensor, "query key"]], row: Float[Tensor, " query"], residual: bool
-) -> Float[Tensor, " key"]:
-    """One row of the product of layers (later ones on the left), O(L·T²); with the residual, of (A + I) with its rows brought to one."""
-    for layer in reversed(layers):
-        if residual:
-            share = row / (
-                layer.sum(-1) + 1
-            )  # so that neither A + I nor its normalised copy is ever held
-            row = share @ layer + share
-        else:
-            row = row @ layer
-    return row
 
 
 def rolled_row(
     trace: Trace, i: int, means: dict[str, tuple[Tensor, ...]], residual: bool, start: int = 0
 ) -> Float[Tensor, " token"]:
-    """What reaches each input token of passage ``i`` from the output, through every layer of its maps "batch query key".
+    """What reaches each input token of passage ``i`` from the output, through every layer.
 
-    An encoder-decoder is one tall stack: each decoder layer looks across to the encoder's top (half of it stays, with the residual)
-    and then at the decoder's own tokens below; what has crossed over runs down the encoder.
+    ``means`` are maps "batch query key" by kind. An encoder-decoder is one tall stack: each decoder
+    layer looks across to the encoder's top (half of it stays, with the residual) and then at the
+    decoder's own tokens below; what has crossed over runs down the encoder.
     """
-    passage = trace.passages[i]
-    at = trace.model.readout(passage)
-    length = len(passage)
+    at = trace.model.readout(trace.passages[i])
+    length = len(trace.passages[i])
     if "cross" not in means:
-        own = [m[i, :length, :length] for m in next(iter(means.values()))[start:]]
-        row = (
-            own[0].new_full((length,), 1 / length)
-            if at is None
-            else nn.functional.one_hot(torch.tensor(at), length).to(own[0])
-        )
-        return down_the_layers(own, row, residual)
+        maps = next(iter(means.values()))
+        own = [m[i, :length, :length] for m in maps[start:]]
+        return product_row(own, _first_row(own[0], length, at), residual)
+
     cross, decoder = means["cross"], means["decoder"]
     answers = length if at is None else at + 1
-    row = (
-        cross[0].new_full((answers,), 1 / answers)
-        if at is None
-        else nn.functional.one_hot(torch.tensor(at), answers).to(cross[0])
-    )
+    row = _first_row(cross[0], answers, at)
     crossed = row.new_zeros(length)
     for across, below in zip(reversed(cross), reversed(decoder), strict=True):
         looks = across[i, :answers, :length]
-        share = row / (looks.sum(-1) + 1) if residual else row / 2
+        whole = looks.sum(-1) + 1 if residual else 2
+        share = row / whole
         crossed = crossed + share @ looks
-        row = down_the_layers([below[i, :answers, :answers]], share, residual)
-    return down_the_layers(
-        [m[i, :length, :length] for m in means["encoder"][start:]], crossed, residual
-    )
+        row = product_row([below[i, :answers, :answers]], share, residual)
+
+    encoder = [m[i, :length, :length] for m in means["encoder"][start:]]
+    return product_row(encoder, crossed, residual)
 
 
 def padded(rows: Sequence[Tensor], width: int) -> Float[Tensor, "batch token"]:
@@ -131,41 +119,83 @@ def padded(rows: Sequence[Tensor], width: int) -> Float[Tensor, "batch token"]:
 def aggregated(
     trace: Trace, head: int | Literal["mean", "max"], layer: Layers, residual: bool, row: RowChoice
 ) -> Float[Tensor, "batch token"]:
-    """Heads first, then layers: entry by entry, or as a product of matrices (an encoder-decoder's from its last cross attention down
-    the encoder)."""
-    maps = {
-        kind: tuple(_of_heads(m, head) for m in found) for kind, found in trace.attentions.items()
-    }
-    kind = speaking_kind(tuple(maps))
+    """Heads first, then layers: entry by entry, or as a product of matrices.
+
+    The product of an encoder-decoder leads from its last cross attention down the encoder.
+    """
+    maps = {}
+    for kind, layers in trace.attentions.items():
+        maps[kind] = [_of_heads(m, head) for m in layers]
+
     rows = []
-    for i, passage in enumerate(trace.passages):
-        n = len(passage)
-        queries = n if kind != "cross" else None
-        own = [m[i, :queries, :n] for m in maps[kind]]
-        stays = residual and kind != "cross"
+    for i in range(len(trace.passages)):
         if layer == "product":
-            top = readout_row(trace, i, _mixed(own[-1]) if stays else own[-1], row, kind)
-            below = [m[i, :n, :n] for m in maps["encoder"]] if kind == "cross" else own[:-1]
-            rows.append(down_the_layers(below, top, residual))
+            rows.append(_product_of_passage(trace, i, maps, residual, row))
         else:
-            chosen = [own[at] for at in chosen_layers(len(own), layer, kind)]
-            each = [readout_row(trace, i, _mixed(m) if stays else m, row, kind) for m in chosen]
-            rows.append(across_layers(torch.stack(each), layer))
+            rows.append(_entrywise_of_passage(trace, i, maps, layer, residual, row))
     return padded(rows, trace.content.shape[1])
 
 
-def _mixed(weights: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:
-    """(A + I), its rows brought to one."""
-    return (weights + torch.eye(len(weights), dtype=weights.dtype, device=weights.device)) / (
-        weights.sum(-1, keepdim=True) + 1
-    )
+def _product_of_passage(
+    trace: Trace, i: int, maps: dict[str, list[Tensor]], residual: bool, row: RowChoice
+) -> Float[Tensor, " token"]:
+    length = len(trace.passages[i])
+    kind = speaking_kind(tuple(maps))
+    if kind == "cross":
+        # a place that looks across is not among those that it looks at: no residual here
+        top = readout_row(trace, i, maps["cross"][-1][i, :, :length], row, kind)
+        encoder = [m[i, :length, :length] for m in maps["encoder"]]
+        return product_row(encoder, top, residual)
+
+    own = [m[i, :length, :length] for m in maps[kind]]
+    if not residual:
+        top = readout_row(trace, i, own[-1], row, kind)
+        return product_row(own[:-1], top)
+    start = _first_row(own[-1], length, _read_at(trace, i, row))
+    return product_row(own, start, residual)
+
+
+def _entrywise_of_passage(
+    trace: Trace,
+    i: int,
+    maps: dict[str, list[Tensor]],
+    layer: Layers,
+    residual: bool,
+    row: RowChoice,
+) -> Float[Tensor, " token"]:
+    length = len(trace.passages[i])
+    kind = speaking_kind(tuple(maps))
+    queries = None if kind == "cross" else length
+    each = []
+    for n in chosen_layers(len(maps[kind]), layer, kind):
+        own = maps[kind][n][i, :queries, :length]
+        if residual and kind != "cross":
+            start = _first_row(own, length, _read_at(trace, i, row))
+            each.append(product_row([own], start, residual))
+        else:
+            each.append(readout_row(trace, i, own, row, kind))
+    return layers_together(torch.stack(each), layer)
+
+
+def _read_at(trace: Trace, i: int, row: RowChoice) -> int | None:
+    """The place whose row speaks; None where it is the mean over all rows."""
+    if row == "mean":
+        return None
+    return trace.model.readout(trace.passages[i])
+
+
+def _first_row(like: Tensor, places: int, at: int | None) -> Float[Tensor, " place"]:
+    """Where a walk down the layers begins: at one place, or for None evenly at all of them."""
+    if at is None:
+        return like.new_full((places,), 1 / places)
+    return nn.functional.one_hot(torch.tensor(at), places).to(like)
 
 
 def _of_heads(
     weights: Float[Tensor, "batch head query key"], head: int | Literal["mean", "max"]
 ) -> Float[Tensor, "batch query key"]:
     if isinstance(head, str):
-        return weights.mean(1) if head == "mean" else weights.amax(1)
+        return entrywise(weights, head, 1)
     count = weights.shape[1]
     if not -count <= head < count:
         raise SettingsError(

@@ -1,12 +1,16 @@
-"""The Trace: one forward, and when asked one backward, of one or several passages, with what was asked for."""
+"""The Trace: one forward pass, and one backward pass for each ask, with what was asked for.
+
+An ask is a passage with a target. Equal passages run once and are differentiated once for each
+of their targets, so that g targets of one text cost one forward and g backward passes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +20,7 @@ from torch import Tensor, nn
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
+from whence.core.request import AnyTarget, Ask, Via
 from whence.core.target import Target, as_target
 from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
@@ -25,14 +30,15 @@ from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 
-Via = Literal["auto", "interface", "output"]
 ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
+
+MapsByKind = dict[str, tuple[Tensor, ...]]
 
 
 @dataclass
 class Passes:
-    """Counts sequences through the model, forwards and backwards, for each passage."""
+    """Counts sequences through the model, forwards and backwards, for each ask."""
 
     forwards: list[int]
     backwards: list[int]
@@ -42,43 +48,44 @@ class Passes:
 class Head:
     """What the model said, and the number that is being explained."""
 
-    logits: Float[Tensor, "batch label"]
-    values: Float[Tensor, " batch"]
+    logits: Float[Tensor, "ask label"]
+    values: Float[Tensor, " ask"]
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What one run showed. Tensors are detached, padded to the longest passage, and special tokens are in their places.
+    """What one run showed, one row for each ask.
 
-    ``attentions[kind][layer]`` is "batch head query key" (or what the reducer made of it), ``layers[kind]`` names the modules,
-    ``reduced[name][kind][layer]`` is what each named reducer made.
+    Tensors are detached and padded to the longest passage, and special tokens are in their places.
+    ``attentions[kind][layer]`` is "ask head query key" (or what the reducer made of it),
+    ``layers[kind]`` names the modules, and ``reduced[name][kind][layer]`` is what each named
+    reducer made.
     """
 
     model: Model
     passages: tuple[Passage, ...]
     targets: tuple[Target, ...]
-    embeddings: Float[Tensor, "batch token dim"]
+    embeddings: Float[Tensor, "ask token dim"]
     head: Head | None  # None for a model without one
-    gradients: Float[Tensor, "batch token dim"] | None = None
-    attentions: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
-    attention_gradients: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
-    reduced: dict[str, dict[str, tuple[Tensor, ...]]] = field(default_factory=dict)
+    gradients: Float[Tensor, "ask token dim"] | None = None
+    attentions: MapsByKind = field(default_factory=dict)
+    attention_gradients: MapsByKind = field(default_factory=dict)
+    reduced: dict[str, MapsByKind] = field(default_factory=dict)
     layers: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
     hidden_states: tuple[Tensor, ...] = ()
     attention_via: str = "own"
     passes: Passes = field(default_factory=lambda: Passes([], []))
-    tick: Callable[[], None] = lambda: (
-        None
-    )  # called after each batch of reruns: a progress bar moves
+    # called after each batch of reruns, so that a progress bar moves
+    tick: Callable[[], None] = lambda: None
 
     @property
-    def logits(self) -> Float[Tensor, "batch label"]:
+    def logits(self) -> Float[Tensor, "ask label"]:
         """What the head says of each passage, where it is read."""
         return self._head.logits
 
     @property
-    def values(self) -> Float[Tensor, " batch"]:
-        """The target's value, for each passage."""
+    def values(self) -> Float[Tensor, " ask"]:
+        """The target's value, for each ask."""
         return self._head.values
 
     @property
@@ -90,7 +97,7 @@ class Trace:
         return self.head
 
     @property
-    def embedding_gradients(self) -> Float[Tensor, "batch token dim"]:
+    def embedding_gradients(self) -> Float[Tensor, "ask token dim"]:
         """The target's slope along each entry of each token's embedding."""
         self.check_embeddings()
         if self.gradients is None:
@@ -100,54 +107,60 @@ class Trace:
         return self.gradients
 
     @cached_property
-    def head_means(self) -> dict[str, tuple[Float[Tensor, "batch query key"], ...]]:
+    def head_means(self) -> dict[str, tuple[Float[Tensor, "ask query key"], ...]]:
         """Attention as the mean over heads, by kind and layer."""
-        made = self.reduced.get("head-mean")
-        if made is None and not self.attentions:
+        if "head-mean" in self.reduced:
+            return self.reduced["head-mean"]
+        if not self.attentions:
             raise Unsupported("this trace was made without attention; ask for Needs.HEAD_MEANS.")
-        return made or {k: tuple(m.mean(1) for m in maps) for k, maps in self.attentions.items()}
+        return {kind: tuple(m.mean(1) for m in maps) for kind, maps in self.attentions.items()}
 
     @property
-    def value_weighted(self) -> dict[str, tuple[Float[Tensor, "batch query key"], ...]]:
+    def value_weighted(self) -> dict[str, tuple[Float[Tensor, "ask query key"], ...]]:
         """Attention times the norm of the value vector that it weights, the mean over heads."""
         if "value-weighted" not in self.reduced:
             raise Unsupported(
-                "the value vectors of this model cannot be seen (its attention is outside AttentionInterface), "
-                "so attention cannot be weighted by their norms; use attention-mean or rollout."
+                "the value vectors of this model cannot be seen (its attention is outside "
+                "AttentionInterface), so attention cannot be weighted by their norms; "
+                "use attention-mean or rollout."
             )
         return self.reduced["value-weighted"]
 
     @cached_property
-    def content(self) -> Bool[Tensor, "batch token"]:
+    def content(self) -> Bool[Tensor, "ask token"]:
         """True for tokens of the text, False for special tokens and padding."""
-        longest = max(len(p) for p in self.passages)
+        longest = max(len(passage) for passage in self.passages)
         rows = [np.pad(p.unit_of >= 0, (0, longest - len(p))) for p in self.passages]
         return torch.from_numpy(np.stack(rows)).to(self.model.device)
 
     def embeddings_of(self, i: int) -> Float[Tensor, "token dim"]:
-        """The embeddings of one passage, without padding."""
+        """The embeddings of one ask's passage, without padding."""
         self.check_embeddings()
         return self.embeddings[i, : len(self.passages[i])]
 
     def check_embeddings(self) -> None:
-        """Raise where they are those of half of the input: zeros for the other half would look like an answer."""
-        if self.model.task == "image-text":
+        """Raise where only a part of the input has embeddings that can be seen.
+
+        Zeros for the other part would look like an answer.
+        """
+        if self.model.kind.reads_text and self.model.kind.reads_image:
             raise Unsupported(
-                f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are seen, so a method of gradients along "
-                "embeddings would say nothing of the image; use generic-attention."
+                f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are "
+                "seen, so a method of gradients along embeddings would say nothing of the image; "
+                "use generic-attention."
             )
 
     def values_at(
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, " point"]:
-        """The value of passage ``i``'s target at other embeddings."""
+        """The value of ask ``i``'s target at other embeddings."""
         with torch.inference_mode(False), torch.no_grad():
             return torch.cat([value for _, value in self._rerun(i, points)])
 
     def gradients_at(
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
-        """The gradient of passage ``i``'s target at other embeddings: along a path, in a cloud."""
+        """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
         slopes = []
         with torch.inference_mode(False), torch.enable_grad():
             for leaf, value in self._rerun(i, points):
@@ -160,22 +173,23 @@ class Trace:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of (embeddings, values), with the model's own fast attention."""
         self.check_embeddings()
-        model, passage = self.model, self.passages[i]
+        model, passage, target = self.model, self.passages[i], self.targets[i]
+        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.pads else 1
         with model.lock, untouched(model.hf):
-            for chunk in points.split(max(1, RERUN_TOKENS // len(passage)) if model.pads else 1):
+            for chunk in points.split(points_at_once):
                 batch = model.batch([passage] * len(chunk))
                 leaf = chunk.detach().clone().requires_grad_(torch.is_grad_enabled())
                 with embedded(model, batch, lambda _, leaf=leaf: leaf):
                     logits = finite(model.read(model.hf(**batch.inputs), batch))
                 self.passes.forwards[i] += len(chunk)
-                yield leaf, model.value(logits, [self.targets[i]] * len(chunk))
+                yield leaf, model.value(logits, [target] * len(chunk))
                 self.tick()
 
 
 def trace(
     model: Model,
-    passages: Sequence[Passage],
-    target: Target | str | int | list[Target] | None = None,
+    asks: Sequence[Ask | Passage],
+    target: AnyTarget = None,
     needs: Needs = Needs.NOTHING,
     *,
     reducer: Reducer | None = None,
@@ -184,72 +198,190 @@ def trace(
     attention_via: Via = "auto",
     tick: Callable[[], None] = lambda: None,
 ) -> Trace:
-    """Run passages that fit one batch, and keep what ``needs`` asks for.
+    """Run asks that fit one batch, and keep what ``needs`` asks for.
+
+    A passage among the ``asks`` is asked about ``target``. Equal passages run once, unless there
+    are ``edits``, which may treat each row differently.
 
     >>> import whence
     >>> from whence.core.registry import Needs
     >>> model = whence.load("sentiment")
     >>> t = trace(model, [model.encode("not bad")], needs=Needs.ATTENTION)
-    >>> t.attentions["encoder"][0].shape[0], len(t.attentions["encoder"]) == len(t.layers["encoder"])
-    (1, True)
+    >>> t.attentions["encoder"][0].shape[0], len(t.attentions["encoder"])
+    (1, 4)
     """
-    edits_attention = any(e.where != "embeddings" for e in edits)
-    wants_maps = bool(needs & ANY_ATTENTION) or reducer is not None or bool(reducers)
     if reducer is not None and needs & Needs.ATTENTION_GRADIENTS:
         raise Unsupported(
-            "a reducer keeps no whole map, so there is nothing to take a gradient of; ask for one or the other."
+            "a reducer keeps no whole map, so there is nothing to take a gradient of; "
+            "ask for one or the other."
         )
-    via = _path(model, attention_via, wants_maps or edits_attention, edits_attention)
-    chosen = {
-        **({} if reducer is None else {ASKED: reducer}),
-        **(reducers or {}),
-        **_reducers_of(needs, via),
-    }
-    keep = bool(needs & WHOLE_MAPS) and reducer is None
-    batch = model.batch(passages)
-    backward = bool(needs & GRADIENTS)
+    plan = _plan(model, needs, _named(reducer, reducers), edits, attention_via)
+    questions = _questions(asks, target, runs_alone=bool(edits))
+    batch = model.batch(questions.unique)
     with (
         model.lock,
         untouched(model.hf),
         torch.inference_mode(False),
-        torch.enable_grad() if backward else torch.no_grad(),
+        torch.enable_grad() if plan.backward else torch.no_grad(),
     ):
-        run = _forward(model, batch, needs, keep, chosen, edits, via)
-        if model.task == "bare" and not backward:
-            targets, head, slopes = (), None, []
-        else:
-            logits = finite(model.read(run.outputs, batch))
-            targets = _resolve(model, target, logits)
-            head = Head(logits, model.value(logits, targets))
-            slopes = _backward(head.values, run, needs) if backward else []
-    kinds = list(dict.fromkeys(layer.kind for layer in run.layers)) if wants_maps else []
-    reduced = {
-        name: {k: _of_kind(k, run.layers, made) for k in kinds}
-        for name, made in run.reduced.items()
-    }
-    maps = (
-        {k: _of_kind(k, run.layers, [m.detach() for m in run.maps]) for k in kinds}
-        if run.maps
-        else {}
-    )
+        run = _forward(model, batch, plan)
+        head, targets, slopes = None, (), []
+        if plan.backward or model.kind.has_head:
+            logits = questions.spread(finite(model.read(run.outputs, batch)))
+            targets = _resolve(model, questions.asks, logits)
+            head = Head(logits, _values(model, logits, targets))
+        if plan.backward and head is not None:
+            slopes = _backward(head.values, run, needs, questions)
+
+    kinds = _kinds(run.layers) if plan.wants_maps else []
+    maps = [questions.spread(m.detach()) for m in run.maps]
+    reduced = {}
+    for name, per_layer in run.reduced.items():
+        reduced[name] = _by_kind(kinds, run.layers, [questions.spread(m) for m in per_layer])
+    attentions = reduced.pop(ASKED, None)
+    if attentions is None:
+        attentions = _by_kind(kinds, run.layers, maps) if maps else {}
     return Trace(
         model=model,
-        passages=tuple(passages),
+        passages=tuple(ask.passage for ask in questions.asks),
         targets=targets,
-        embeddings=_in_place(run.leaf.detach(), batch),
+        embeddings=questions.spread(_in_place(run.leaf.detach(), batch)),
         head=None if head is None else Head(head.logits.detach(), head.values.detach()),
         gradients=_in_place(slopes[0], batch) if slopes else None,
-        attentions=reduced.pop(ASKED, maps),
-        attention_gradients={k: _of_kind(k, run.layers, slopes[1:]) for k in kinds}
-        if len(slopes) > 1
-        else {},
+        attentions=attentions,
+        attention_gradients=_by_kind(kinds, run.layers, slopes[1:]) if len(slopes) > 1 else {},
         reduced=reduced,
-        layers={k: _of_kind(k, run.layers, run.layers) for k in kinds},
-        hidden_states=_hidden_states(run.outputs) if needs & Needs.HIDDEN_STATES else (),
-        attention_via=via,
-        passes=Passes([1] * len(passages), [int(backward)] * len(passages)),
+        layers=_by_kind(kinds, run.layers, run.layers),
+        hidden_states=_hidden_states(run.outputs, questions) if plan.hidden_states else (),
+        attention_via=plan.via,
+        passes=questions.passes(plan.backward),
         tick=tick,
     )
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """The asks, and the passages that run for them: equal ones once."""
+
+    asks: tuple[Ask, ...]
+    unique: list[Passage]
+    row_of_ask: list[int]
+
+    def spread(self, rows: Float[Tensor, "row ..."]) -> Float[Tensor, "ask ..."]:
+        """One row for each ask, from one row for each passage that ran."""
+        if len(self.unique) == len(self.asks):
+            return rows
+        if len(self.unique) == 1:
+            return rows.expand(len(self.asks), *rows.shape[1:])
+        return rows[self.row_of_ask]
+
+    def rounds(self) -> list[list[int]]:
+        """Asks that share a backward pass: no two of one passage."""
+        rounds: list[list[int]] = []
+        asks_so_far = [0] * len(self.unique)
+        for ask, row in enumerate(self.row_of_ask):
+            if asks_so_far[row] == len(rounds):
+                rounds.append([])
+            rounds[asks_so_far[row]].append(ask)
+            asks_so_far[row] += 1
+        return rounds
+
+    def passes(self, backward: bool) -> Passes:
+        """A passage's forward pass is counted at its first ask, a backward pass at each."""
+        first_asks = set(self.rounds()[0])
+        forwards = [int(ask in first_asks) for ask in range(len(self.asks))]
+        return Passes(forwards, [int(backward)] * len(self.asks))
+
+
+def _questions(
+    asks: Sequence[Ask | Passage], target: AnyTarget, runs_alone: bool = False
+) -> _Questions:
+    """Equal passages share a row, unless each ask runs alone: an edit may treat rows differently."""
+    asked_of_all = as_target(target)
+    questions: list[Ask] = []
+    for ask in asks:
+        questions.append(Ask(ask, asked_of_all) if isinstance(ask, Passage) else ask)
+    rows: dict[Any, int] = {}
+    unique: list[Passage] = []
+    row_of_ask: list[int] = []
+    for number, ask in enumerate(questions):
+        key = number if runs_alone else ask.passage.input_key
+        if key not in rows:
+            rows[key] = len(unique)
+            unique.append(ask.passage)
+        row_of_ask.append(rows[key])
+    return _Questions(tuple(questions), unique, row_of_ask)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What one forward pass is to keep, and by which path attention is seen."""
+
+    via: str
+    keeps_maps: bool
+    reducers: Mapping[str, Reducer]
+    edits: Sequence[Edit]
+    backward: bool
+    hidden_states: bool
+
+    @property
+    def wants_maps(self) -> bool:
+        """Whether attention is looked at, whole or reduced."""
+        return self.keeps_maps or bool(self.reducers)
+
+
+def _named(reducer: Reducer | None, reducers: Mapping[str, Reducer] | None) -> dict[str, Reducer]:
+    named = dict(reducers or {})
+    if reducer is not None:
+        named[ASKED] = reducer
+    return named
+
+
+def _plan(
+    model: Model,
+    needs: Needs,
+    reducers: Mapping[str, Reducer],
+    edits: Sequence[Edit],
+    attention_via: Via,
+) -> _Plan:
+    edits_attention = any(edit.where != "embeddings" for edit in edits)
+    looks = bool(needs & ANY_ATTENTION) or bool(reducers)
+    via = _path(model, attention_via, looks or edits_attention, edits_attention)
+    every_reducer = dict(reducers)
+    # the mean over heads follows from whole maps, so that it is reduced only where there are none
+    if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
+        every_reducer["head-mean"] = HeadMean()
+    if needs & Needs.VALUE_WEIGHTED and via == "interface":
+        every_reducer["value-weighted"] = ValueNorm()
+    return _Plan(
+        via=via,
+        keeps_maps=bool(needs & WHOLE_MAPS) and ASKED not in reducers,
+        reducers=every_reducer,
+        edits=edits,
+        backward=bool(needs & GRADIENTS),
+        hidden_states=bool(needs & Needs.HIDDEN_STATES),
+    )
+
+
+def _path(model: Model, via: Via, needed: bool, edited: bool) -> str:
+    """By which path attention is seen.
+
+    own: the model's fast attention stays; interface: our function in the registry;
+    output: eager and ``output_attentions``; hooks: where neither shows every map.
+    """
+    if not needed:
+        return "own"
+    observable = can_observe(model.hf)
+    if not observable and (via == "interface" or edited):
+        raise Unsupported(
+            f"{type(model.hf).__name__} computes attention without AttentionInterface, so it "
+            'cannot be edited. Use attention_via="output" without edits, or a gradient method.'
+        )
+    if is_lxmert(model.hf):
+        return "hooks"
+    if via != "auto":
+        return via
+    return "interface" if observable else "output"
 
 
 @dataclass(frozen=True)
@@ -263,121 +395,130 @@ class _Run:
     reduced: Mapping[str, list[Tensor]]
 
 
-def _reducers_of(needs: Needs, via: str) -> dict[str, Reducer]:
-    """What the needs ask for beside whole maps, from which the mean over heads follows anyway."""
-    found: dict[str, Reducer] = {}
-    if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
-        found["head-mean"] = HeadMean()
-    if needs & Needs.VALUE_WEIGHTED and via == "interface":
-        found["value-weighted"] = ValueNorm()
-    return found
-
-
-def _forward(
-    model: Model,
-    batch: Batch,
-    needs: Needs,
-    keep: bool,
-    reducers: Mapping[str, Reducer],
-    edits: Sequence[Edit],
-    via: str,
-) -> _Run:
-    observer = Observer(model.hf, keep=keep, reducers=reducers, edits=edits)
-    asked = {"output_hidden_states": True} if needs & Needs.HIDDEN_STATES else {}
-    if via == "output":
-        asked["output_attentions"] = True
+def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
+    observer = Observer(model.hf, keep=plan.keeps_maps, reducers=plan.reducers, edits=plan.edits)
+    extra_outputs = {"output_hidden_states": True} if plan.hidden_states else {}
+    if plan.via == "output":
+        extra_outputs["output_attentions"] = True
         model.hf.set_attn_implementation("eager")
-    caught: list[Tensor] = []
+    leaves: list[Tensor] = []
 
-    def catch(old: Tensor) -> Tensor:
-        for edit in edits:
+    def make_leaf(embeddings: Tensor) -> Tensor:
+        for edit in plan.edits:
             if edit.where == "embeddings":
-                old = edit.change(old)
-        caught.append(old.detach().clone().requires_grad_(torch.is_grad_enabled()))
-        return caught[0]
+                embeddings = edit.change(embeddings)
+        leaves.append(embeddings.detach().clone().requires_grad_(torch.is_grad_enabled()))
+        return leaves[0]
 
-    observed = (
-        observing(model.hf, observer)
-        if via == "interface"
-        else watching(model.hf)
-        if via == "hooks"
-        else nullcontext()
-    )
     with (
-        without_leftovers(model.hf) if asked else nullcontext(),
-        observed as seen,
-        embedded(model, batch, catch),
+        without_leftovers(model.hf) if extra_outputs else nullcontext(),
+        _watched(model, plan, observer) as seen,
+        embedded(model, batch, make_leaf),
     ):
-        outputs = model.hf(**batch.inputs, **asked)
+        outputs = model.hf(**batch.inputs, **extra_outputs)
+
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
-    if via in ("output", "hooks"):
-        layers, maps = (
-            (seen.layers, seen.maps) if isinstance(seen, Watched) else _from_outputs(model, outputs)
-        )
-        blocks = [
-            Block(m.detach(), None, 0, layer.kind, layer.index)
-            for layer, m in zip(layers, maps, strict=True)
-        ]
-        reduced = {name: [reducer(b) for b in blocks] for name, reducer in reducers.items()}
-        maps = maps if keep else []
-    if (keep or reducers) and not layers:
+    if plan.via in ("output", "hooks"):
+        if isinstance(seen, Watched):
+            layers, maps = seen.layers, seen.maps
+        else:
+            layers, maps = _from_outputs(model, outputs)
+        reduced = _reduced(plan.reducers, layers, maps)
+        if not plan.keeps_maps:
+            maps = []
+    if plan.wants_maps and not layers:
         raise Unsupported(
-            f"{type(model.hf).__name__} gave no attention weights (path: {via}); a gradient method will work."
+            f"{type(model.hf).__name__} gave no attention weights (path: {plan.via}); "
+            "a gradient method will work."
         )
-    return _Run(outputs, caught[0], layers, maps, reduced)
+    return _Run(outputs, leaves[0], layers, maps, reduced)
 
 
-def _backward(values: Float[Tensor, " batch"], run: _Run, needs: Needs) -> list[Tensor]:
-    """Gradients of the embeddings, and of the maps when asked; zero where the target does not depend on them."""
-    wanted = [run.leaf, *(run.maps if needs & Needs.ATTENTION_GRADIENTS else [])]
-    if any(not w.requires_grad for w in wanted):
+def _watched(model: Model, plan: _Plan, observer: Observer) -> AbstractContextManager[Any]:
+    if plan.via == "interface":
+        return observing(model.hf, observer)
+    if plan.via == "hooks":
+        return watching(model.hf)
+    return nullcontext()
+
+
+def _reduced(
+    reducers: Mapping[str, Reducer], layers: Sequence[Layer], maps: Sequence[Tensor]
+) -> dict[str, list[Tensor]]:
+    blocks = []
+    for layer, weights in zip(layers, maps, strict=True):
+        blocks.append(Block(weights.detach(), None, 0, layer.kind, layer.index))
+    return {name: [reducer(block) for block in blocks] for name, reducer in reducers.items()}
+
+
+def _backward(
+    values: Float[Tensor, " ask"], run: _Run, needs: Needs, questions: _Questions
+) -> list[Tensor]:
+    """Gradients of the embeddings, and of the maps when asked, one row for each ask."""
+    wanted = [run.leaf]
+    if needs & Needs.ATTENTION_GRADIENTS:
+        wanted += run.maps
+    if any(not tensor.requires_grad for tensor in wanted):
         raise Unsupported(
-            "the attention weights that this model returns are outside the graph; use a gradient method without attention."
+            "the attention weights that this model returns are outside the graph; "
+            "use a gradient method without attention."
         )
-    slopes = torch.autograd.grad(values.sum(), wanted, allow_unused=True)
-    if len(slopes) > 1 and all(s is None for s in slopes[1:]):
+    rounds = questions.rounds()
+    if len(rounds) == 1:
+        return _slopes(values.sum(), wanted, keep_graph=False)
+    gradients = [tensor.new_zeros(len(values), *tensor.shape[1:]) for tensor in wanted]
+    for number, asks in enumerate(rounds, start=1):
+        slopes = _slopes(values[asks].sum(), wanted, keep_graph=number < len(rounds))
+        rows = [questions.row_of_ask[ask] for ask in asks]
+        for gradient, slope in zip(gradients, slopes, strict=True):
+            gradient[asks] = slope[rows]
+    return gradients
+
+
+def _slopes(value: Tensor, wanted: Sequence[Tensor], keep_graph: bool) -> list[Tensor]:
+    """One backward pass; zero where the target does not depend on a tensor."""
+    slopes = torch.autograd.grad(value, wanted, allow_unused=True, retain_graph=keep_graph)
+    if len(slopes) > 1 and all(slope is None for slope in slopes[1:]):
         raise Unsupported(
-            "no gradient reaches the attention weights that this model returns; use a gradient method without attention."
+            "no gradient reaches the attention weights that this model returns; "
+            "use a gradient method without attention."
         )
-    return [torch.zeros_like(w) if s is None else s for w, s in zip(wanted, slopes, strict=True)]
+    gradients = []
+    for tensor, slope in zip(wanted, slopes, strict=True):
+        gradients.append(torch.zeros_like(tensor) if slope is None else slope)
+    return gradients
 
 
-def _path(model: Model, via: Via, needed: bool, inside: bool) -> str:
-    """own: the model's fast attention stays; interface: our function in the registry; output: eager and ``output_attentions``;
-    hooks: where neither shows every map.
-    """
-    if not needed:
-        return "own"
-    observable = can_observe(model.hf)
-    if (via == "interface" and not observable) or (inside and not observable):
-        raise Unsupported(
-            f"{type(model.hf).__name__} computes attention without AttentionInterface, so it cannot be edited. "
-            'Use attention_via="output" without edits, or a gradient method.'
-        )
-    if is_lxmert(model.hf):
-        return "hooks"
-    return via if via != "auto" else "interface" if observable else "output"
-
-
-def _resolve(
-    model: Model, target: Target | str | int | list[Target] | None, logits: Tensor
-) -> tuple[Target, ...]:
+def _resolve(model: Model, asks: Sequence[Ask], logits: Tensor) -> tuple[Target, ...]:
     rows = logits.detach().double().cpu().numpy()
-    wanted = target if isinstance(target, list) else [as_target(target)] * len(rows)
-    return tuple(model.resolve(t, row) for t, row in zip(wanted, rows, strict=True))
+    return tuple(model.resolve(ask.target, row) for ask, row in zip(asks, rows, strict=True))
+
+
+def _values(
+    model: Model, logits: Float[Tensor, "ask label"], targets: Sequence[Target]
+) -> Float[Tensor, " ask"]:
+    """The value of each ask's target; targets that are read in different ways one by one."""
+    readings = {(target.read, target.against_index is None) for target in targets}
+    if len(readings) == 1:
+        return model.value(logits, targets)
+    values = []
+    for row, target in zip(logits, targets, strict=True):
+        values.append(model.value(row[None], [target]))
+    return torch.cat(values)
 
 
 def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]]:
     """The fallback for families outside the registry: what ``output_attentions`` returns."""
     own = "decoder" if model.is_causal else "encoder"
+    kind_of = {
+        "encoder_attentions": "encoder",
+        "decoder_attentions": "decoder",
+        "cross_attentions": "cross",
+        "attentions": own,
+    }
     layers: list[Layer] = []
     maps: list[Tensor] = []
-    for name, kind in (
-        ("encoder_attentions", "encoder"),
-        ("decoder_attentions", "decoder"),
-        ("cross_attentions", "cross"),
-        ("attentions", own),
-    ):
+    for name, kind in kind_of.items():
         for index, weights in enumerate(getattr(outputs, name, None) or ()):
             if weights is not None:
                 layers.append(Layer(f"{kind}.{index}", kind, index))
@@ -385,28 +526,38 @@ def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]
     return layers, maps
 
 
-def _of_kind(kind: str, layers: Sequence[Layer], things: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(thing for layer, thing in zip(layers, things, strict=True) if layer.kind == kind)
+def _kinds(layers: Sequence[Layer]) -> list[str]:
+    return list(dict.fromkeys(layer.kind for layer in layers))
 
 
-def _hidden_states(outputs: Any) -> tuple[Tensor, ...]:
-    states = (
-        getattr(outputs, "hidden_states", None)
-        or getattr(outputs, "encoder_hidden_states", None)
-        or ()
-    )
-    return tuple(s.detach() for s in states)
+def _by_kind(
+    kinds: Sequence[str], layers: Sequence[Layer], per_layer: Sequence[Any]
+) -> dict[str, tuple[Any, ...]]:
+    """What there is for each layer, sorted by the kind of its attention."""
+    sorted_out: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    for layer, entry in zip(layers, per_layer, strict=True):
+        if layer.kind in sorted_out:
+            sorted_out[layer.kind].append(entry)
+    return {kind: tuple(entries) for kind, entries in sorted_out.items()}
+
+
+def _hidden_states(outputs: Any, questions: _Questions) -> tuple[Tensor, ...]:
+    states = getattr(outputs, "hidden_states", None)
+    if not states:
+        states = getattr(outputs, "encoder_hidden_states", None) or ()
+    return tuple(questions.spread(state.detach()) for state in states)
 
 
 def _in_place(embeddings: Tensor, batch: Batch) -> Tensor:
-    """Image models embed patches only; zero rows for the special tokens in front keep every table one row per token.
+    """Embeddings with one row for each token.
 
-    An image beside a text stands behind it.
+    Image models embed patches only: zero rows stand for the special tokens in front.
+    An image beside a text stands behind it, and its rows are zero.
     """
     missing = max(batch.lengths) - embeddings.shape[1]
-    behind = "input_ids" in batch.inputs
-    return (
-        embeddings
-        if missing <= 0
-        else nn.functional.pad(embeddings, (0, 0, 0, missing) if behind else (0, 0, missing, 0))
+    if missing <= 0:
+        return embeddings
+    text_comes_first = "input_ids" in batch.inputs
+    return nn.functional.pad(
+        embeddings, (0, 0, 0, missing) if text_comes_first else (0, 0, missing, 0)
     )

@@ -1,4 +1,4 @@
-"""How far methods agree, in a report: two heat maps with their numbers, and the units on which they conflict."""
+"""How far methods agree, in a report: two heat maps with their numbers, and units in conflict."""
 
 from __future__ import annotations
 
@@ -7,72 +7,100 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.agreement import Agreement
+from whence.core.agreement import Agreement, Conflict
 from whence.views import wording
-from whence.views.markup import fold, scrolling, text
+from whence.views.markup import element, elements, fold, kind, named, scrolling, soft, table, text
 
 MOST_CONFLICTS = 8
 
 
-def agreement_section(found: Agreement) -> str:
-    """Closest and furthest methods, the heat maps folded, and the conflicts; empty where no two methods can be compared."""
-    if not found.pairs:
+def agreement_section(agreement: Agreement) -> str:
+    """Closest and furthest methods, the heat maps folded, and the conflicts.
+
+    Empty where no two methods can be compared.
+    """
+    if not agreement.pairs:
         return ""
-    (a, b, most), (x, y, least) = found.pairs[0], found.pairs[-1]
-    ends = f"Closest are <strong>{text(a)}</strong> and <strong>{text(b)}</strong> ({wording.correlation(most)})"
-    ends += (
-        f", furthest <strong>{text(x)}</strong> and <strong>{text(y)}</strong> ({wording.correlation(least)})."
-        if len(found.pairs) > 1
-        else "."
-    )
-    mean = float(np.mean([r for _, _, r in found.pairs]))
-    maps = [
-        ("Rank correlation", _heat(found, found.correlation, wording.correlation, 0.0)),
-        (
-            f"Top {found.k} in common (chance {wording.share(found.chance)})",
-            _heat(found, found.overlap, wording.share, found.chance),
-        ),
-    ]
-    tables = "".join(
-        f"<h4>{title}</h4>{scrolling(title, table, whole=True)}" for title, table in maps
-    )
-    about = f'<p class="soft">{text(wording.about_agreement(found))} Similar methods stand together.</p>'
+    mean = float(np.mean([r for _, _, r in agreement.pairs]))
     summary = f"Agreement of every two methods, {wording.correlation(mean)} in the mean"
-    return f"<h3>Agreement</h3>\n<p>{ends}</p>{fold(summary, about + tables)}{_conflicts(found)}"
+    parts = [
+        "<h3>Agreement</h3>\n",
+        element("p", _ends(agreement)),
+        fold(summary, _heat_maps(agreement)),
+        _conflicts(agreement),
+    ]
+    return "".join(parts)
+
+
+def _ends(agreement: Agreement) -> str:
+    """The two methods that agree most, and the two that agree least."""
+    closest = f"Closest are {_pair(agreement.pairs[0])}"
+    if len(agreement.pairs) == 1:
+        return f"{closest}."
+    return f"{closest}, furthest {_pair(agreement.pairs[-1])}."
+
+
+def _pair(pair: tuple[str, str, float]) -> str:
+    one, other, correlation = pair
+    names = " and ".join(element("strong", text(name)) for name in (one, other))
+    return f"{names} ({wording.correlation(correlation)})"
+
+
+def _heat_maps(agreement: Agreement) -> str:
+    about = soft(f"{text(wording.about_agreement(agreement))} Similar methods stand together.")
+    correlations = _heat(agreement, agreement.correlation, wording.correlation, 0.0)
+    overlaps = _heat(agreement, agreement.overlap, wording.share, agreement.chance)
+    chance = wording.share(agreement.chance)
+    return (
+        about
+        + _titled("Rank correlation", correlations)
+        + _titled(f"Top {agreement.k} in common (chance {chance})", overlaps)
+    )
+
+
+def _titled(title: str, heat: str) -> str:
+    return element("h4", title) + scrolling(title, heat, whole=True)
 
 
 def _heat(
-    found: Agreement,
+    agreement: Agreement,
     matrix: Float[np.ndarray, "method method"],
     shown: Callable[[float], str],
     chance: float,
 ) -> str:
-    """Orange where two methods agree more than chance has it, blue where less."""
-    order = similar_together(found.correlation)
-    heads = "".join(f'<th scope="col"><span>{text(found.methods[j])}</span></th>' for j in order)
+    """Orange where two methods agree more than by chance, blue where less."""
+    order = similar_together(agreement.correlation)
+    names = [text(agreement.methods[i]) for i in order]
+    columns = elements("th", [element("span", name) for name in names], scope="col")
     rows = []
-    for i in order:
-        cells = "".join(
-            f"<td{_tint(float(matrix[i, j]), chance, i == j)}>{shown(float(matrix[i, j]))}</td>"
-            for j in order
-        )
-        rows.append(f'<tr><th scope="row">{text(found.methods[i])}</th>{cells}</tr>')
-    return f'<table class="heat"><thead><tr><td></td>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    for i, name in zip(order, names, strict=True):
+        cells = []
+        for j in order:
+            value = float(matrix[i, j])
+            cells.append(_cell(shown(value), value, chance, itself=i == j))
+        rows.append(element("tr", element("th", name, scope="row") + "".join(cells)))
+    return table(element("tr", f"<td></td>{columns}"), rows, class_="heat")
 
 
-def _tint(value: float, chance: float, itself: bool) -> str:
-    if np.isnan(value) or itself:
-        return ' class="self"'
-    level = (
-        (value - chance) / (1 - chance)
-        if value > chance and chance < 1
-        else (value - chance) / (chance or 1.0)
-    )
-    return f' class="{"p" if level > 0 else "n"}" style="--v:{min(abs(level), 1.0):.2f}"'
+def _cell(content: str, value: float, chance: float, itself: bool) -> str:
+    if itself or np.isnan(value):
+        return element("td", content, class_="self")
+    level = _level(value, chance)
+    tint = f"--v:{min(abs(level), 1.0):.2f}"
+    return element("td", content, class_=kind(level, signed=True), style=tint)
+
+
+def _level(value: float, chance: float) -> float:
+    """0 at chance, 1 at full agreement, -1 at none."""
+    if value > chance and chance < 1:
+        return (value - chance) / (1 - chance)
+    return (value - chance) / (chance or 1.0)
 
 
 def similar_together(correlation: Float[np.ndarray, "method method"]) -> list[int]:
-    """An order in which each method is followed by the nearest of those left, from the one that agrees most with all.
+    """An order in which each method is followed by the nearest of those left.
+
+    It begins with the one that agrees most with all.
 
     >>> similar_together(np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]]))
     [2, 0, 1]
@@ -85,23 +113,25 @@ def similar_together(correlation: Float[np.ndarray, "method method"]) -> list[in
     return order
 
 
-def _conflicts(found: Agreement) -> str:
-    if not found.conflicts:
+def _conflicts(agreement: Agreement) -> str:
+    if not agreement.conflicts:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row"><bdi>{text(c.name)}</bdi></th>'
-        f"{_camp(wording.CAMPS[c.kind][0], c.one)}{_camp(wording.CAMPS[c.kind][1], c.other)}</tr>"
-        for c in found.conflicts[:MOST_CONFLICTS]
-    )
     about = (
-        f"For and against: among a method's {found.k} strongest units, with opposite signs. "
-        f"Strong and weak: among the {found.k} strongest of one method, in the lower half of another. The most evenly split first."
+        f"For and against: among a method's {agreement.k} strongest units, with opposite signs. "
+        f"Strong and weak: among the {agreement.k} strongest of one method, "
+        "in the lower half of another. The most evenly split first."
     )
-    table = f'<table class="conflicts"><tbody>{rows}</tbody></table>'
-    return f'<h3>Units on which methods conflict</h3>\n<p class="soft">{about}</p>{table}'
+    rows = [_conflict(conflict) for conflict in agreement.conflicts[:MOST_CONFLICTS]]
+    title = "<h3>Units on which methods conflict</h3>\n"
+    return title + soft(about) + table("", rows, class_="conflicts")
+
+
+def _conflict(conflict: Conflict) -> str:
+    one, other = wording.CAMPS[conflict.kind]
+    unit = element("th", named(conflict.name), scope="row")
+    return element("tr", unit + _camp(one, conflict.one) + _camp(other, conflict.other))
 
 
 def _camp(word: str, methods: Sequence[str]) -> str:
-    return (
-        f'<td><span class="soft">{word} in {len(methods)}:</span> {text(", ".join(methods))}</td>'
-    )
+    side = element("span", f"{word} in {len(methods)}:", class_="soft")
+    return element("td", f"{side} {text(', '.join(methods))}")

@@ -1,20 +1,29 @@
-"""Attention maps as one self-contained page: head view, model view, neuron view. A layer is unpacked when it is looked at."""
+"""Attention maps as one self-contained page: head view, model view, neuron view.
+
+A layer is unpacked when it is looked at.
+"""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
-from functools import cache
 from html import escape
-from importlib.resources import files
-from uuid import uuid4
 
 from whence.core.maps import AttentionMaps
 from whence.views import wording
-from whence.views.html import LONGEST_TITLE, POLICY
+from whence.views.document import (
+    GROUND,
+    document,
+    embedded_json,
+    fresh_id,
+    script,
+    static,
+    style,
+    title_of,
+)
+from whence.views.markup import element, elements, opening, soft, text
 from whence.views.packing import Packed, pack, rounded_up
-from whence.views.payload import PLURAL, blobs, data, packed_neurons
-from whence.views.pictures import png
+from whence.views.payload import blobs, data, packed_neurons
+from whence.views.pictures import data_url
 
 SCRIPTS = (
     "attention-shared.js",
@@ -24,182 +33,193 @@ SCRIPTS = (
     "attention.js",
 )
 LONGEST_TEXT = 240
-GROUND = (
-    "<style>body{margin:0;background:#fff}@media (prefers-color-scheme:dark){body{background:#14161a}}"
-    'body:has(.whence-maps[data-theme="light"]){background:#fff}body:has(.whence-maps[data-theme="dark"]){background:#14161a}</style>'
+# the button in the page changes its colours, and those of the ground with them
+CHOSEN_GROUND = (
+    'body:has(.whence-maps[data-theme="light"]){background:#fff}'
+    'body:has(.whence-maps[data-theme="dark"]){background:#14161a}'
+)
+VIEWS = {"head": "Head view", "model": "Model view"}
+VIEWS_WITH_NEURONS = {**VIEWS, "neuron": "Neuron view"}
+SPECIAL = {"shown": "shown", "greyed": "greyed", "hidden": "hidden"}
+FULL_COLOUR = {"shown": "the largest weight shown", "one": "1, a whole row"}
+EXPORTS = {
+    "copy-svg": "Copy as SVG",
+    "copy-png": "Copy as PNG",
+    "save-svg": "Download SVG",
+    "save-png": "Download PNG",
+}
+KEYS = (
+    "Keys: arrows move along tabs, places, maps and cells; "
+    "<kbd>[</kbd> and <kbd>]</kbd> change the layer; "
+    "<kbd>Enter</kbd> opens a map, <kbd>Esc</kbd> closes it. "
+    "A click on a place keeps it chosen, and a second one lets it go."
 )
 
 
 def maps_page(maps: AttentionMaps) -> str:
     """A whole page for the attention of one passage."""
-    text = " ".join(wording.visible(maps.passage.text, keep="\n\t").split()) or wording.visible(
-        maps.model
-    )
-    title = escape(text[:LONGEST_TITLE] + ("…" if len(text) > LONGEST_TITLE else ""))
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f"<title>whence, attention: {title}</title>\n{GROUND}\n"
-        f"</head>\n<body>\n<main>\n{_section(maps, 'whence-maps-0')}\n</main>\n</body>\n</html>\n"
+    title = title_of(maps.passage.text, maps.model)
+    section = _section(maps, "whence-maps-0")
+    return document(
+        f"whence, attention: {title}",
+        f"<main>\n{section}\n</main>",
+        styles=[GROUND + CHOSEN_GROUND],
     )
 
 
 def maps_fragment(maps: AttentionMaps) -> str:
-    """What a notebook shows for the attention of one passage; several may stand in one document."""
-    return _section(maps, f"whence-maps-{uuid4().hex[:12]}")
-
-
-@cache
-def _static(name: str) -> str:
-    return (files("whence.views") / "static" / name).read_text(encoding="utf-8")
+    """What a notebook shows for the attention of one passage; several may stand in a document."""
+    return _section(maps, fresh_id("whence-maps"))
 
 
 def _section(maps: AttentionMaps, name: str) -> str:
-    causal = {k: maps.is_causal(k) for k in maps.kinds}
+    causal = {kind: maps.is_causal(kind) for kind in maps.kinds}
     packed = pack(maps.weights, causal, beside_neurons=bool(maps.neurons))
     image = _image(maps)
     neurons = packed_neurons(maps, packed, len(image), causal)
-    program = "\n".join(map(_static, SCRIPTS))
+    views = VIEWS_WITH_NEURONS if neurons else VIEWS
     parts = [
-        f"<style>{_static('attention.css')}</style>",
+        style(static("attention.css")),
         _header(maps),
-        _tabs(name, bool(neurons)),
+        _tabs(name, views),
         _controls(maps),
         image,
-        _panels(name, bool(neurons)),
+        _panels(name, views),
         _notes(maps, packed),
-        data(maps, packed, neurons, causal),
+        embedded_json(data(maps, packed, neurons, causal)),
         *blobs(packed, neurons),
-        # every name of the program stays inside this function, so that several fragments do not meet
-        f'<script>(function (root) {{\n"use strict";\n{program}\n}})(document.getElementById("{name}"));</script>',
+        script(_program(name)),
     ]
-    return (
-        f'<section class="whence-maps" id="{name}" data-view="head" aria-busy="true">\n'
-        + "\n".join(parts)
-        + "\n</section>"
+    content = "\n" + "\n".join(parts) + "\n"
+    return element(
+        "section", content, class_="whence-maps", id=name, data_view="head", aria_busy="true"
     )
+
+
+def _program(name: str) -> str:
+    """All scripts in one function, so that the names of several fragments do not meet."""
+    program = "\n".join(map(static, SCRIPTS))
+    return f'(function (root) {{\n"use strict";\n{program}\n}})(document.getElementById("{name}"));'
+
+
+# ---------------------------------------------------------------------- the header
 
 
 def _header(maps: AttentionMaps) -> str:
-    kinds = "; ".join(
-        f"{k} {w.shape[0]} layers × {w.shape[1]} heads" for k, w in maps.weights.items()
-    )
-    about = escape(" · ".join(filter(None, (wording.visible(maps.model), kinds))))
-    reply = maps.passage.reply.text if maps.passage.reply is not None else None
-    texts = [t for t in (maps.passage.text, maps.passage.pair, reply) if t]
-    shown = "".join(
-        f'<p class="text" dir="auto">{escape(wording.visible(t[:LONGEST_TEXT]))}{"…" if len(t) > LONGEST_TEXT else ""}</p>'
-        for t in texts
-    )
-    cut = (
-        f'<p class="soft">Only the beginning was read: {maps.passage.dropped:,} characters were cut off.</p>'
-        if maps.passage.dropped
-        else ""
-    )
-    return (
-        f'<div class="top"><div><h2>Attention</h2><p class="soft">{about}</p>{shown}{cut}</div>'
-        '<button type="button" class="theme" aria-pressed="false">Dark</button></div>'
-        "<noscript><p>The maps are drawn by a script inside this page; please allow it.</p></noscript>"
-    )
+    about = element("h2", "Attention") + soft(_about(maps)) + _texts(maps)
+    if maps.passage.dropped:
+        cut = f"{maps.passage.dropped:,} characters were cut off."
+        about += soft(f"Only the beginning was read: {cut}")
+    theme = element("button", "Dark", type="button", class_="theme", aria_pressed="false")
+    without = "The maps are drawn by a script inside this page; please allow it."
+    top = element("div", element("div", about) + theme, class_="top")
+    return top + element("noscript", element("p", without))
 
 
-def _views(with_neurons: bool) -> dict[str, str]:
-    return {"head": "Head view", "model": "Model view"} | (
-        {"neuron": "Neuron view"} if with_neurons else {}
-    )
+def _about(maps: AttentionMaps) -> str:
+    """The model, and how many heads there are of each kind of attention."""
+    kinds = []
+    for kind, weights in maps.weights.items():
+        layers, heads = weights.shape[:2]
+        kinds.append(f"{kind} {layers} layers × {heads} heads")
+    parts = [wording.visible(maps.model), "; ".join(kinds)]
+    return escape(" · ".join(part for part in parts if part))
 
 
-def _tabs(name: str, with_neurons: bool) -> str:
-    tabs = "".join(
-        f'<button type="button" role="tab" id="{name}-tab-{view}" data-view="{view}" aria-controls="{name}-{view}" '
-        f'aria-selected="{"true" if view == "head" else "false"}" tabindex="{0 if view == "head" else -1}">{title}</button>'
-        for view, title in _views(with_neurons).items()
+def _texts(maps: AttentionMaps) -> str:
+    """What the model read and wrote: the text, its pair, its reply."""
+    passage = maps.passage
+    reply = None if passage.reply is None else passage.reply.text
+    paragraphs = []
+    for content in (passage.text, passage.pair, reply):
+        if not content:
+            continue
+        end = "…" if len(content) > LONGEST_TEXT else ""
+        shown = text(content[:LONGEST_TEXT]) + end
+        paragraphs.append(element("p", shown, class_="text", dir="auto"))
+    return "".join(paragraphs)
+
+
+# ---------------------------------------------------------------------- tabs, controls, panels
+
+
+def _tabs(name: str, views: Mapping[str, str]) -> str:
+    tabs = [_tab(name, view, title, view == "head") for view, title in views.items()]
+    return element("div", "".join(tabs), class_="tabs", role="tablist", aria_label="views")
+
+
+def _tab(name: str, view: str, title: str, chosen: bool) -> str:
+    return element(
+        "button",
+        title,
+        type="button",
+        role="tab",
+        id=f"{name}-tab-{view}",
+        data_view=view,
+        aria_controls=f"{name}-{view}",
+        aria_selected="true" if chosen else "false",
+        tabindex=0 if chosen else -1,
     )
-    return f'<div class="tabs" role="tablist" aria-label="views">{tabs}</div>'
 
 
 def _select(name: str, title: str, options: Mapping[str, str]) -> str:
-    inner = "".join(
-        f'<option value="{escape(value)}">{escape(text)}</option>'
-        for value, text in options.items()
+    choices = [element("option", escape(shown), value=value) for value, shown in options.items()]
+    select = element("select", "".join(choices), data_control=name)
+    return element("label", element("span", title) + select, class_=f"control {name}")
+
+
+def _threshold() -> str:
+    title = element("span", "Draw from weight <output>0</output>")
+    slider = opening(
+        "input", type="range", min=0, max=100, value=0, step=1, data_control="threshold"
     )
-    return f'<label class="control {name}"><span>{title}</span><select data-control="{name}">{inner}</select></label>'
+    return element("label", title + slider, class_="control threshold")
 
 
 def _controls(maps: AttentionMaps) -> str:
-    shown = {"shown": "shown", "greyed": "greyed", "hidden": "hidden"}
-    scale = {"shown": "the largest weight shown", "one": "1, a whole row"}
+    kinds = {str(i): kind for i, kind in enumerate(maps.kinds)}
+    # the script fills those that are empty here, as they depend on what is chosen
     controls = [
-        _select("kind", "Attention", {str(i): k for i, k in enumerate(maps.kinds)}),
+        _select("kind", "Attention", kinds),
         _select("layer", "Layer", {}),
         _select("head", "Head", {}),
         _select("filter", "From → to", {}),
-        _select("special", "Special tokens", shown),
-        _select("scale", "Full colour at", scale),
-        '<label class="control threshold"><span>Draw from weight <output>0</output></span>'
-        '<input type="range" min="0" max="100" value="0" step="1" data-control="threshold"></label>',
+        _select("special", "Special tokens", SPECIAL),
+        _select("scale", "Full colour at", FULL_COLOUR),
+        _threshold(),
     ]
-    buttons = "".join(
-        f'<button type="button" data-export="{how}">{text}</button>'
-        for how, text in (
-            ("copy-svg", "Copy as SVG"),
-            ("copy-png", "Copy as PNG"),
-            ("save-svg", "Download SVG"),
-            ("save-png", "Download PNG"),
-        )
-    )
-    return (
-        f'<div class="controls">{"".join(controls)}</div>'
-        '<div class="heads" role="group" aria-label="heads; a double click leaves only one on"></div>'
-        f'<p class="share"></p><div class="exports" role="group" aria-label="export this view">{buttons}</div>'
-        '<p class="status" role="status"></p>'
-    )
+    heads = "heads; a double click leaves only one on"
+    parts = [
+        element("div", "".join(controls), class_="controls"),
+        element("div", class_="heads", role="group", aria_label=heads),
+        element("p", class_="share"),
+        _exports(),
+        element("p", class_="status", role="status"),
+    ]
+    return "".join(parts)
 
 
-def _panels(name: str, with_neurons: bool) -> str:
-    panels = "".join(
-        f'<div class="panel {view}" role="tabpanel" id="{name}-{view}" aria-labelledby="{name}-tab-{view}"'
-        f"{'' if view == 'head' else ' hidden'}></div>"
-        for view in _views(with_neurons)
-    )
-    return f'<div class="panels">{panels}</div>'
+def _exports() -> str:
+    buttons = [
+        element("button", title, type="button", data_export=how) for how, title in EXPORTS.items()
+    ]
+    name = "export this view"
+    return element("div", "".join(buttons), class_="exports", role="group", aria_label=name)
 
 
-def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
-    units = PLURAL.get(maps.units, maps.units)
-    if maps.passage.pixels is not None:
-        places = "The places are patches of the image (row, column) and special tokens."
-    elif maps.units == "token":
-        places = (
-            'The places are tokens. <code>attend(…, units="word")</code> merges them into words.'
-        )
-    else:
-        places = (
-            f"The places are {escape(units)}: attention to the tokens of one is summed, attention from them averaged. "
-            '<code>attend(…, units="token")</code> keeps the tokens.'
-        )
-    errors = "; ".join(
-        f"{escape(k)} {rounded_up(p.error):g} ({_levels(p)})" for k, p in packed.items()
-    )
-    return (
-        '<details class="notes"><summary>About these numbers</summary>'
-        f"<p>{places} Hiding special tokens, or showing one text of two, leaves out places; the other weights stay as they are.</p>"
-        "<p>A weight is stored in one byte, as a whole number of equal steps between 0 and the largest weight of its head, "
-        f"so that it is off by at most half a step. The largest error in this page: {errors}. Shares of special tokens are exact.</p>"
-        "<p>Attention says where a head reads, not what matters for the answer.</p>"
-        "<p>Keys: arrows move along tabs, places, maps and cells; <kbd>[</kbd> and <kbd>]</kbd> change the layer; "
-        "<kbd>Enter</kbd> opens a map, <kbd>Esc</kbd> closes it. "
-        "A click on a place keeps it chosen, and a second one lets it go.</p></details>"
-    )
+def _panels(name: str, views: Mapping[str, str]) -> str:
+    panels = [_panel(name, view) for view in views]
+    return element("div", "".join(panels), class_="panels")
 
 
-def _levels(p: Packed) -> str:
-    low, high = min(p.levels), max(p.levels)
-    return (
-        f"{high} steps"
-        if low == high
-        else f"{low} to {high} steps, by layer: noise does not fit into more"
+def _panel(name: str, view: str) -> str:
+    return element(
+        "div",
+        class_=f"panel {view}",
+        role="tabpanel",
+        id=f"{name}-{view}",
+        aria_labelledby=f"{name}-tab-{view}",
+        hidden=view != "head",
     )
 
 
@@ -207,8 +227,49 @@ def _image(maps: AttentionMaps) -> str:
     """The image, under a canvas for the heat."""
     if maps.passage.pixels is None:
         return ""
-    source = base64.b64encode(png(maps.passage.pixels)).decode()
+    picture = opening("img", alt="the image", src=data_url(maps.passage.pixels))
+    canvas = element("canvas", aria_hidden="true")
+    stack = element("div", picture + canvas, class_="stack")
+    return element("figure", stack + element("figcaption"), class_="picture")
+
+
+# ---------------------------------------------------------------------- notes
+
+
+def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
+    errors = "; ".join(_error(kind, p) for kind, p in packed.items())
+    paragraphs = [
+        f"{_places(maps)} Hiding special tokens, or showing one text of two, leaves out places; "
+        "the other weights stay as they are.",
+        "A weight is stored in one byte, as a whole number of equal steps between 0 and the "
+        "largest weight of its head, so that it is off by at most half a step. "
+        f"The largest error in this page: {errors}. Shares of special tokens are exact.",
+        "Attention says where a head reads, not what matters for the answer.",
+        KEYS,
+    ]
+    summary = element("summary", "About these numbers")
+    return element("details", summary + elements("p", paragraphs), class_="notes")
+
+
+def _places(maps: AttentionMaps) -> str:
+    """What a row and a column of a map stand for."""
+    if maps.passage.pixels is not None:
+        return "The places are patches of the image (row, column) and special tokens."
+    if maps.units == "token":
+        merged = element("code", 'attend(…, units="word")')
+        return f"The places are tokens. {merged} merges them into words."
+    units = escape(wording.PLURAL.get(maps.units, maps.units))
+    single = element("code", 'attend(…, units="token")')
     return (
-        f'<figure class="picture"><div class="stack"><img alt="the image" src="data:image/png;base64,{source}">'
-        '<canvas aria-hidden="true"></canvas></div><figcaption></figcaption></figure>'
+        f"The places are {units}: attention to the tokens of one is summed, "
+        f"attention from them averaged. {single} keeps the tokens."
     )
+
+
+def _error(kind: str, packed: Packed) -> str:
+    """How far a weight of this kind may be off, and in how many steps it is stored."""
+    low, high = min(packed.levels), max(packed.levels)
+    steps = f"{high} steps"
+    if low != high:
+        steps = f"{low} to {high} steps, by layer: noise does not fit into more"
+    return f"{escape(kind)} {rounded_up(packed.error):g} ({steps})"

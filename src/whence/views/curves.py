@@ -1,63 +1,105 @@
-"""Deletion and insertion curves as small SVG pictures inside a page: the ranking's own lines over the band of the random ones."""
+"""Deletion and insertion curves as small SVG pictures inside a page.
+
+The ranking's own lines stand over the band in which 95 % of the random rankings lie.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from whence.core.evidence import Band, Trial, TrialCurves
 from whence.views import wording
+from whence.views.markup import element
 
 WIDE, HIGH = 230, 118
 LEFT, RIGHT, TOP, BOTTOM = 34, 8, 8, 18
-KEYS = ("steps", "deletion", "insertion", "random_deletion", "random_insertion")
+FLOOR = HIGH - BOTTOM
 
 
-def has_curves(found: Mapping[str, Any]) -> bool:
-    """Whether there is something to draw: a line needs two points."""
-    return all(isinstance(found.get(k), Sequence) for k in KEYS) and len(found["steps"]) > 1
+def drawable(trial: Trial) -> TrialCurves | None:
+    """The curves of a trial where there is something to draw: a line needs two points."""
+    if trial.curves is None or len(trial.curves.steps) < 2:
+        return None
+    return trial.curves
 
 
-def limits(every: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+def limits(every: Sequence[TrialCurves]) -> tuple[float, float]:
     """The range of all curves, so that pictures beside each other have one scale."""
-    values = [v for f in every for k in KEYS[1:3] for v in f[k]]
-    values += [v for f in every for k in KEYS[3:] for low, _, high in f[k] for v in (low, high)]
+    values: list[float] = []
+    for drawn in every:
+        values += drawn.deletion
+        values += drawn.insertion
+        for low, _, high in (*drawn.random_deletion, *drawn.random_insertion):
+            values += (low, high)
     low, high = float(min(values)), float(max(values))
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    if high > low:
+        return low, high
+    return low - 0.5, high + 0.5
 
 
-def curves(found: Mapping[str, Any], between: tuple[float, float], told: str) -> str:
-    """One removal: what is left of the target as units go, and what comes back as they return; ``told`` is read aloud."""
-    steps, (low, high) = found["steps"], between
-    last = steps[-1] or 1
+@dataclass(frozen=True)
+class _Scale:
+    """Where a step and a value lie in the picture."""
 
-    def x(step: int | float) -> float:
-        return LEFT + (WIDE - LEFT - RIGHT) * step / last
+    steps: tuple[int, ...]
+    low: float
+    high: float
 
-    def y(value: int | float) -> float:
-        return TOP + (HIGH - TOP - BOTTOM) * (high - value) / (high - low)
+    def x(self, step: int | float) -> float:
+        return LEFT + (WIDE - LEFT - RIGHT) * step / (self.steps[-1] or 1)
 
-    def path(values: Sequence[int | float], over: Sequence[int | float] = steps) -> str:
-        return " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in zip(over, values, strict=True))
+    def y(self, value: int | float) -> float:
+        return TOP + (HIGH - TOP - BOTTOM) * (self.high - value) / (self.high - self.low)
 
-    parts = []
-    for kind in ("deletion", "insertion"):
-        band = found[f"random_{kind}"]
-        parts.append(
-            f'<polygon class="band {kind}" points="{path([b[2] for b in band])} {path([b[0] for b in band][::-1], steps[::-1])}"/>'
-        )
-    for kind in ("deletion", "insertion"):
-        parts.append(
-            f'<polyline class="middle {kind}" points="{path([b[1] for b in found[f"random_{kind}"]])}"/>'
-        )
-        parts.append(f'<polyline class="line {kind}" points="{path(found[kind])}"/>')
-    floor = HIGH - BOTTOM
-    shown = wording.score_format([low, high], signed=False)
-    texts = [
-        f'<text x="{LEFT - 4}" y="{TOP + 6}" class="end">{shown(high)}</text>',
-        f'<text x="{LEFT - 4}" y="{floor}" class="end">{shown(low)}</text>',
-        f'<text x="{LEFT}" y="{HIGH - 5}">0</text><text x="{WIDE - RIGHT}" y="{HIGH - 5}" class="end">{last} units</text>',
+    def points(self, values: Sequence[int | float]) -> list[str]:
+        """A point for the value at each step."""
+        pairs = zip(self.steps, values, strict=True)
+        return [f"{self.x(step):.1f},{self.y(value):.1f}" for step, value in pairs]
+
+
+def curves(drawn: TrialCurves, between: tuple[float, float], label: str) -> str:
+    """One removal: the target as units are taken out, and as they return; ``label`` is read aloud.
+
+    ``between`` are the values at the lower and at the upper end of the picture.
+    """
+    scale = _Scale(drawn.steps, *between)
+    parts = [
+        f'<path class="frame" d="M{LEFT} {TOP}V{FLOOR}H{WIDE - RIGHT}"/>',
+        _band(scale, "deletion", drawn.random_deletion),
+        _band(scale, "insertion", drawn.random_insertion),
+        _middle(scale, "deletion", drawn.random_deletion),
+        _line(scale, "line deletion", drawn.deletion),
+        _middle(scale, "insertion", drawn.random_insertion),
+        _line(scale, "line insertion", drawn.insertion),
+        *_numbers(scale),
     ]
-    frame = f'<path class="frame" d="M{LEFT} {TOP}V{floor}H{WIDE - RIGHT}"/>'
-    drawn = "".join([frame, *parts, *texts])
-    return f'<svg class="curves" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(told)}">{drawn}</svg>'
+    picture = {"viewBox": f"0 0 {WIDE} {HIGH}", "role": "img", "aria_label": label}
+    return element("svg", "".join(parts), class_="curves", **picture)
+
+
+def _band(scale: _Scale, kind: str, band: Band) -> str:
+    upper = scale.points([high for _, _, high in band])
+    lower = scale.points([low for low, _, _ in band])
+    around = " ".join([*upper, *reversed(lower)])
+    return f'<polygon class="band {kind}" points="{around}"/>'
+
+
+def _middle(scale: _Scale, kind: str, band: Band) -> str:
+    return _line(scale, f"middle {kind}", [mean for _, mean, _ in band])
+
+
+def _line(scale: _Scale, classes: str, values: Sequence[float]) -> str:
+    return f'<polyline class="{classes}" points="{" ".join(scale.points(values))}"/>'
+
+
+def _numbers(scale: _Scale) -> list[str]:
+    """The ends of both axes."""
+    shown = wording.score_format([scale.low, scale.high], signed=False)
+    last = scale.steps[-1] or 1
+    return [
+        element("text", shown(scale.high), x=LEFT - 4, y=TOP + 6, class_="end"),
+        element("text", shown(scale.low), x=LEFT - 4, y=FLOOR, class_="end"),
+        element("text", "0", x=LEFT, y=HIGH - 5),
+        element("text", f"{last} units", x=WIDE - RIGHT, y=HIGH - 5, class_="end"),
+    ]

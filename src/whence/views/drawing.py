@@ -1,6 +1,7 @@
-"""What every figure needs: axes, titles, names along them, colours, and fonts that have every letter.
+"""What every figure needs: axes, titles, names along them, colours, and fonts.
 
-Words of a text are drawn as they are: a ``$`` begins no formula, and a letter that no font here has becomes a box instead of a warning.
+Words of a text are drawn as they are: a ``$`` begins no formula, and a letter that no font here has
+becomes a box instead of a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 from unicodedata import category
 
 import numpy as np
-from jaxtyping import Bool
 
 from whence.core.errors import InputError
 from whence.core.maps import Axis
@@ -25,32 +25,36 @@ TITLE_WIDTH = 46  # characters on a line
 TEXT_SIZE, SMALL = 9, 8  # points
 GREY, INK = "#8a8f99", "#2b2e35"
 DEEP: RGB = (58, 28, 112)  # where the purple of an unsigned ramp ends, so that it prints
-# tried in this order for letters that the user's own font lacks; those that are not installed are passed over
+MISSING = "#d5d7dc"
+# tried in this order for letters that the user's own font lacks; those that are not installed are
+# passed over
 FALLBACKS = (
-    *(
-        "DejaVu Sans",
-        "Noto Sans",
-        "Noto Sans CJK SC",
-        "Noto Sans CJK JP",
-        "Noto Sans CJK KR",
-        "Noto Emoji",
-        "Noto Sans Symbols2",
-    ),
-    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Arial Unicode MS"),
-    *(
-        "Microsoft YaHei",
-        "Yu Gothic",
-        "Malgun Gothic",
-        "Segoe UI",
-        "Segoe UI Symbol",
-        "Nirmala UI",
-        "Leelawadee UI",
-    ),
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
+    "Noto Emoji",
+    "Noto Sans Symbols2",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Apple SD Gothic Neo",
+    "Arial Unicode MS",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Segoe UI",
+    "Segoe UI Symbol",
+    "Nirmala UI",
+    "Leelawadee UI",
 )
 
 
 def new_axes(ax: Any, width: float, height: float) -> Any:
-    """The axes that were given, untouched by pyplot; or those of a new figure of this size, in inches."""
+    """The axes that were given, or those of a new figure of this size, in inches.
+
+    Axes that were given are left alone by pyplot.
+    """
     if ax is not None:
         return ax
     try:
@@ -69,7 +73,9 @@ def room_for(axis: Axis) -> float:
 
 def set_title(ax: Any, text: str) -> None:
     """A title on the left, its long lines broken."""
-    lines = [line for part in text.split("\n") for line in wrap(part, TITLE_WIDTH) or [""]]
+    lines = []
+    for line in text.split("\n"):
+        lines += wrap(line, TITLE_WIDTH) or [""]
     shown, style = plain(lines)
     ax.set_title("\n".join(shown), fontsize=TEXT_SIZE, loc="left", **style)
 
@@ -84,44 +90,63 @@ def bar_beside(ax: Any, image: Any, name: str) -> Any:
     return bar
 
 
+def plain_axis(labels: Sequence[str]) -> Axis:
+    """Names along a side none of which is a special token."""
+    count = len(labels)
+    return Axis(tuple(labels), np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64))
+
+
 def label_axis(ax: Any, side: str, axis: Axis, turned: bool = True) -> None:
     """Names along one side: every one where there is room, else every second, third …"""
     box = ax.get_window_extent()
-    inches = (box.width if side == "x" else box.height) / ax.figure.dpi
+    length = box.width if side == "x" else box.height
+    inches = length / ax.figure.dpi
     step = max(1, ceil(len(axis) * SMALL * 1.15 / 72 / max(inches, 0.1)))
     at = range(0, len(axis), step)
     shown, style = plain([short(axis.labels[i]) for i in at])
-    rotation = {"rotation": 90} if side == "x" and turned else {}
-    getattr(ax, f"set_{side}ticks")(
-        list(at), labels=shown, fontsize=SMALL, color=INK, **rotation, **style
-    )
-    special: Bool[np.ndarray, " place"] = axis.special
-    for i, label in zip(at, getattr(ax, f"get_{side}ticklabels")(), strict=True):
-        if special[i]:
+    if side == "x" and turned:
+        style["rotation"] = 90
+    set_ticks = ax.set_xticks if side == "x" else ax.set_yticks
+    set_ticks(list(at), labels=shown, fontsize=SMALL, color=INK, **style)
+
+    labels = ax.get_xticklabels() if side == "x" else ax.get_yticklabels()
+    for i, label in zip(at, labels, strict=True):
+        if axis.special[i]:
             label.set_color(GREY)
 
 
 def short(name: str) -> str:
     """A name that is not longer than a label may be."""
     name = wording.visible(name)
-    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
+    if len(name) <= LONGEST_LABEL:
+        return name
+    return f"{name[: LONGEST_LABEL - 1]}…"
 
 
 def plain(texts: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Texts as they can be drawn, and how: no formulas, no TeX, and further fonts where the user's own one does not have every letter."""
+    """Texts as they can be drawn, and how: no formulas, no TeX.
+
+    Further fonts are named where the user's own one does not have every letter.
+    """
     from matplotlib import rcParams
 
     own = tuple(rcParams["font.family"])
+    generic = tuple(rcParams["font.sans-serif"])
     style: dict[str, Any] = {"parse_math": False, "usetex": False}
     texts = [wording.visible(t) for t in texts]
-    letters = {ord(c) for t in texts for c in t}
-    if letters <= _letters(own, tuple(rcParams["font.sans-serif"])):
+    letters = {ord(c) for c in "".join(texts)}
+    if letters <= _letters(own, generic):
         return texts, style
+
     families = own + _installed()
-    known = _letters(families, tuple(rcParams["font.sans-serif"]))
-    # joiners and selectors draw nothing: without their glyph nothing is missed
-    boxes = {c: "" if category(chr(c)) in ("Cf", "Mn") else "□" for c in letters - known}
+    boxes = {c: _instead_of(c) for c in letters - _letters(families, generic)}
     return [t.translate(boxes) for t in texts], {**style, "fontfamily": list(families)}
+
+
+def _instead_of(code: int) -> str:
+    """What is drawn for a letter that no font has."""
+    # joiners and selectors draw nothing: without their glyph nothing is missed
+    return "" if category(chr(code)) in ("Cf", "Mn") else "□"
 
 
 @cache
@@ -137,12 +162,12 @@ def _letters(families: tuple[str, ...], generic: tuple[str, ...]) -> frozenset[i
     """What these fonts can draw; ``generic`` is what "sans-serif" stands for now."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    del generic
-    return frozenset(
-        code
-        for family in families
-        for code in get_font(findfont(FontProperties(family=[family]))).get_charmap()
-    )
+    del generic  # only a part of the key under which the answer is remembered
+    letters: set[int] = set()
+    for family in families:
+        font = get_font(findfont(FontProperties(family=[family])))
+        letters.update(font.get_charmap())
+    return frozenset(letters)
 
 
 def hex_of(colour: RGB) -> str:
@@ -155,11 +180,8 @@ def ramp(diverging: bool = False) -> Any:
     """White to deep purple; or blue over white to orange. What is missing is grey."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    ends = (
-        [LIGHT.negative, LIGHT.ground, LIGHT.positive]
-        if diverging
-        else [LIGHT.ground, LIGHT.unsigned, DEEP]
-    )
-    return LinearSegmentedColormap.from_list("whence", [hex_of(c) for c in ends]).with_extremes(
-        bad="#d5d7dc"
-    )
+    ends = [LIGHT.ground, LIGHT.unsigned, DEEP]
+    if diverging:
+        ends = [LIGHT.negative, LIGHT.ground, LIGHT.positive]
+    colours = LinearSegmentedColormap.from_list("whence", [hex_of(end) for end in ends])
+    return colours.with_extremes(bad=MISSING)

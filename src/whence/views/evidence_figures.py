@@ -1,17 +1,20 @@
-"""Figures of what can be said about methods: curves of the evidence for one, and the agreement of several."""
+"""Figures of what can be said about methods: the curves of one's evidence, the agreement of all."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.evidence import Band
 from whence.views import verdicts, wording
 from whence.views.agreeing import similar_together
-from whence.views.curves import has_curves
+from whence.views.curves import drawable
 from whence.views.drawing import (
     GREY,
     INK,
@@ -24,39 +27,64 @@ from whence.views.drawing import (
     ramp,
     set_title,
 )
-from whence.views.palette import LIGHT, ink
+from whence.views.palette import LIGHT, RGB, ink
 
-COLOURS = {"deletion": LIGHT.negative, "insertion": LIGHT.positive}
-LABELS = {
-    "deletion": "units taken out, first of the ranking first",
-    "insertion": "units put back, first of the ranking first",
-}
+DELETION = "units taken out, first of the ranking first"
+INSERTION = "units put back, first of the ranking first"
 CELL = 0.38  # inches for a number in a cell
+LOWEST = {"correlation": -1.0, "overlap": 0.0}
+
+
+# ---------------------------------------------------------------------- evidence
 
 
 def plot_evidence(a: Attribution, ax: Any = None, removal: str | None = None) -> Any:
-    """Deletion and insertion curves of one removal (the first, unless named) over the band of 95 % of the random rankings.
+    """Deletion and insertion curves of one removal: the first, unless one is named.
+
+    The bands hold 95 % of the random rankings.
 
     >>> a.plot_evidence(removal="delete").figure.savefig("evidence.pdf")        # doctest: +SKIP
     """
-    drawn = {name: found for name, found in verdicts.removals(a).items() if has_curves(found)}
+    drawn = {t.removal: t for t in verdicts.trials(a) if drawable(t) is not None}
     if not drawn:
         raise InputError(
-            f"{a.method} has no deletion and insertion curves to draw: its evidence was not computed, or has too few units."
+            f"{a.method} has no deletion and insertion curves to draw: "
+            "its evidence was not computed, or has too few units."
         )
     if removal is not None and removal not in drawn:
         raise unknown_name("removal in this evidence", removal, drawn)
-    removal = removal or next(iter(drawn))
-    found, verdict = drawn[removal], next(v for v in verdicts.by_removal(a) if v.removal == removal)
+    trial = drawn[removal or next(iter(drawn))]
+    curves = drawable(trial)
+    assert curves is not None
+
     ax = new_axes(ax, 5.0, 3.8)
-    steps = np.asarray(found["steps"], dtype=np.float64)
-    for kind, colour in COLOURS.items():
-        band = np.asarray(found[f"random_{kind}"], dtype=np.float64)
-        ax.fill_between(
-            steps, band[:, 0], band[:, 2], color=hex_of(colour), alpha=0.18, linewidth=0
-        )
-        ax.plot(steps, band[:, 1], color=hex_of(colour), linewidth=0.9, linestyle=(0, (2, 3)))
-        ax.plot(steps, found[kind], color=hex_of(colour), linewidth=2, label=LABELS[kind])
+    steps = np.asarray(curves.steps, dtype=np.float64)
+    _draw_curve(ax, steps, curves.deletion, curves.random_deletion, LIGHT.negative, DELETION)
+    _draw_curve(ax, steps, curves.insertion, curves.random_insertion, LIGHT.positive, INSERTION)
+    _label_curves(ax, steps, a)
+    rulings = {ruling.removal: ruling for ruling in verdicts.by_removal(a)}
+    name = wording.visible(trial.removal)
+    set_title(ax, f"{a.method}, removal {name}\n{rulings[name].sentence()}")
+    return ax
+
+
+def _draw_curve(
+    ax: Any,
+    steps: Float[np.ndarray, " step"],
+    values: tuple[float, ...],
+    band: Band,
+    colour: RGB,
+    label: str,
+) -> None:
+    """The ranking's line over the random rankings' band and their mean."""
+    low, mean, high = np.asarray(band, dtype=np.float64).T
+    shade = hex_of(colour)
+    ax.fill_between(steps, low, high, color=shade, alpha=0.18, linewidth=0)
+    ax.plot(steps, mean, color=shade, linewidth=0.9, linestyle=(0, (2, 3)))
+    ax.plot(steps, values, color=shade, linewidth=2, label=label)
+
+
+def _label_curves(ax: Any, steps: Float[np.ndarray, " step"], a: Attribution) -> None:
     ax.set_xlim(steps[0], steps[-1])
     ax.set_xlabel("units; bands: 95 % of random rankings", fontsize=TEXT_SIZE)
     (shown,), style = plain([a.target.describe()])
@@ -71,50 +99,73 @@ def plot_evidence(a: Attribution, ax: Any = None, removal: str | None = None) ->
         bbox_to_anchor=(0, -0.16),
         borderaxespad=0.6,
     )
-    set_title(ax, f"{a.method}, removal {removal}\n{verdict.sentence()}")
-    return ax
+
+
+# ---------------------------------------------------------------------- agreement
 
 
 def plot_agreement(
     c: Comparison, ax: Any = None, of: str = "correlation", k: int = 5, colour_bar: bool = True
 ) -> Any:
-    """The rank correlation of every two methods, or their top ``k`` units' overlap, with the numbers; similar methods stand together."""
-    if of not in ("correlation", "overlap"):
+    """The rank correlation of every two methods, or their top ``k`` units' overlap, with numbers.
+
+    Similar methods stand together.
+    """
+    if of not in LOWEST:
         raise SettingsError(f"of is 'correlation' or 'overlap', not {of!r}.")
-    found = c.agreement(k)
-    order = similar_together(found.correlation)
-    matrix = (found.correlation if of == "correlation" else found.overlap)[np.ix_(order, order)]
+    agreement = c.agreement(k)
+    order = similar_together(agreement.correlation)
+    names = [agreement.methods[i] for i in order]
+    whole = agreement.correlation if of == "correlation" else agreement.overlap
+    matrix = whole[np.ix_(order, order)]
+
     side = max(CELL * len(order), 1.6)
-    ax = new_axes(ax, side + (2.9 if colour_bar else 2.0), side + 1.9)
-    colours = ramp(diverging=of == "correlation")
-    low = -1.0 if of == "correlation" else 0.0
+    beside = 2.9 if colour_bar else 2.0
+    ax = new_axes(ax, side + beside, side + 1.9)
     image = ax.imshow(
-        np.ma.masked_invalid(matrix), cmap=colours, vmin=low, vmax=1.0, interpolation="nearest"
+        np.ma.masked_invalid(matrix),
+        cmap=ramp(diverging=of == "correlation"),
+        vmin=LOWEST[of],
+        vmax=1.0,
+        interpolation="nearest",
     )
-    names, style = plain([found.methods[i] for i in order])
-    ax.set_xticks(range(len(names)), labels=names, fontsize=SMALL, rotation=90, **style)
-    ax.set_yticks(range(len(names)), labels=names, fontsize=SMALL, **style)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    shown = wording.correlation if of == "correlation" else wording.share
-    for (i, j), value in np.ndenumerate(matrix):
-        r, g, b = (round(255 * part) for part in colours((value - low) / (1.0 - low))[:3])
-        tint = GREY if np.isnan(value) else hex_of(ink((r, g, b)))
-        ax.text(
-            j,
-            i,
-            shown(float(value)),
-            ha="center",
-            va="center",
-            fontsize=SMALL - 1.5,
-            color=INK if tint == "#000000" else tint,
-        )
-    title = (
-        "rank correlation"
-        if of == "correlation"
-        else f"top {found.k} units in common, by chance {wording.share(found.chance)}"
-    )
+    _name_methods(ax, names)
+    _write_numbers(ax, matrix, of)
+
+    title = _title(agreement, of)
     set_title(ax, f"{wording.value(c.first)}\n{title}")
     if colour_bar:
         bar_beside(ax, image, title.split(",")[0])
     return ax
+
+
+def _title(agreement: Agreement, of: str) -> str:
+    if of == "correlation":
+        return "rank correlation"
+    return f"top {agreement.k} units in common, by chance {wording.share(agreement.chance)}"
+
+
+def _name_methods(ax: Any, methods: list[str]) -> None:
+    names, style = plain(methods)
+    ax.set_xticks(range(len(names)), labels=names, fontsize=SMALL, rotation=90, **style)
+    ax.set_yticks(range(len(names)), labels=names, fontsize=SMALL, **style)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _write_numbers(ax: Any, matrix: Float[np.ndarray, "method method"], of: str) -> None:
+    """The number of each cell, in a colour that can be read on it."""
+    shown = wording.correlation if of == "correlation" else wording.share
+    for (i, j), value in np.ndenumerate(matrix):
+        number = {"ha": "center", "va": "center", "fontsize": SMALL - 1.5}
+        ax.text(j, i, shown(float(value)), color=_ink(float(value), of), **number)
+
+
+def _ink(value: float, of: str) -> str:
+    if np.isnan(value):
+        return GREY
+    colours = ramp(diverging=of == "correlation")
+    ground = colours((value - LOWEST[of]) / (1.0 - LOWEST[of]))
+    red, green, blue = (round(255 * part) for part in ground[:3])
+    black_or_white = ink((red, green, blue))
+    return INK if black_or_white == (0, 0, 0) else hex_of(black_or_white)

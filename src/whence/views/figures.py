@@ -1,4 +1,7 @@
-"""Figures for papers, by matplotlib: ``ax=None`` in, ``Axes`` out, nothing is shown or written; ``ax.figure.savefig`` does that."""
+"""Figures for papers, by matplotlib: ``ax=None`` in, ``Axes`` out.
+
+Nothing is shown or written; ``ax.figure.savefig`` does that.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from jaxtyping import Float
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable
-from whence.core.maps import AttentionMaps, Axis
+from whence.core.maps import AttentionMaps
 from whence.views import wording
 from whence.views.drawing import (
     GREY,
@@ -25,17 +28,24 @@ from whence.views.drawing import (
     label_axis,
     new_axes,
     plain,
+    plain_axis,
     ramp,
     room_for,
     set_title,
 )
-from whence.views.palette import LIGHT, RGB
-from whence.views.pictures import grid_of, screen
+from whence.views.palette import LIGHT, RGB, end_of_ramp
+from whence.views.pictures import grid_of, pictured, pixels_of, screen
 
 CELL = 0.22  # inches that a row of labels takes
 LONGEST_SIDE = 10.0  # inches; beyond it labels are left out
 VEIL = 0.88  # how much of a picture the strongest patch hides, as in the report
-FADED = 0.55  # what is left of a picture's contrast: over black and white a colour would not look the same
+# what is left of a picture's contrast: over black and white a colour would not look the same
+FADED = 0.55
+GREY_OF_RGB = np.array([0.299, 0.587, 0.114])
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+# ---------------------------------------------------------------------- attention
 
 
 def plot_map(
@@ -46,171 +56,36 @@ def plot_map(
     kind: str | None = None,
     colour_bar: bool = True,
 ) -> Any:
-    """One head's attention, a row for each place that looks and a column for each that is looked at; special tokens in grey.
+    """One head's attention: a row for each place that looks, a column for each looked at.
 
-    ``layer`` and ``head`` are the model's numbers, negative ones count from the end; ``head="mean"`` averages all that were kept.
-    The colours end at the largest weight: ``ax.images[0].set_clim(0, 1)`` makes several figures comparable.
+    Special tokens are grey. ``layer`` and ``head`` are the model's numbers, negative ones count
+    from the end; ``head="mean"`` averages all that were kept. The colours end at the largest
+    weight: ``ax.images[0].set_clim(0, 1)`` makes several figures comparable.
 
     >>> ax = plot_map(maps, layer=3, head=7)             # doctest: +SKIP
     >>> ax.figure.savefig("map.pdf")                     # doctest: +SKIP
     """
     weights, kind, title = _weights(maps, layer, head, kind)
     rows, columns = maps.from_axis[kind], maps.to_axis[kind]
-    wide, high = (min(max(CELL * len(side), 1.6), LONGEST_SIDE) for side in (columns, rows))
-    ax = new_axes(
-        ax, wide + room_for(rows) + (0.85 if colour_bar else 0.0), high + room_for(columns) + 0.25
-    )
+    wide = _side(CELL * len(columns)) + room_for(rows)
+    if colour_bar:
+        wide += 0.85
+    ax = new_axes(ax, wide, _side(CELL * len(rows)) + room_for(columns) + 0.25)
     image = ax.imshow(weights, cmap=ramp(), vmin=0, interpolation="nearest")
     label_axis(ax, "x", columns)
     label_axis(ax, "y", rows)
     ax.set(xlabel="to", ylabel="from")
-    set_title(ax, title if len(maps.kinds) == 1 else f"{kind}: {title}")
+    if len(maps.kinds) > 1:
+        title = f"{kind}: {title}"
+    set_title(ax, title)
     if colour_bar:
         bar_beside(ax, image, "attention")
     return ax
 
 
-def plot_heads(table: HeadTable, value: str, ax: Any = None, colour_bar: bool = True) -> Any:
-    """One value of every head: layers downwards, heads to the right. Orange and blue where some are negative, grey where one is missing."""
-    values = np.asarray(table[value], dtype=np.float64)
-    wide, high = (
-        min(max(0.32 * count, 1.6), LONGEST_SIDE) for count in (len(table.heads), len(table.layers))
-    )
-    ax = new_axes(ax, wide + (1.4 if colour_bar else 0.6), high + 0.75)
-    finite = values[np.isfinite(values)]
-    diverging = bool((finite < 0).any())
-    largest = float(np.abs(finite).max(initial=0.0)) or 1.0
-    limits = (-largest, largest) if diverging else (0.0, largest)
-    image = ax.imshow(
-        np.ma.masked_invalid(values),
-        cmap=ramp(diverging),
-        vmin=limits[0],
-        vmax=limits[1],
-        interpolation="nearest",
-    )
-    for side, names in (("x", table.heads), ("y", table.layers)):
-        label_axis(
-            ax,
-            side,
-            Axis(
-                tuple(names), np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=np.int64)
-            ),
-            turned=False,
-        )
-    ax.set(xlabel="head", ylabel="layer")
-    set_title(ax, f"{value}, {table.kind} attention")
-    if colour_bar:
-        bar_beside(ax, image, value)
-    return ax
-
-
-def plot_distances(table: HeadTable, ax: Any = None) -> Any:
-    """Heads in the plane, near each other where they do alike: "3-7" is layer 3, head 7, and the colour is the layer."""
-    places = np.asarray(table.places, dtype=np.float64)
-    layers, heads = places.shape[:2]
-    points, layer_of = places.reshape(-1, 2), np.repeat(np.arange(layers), heads)
-    side = min(max(0.5 * np.sqrt(len(points)), 3.6), 9.0)
-    ax = new_axes(ax, side + 0.9, side)
-    dots = ax.scatter(*points.T, c=layer_of, cmap="viridis", vmin=0, vmax=max(layers - 1, 1), s=16)
-    ax.set(xticks=[], yticks=[])
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.margins(0.1)
-    names = [f"{layer}-{head}" for layer in table.layers for head in table.heads]
-    for place, name, (dx, dy, across) in zip(
-        points, names, _free_sides(ax, points, names), strict=True
-    ):
-        style: dict[str, Any] = {
-            "ha": across,
-            "va": "center",
-            "fontsize": SMALL - 1.5,
-            "color": INK,
-            "textcoords": "offset points",
-        }
-        ax.annotate(name, place, (dx, dy), **style, **plain([name])[1])
-    bar = bar_beside(ax, dots, "layer")
-    step = ceil(layers / 12)
-    bar.set_ticks(range(0, layers, step), labels=list(table.layers)[::step])
-    set_title(ax, f"heads by likeness, {table.kind} attention")
-    return ax
-
-
-def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> Any:
-    """A bar for each unit in reading order, or for the ``top`` strongest; whiskers are standard errors, where the method gives them.
-
-    Of an image: the heat of the patches over the picture, which is grey and pale so that nothing of its own can be taken for a score.
-    Of an image beside a text: bars for both.
-
-    >>> a.plot(top=10).figure.savefig("bars.svg")        # doctest: +SKIP
-    """
-    if top is not None and top < 1:
-        raise SettingsError(f"top is the number of units to draw, at least 1, not {top}.")
-    kept = np.sort(a.ranking()[:top])
-    alone = a.passage.pixels is not None and a.passage.pictured.all()
-    ax = _heat(a, kept, ax) if alone else _bars(a, kept, ax)
-    left_out = (
-        ""
-        if len(kept) == len(a.scores)
-        else f"\nthe {len(kept)} strongest of {len(a.scores)} units"
-    )
-    set_title(ax, f"{wording.value(a)}\n{a.method}{left_out}")
-    return ax
-
-
-def _bars(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
-    ax = new_axes(ax, 5.5, min(CELL * len(kept), 40.0) + 1.2)
-    scores, spread = a.scores[kept], None if a.error is None else a.error.standard_error
-    colours = [
-        hex_of(LIGHT.unsigned if not a.signed else LIGHT.positive if s > 0 else LIGHT.negative)
-        for s in scores
-    ]
-    whiskers = (
-        {}
-        if spread is None
-        else {"xerr": spread[kept], "error_kw": {"ecolor": INK, "elinewidth": 1, "capsize": 2}}
-    )
-    ax.barh(np.arange(len(kept)), scores, color=colours, height=0.76, **whiskers)
-    ax.axvline(0, color=INK, linewidth=0.8)
-    parts = np.array([part for part, _, _ in a.passage.unit_spans])[kept]
-    for second in np.flatnonzero(np.diff(parts)):
-        ax.axhline(
-            second + 0.5, color=GREY, linewidth=0.8, linestyle="--"
-        )  # between the texts of a pair, or a text and a picture
-    names = tuple(a.names[i] for i in kept)
-    label_axis(ax, "y", Axis(names, np.zeros(len(kept), dtype=bool), parts))
-    ax.set_ylim(len(kept) - 0.4, -0.6)  # read from the top
-    ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize=SMALL)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    meaning = "score (+ for the target, − against it)" if a.signed else "score (without a sign)"
-    ax.set_xlabel(
-        meaning if spread is None else f"{meaning}; whiskers: standard error", fontsize=TEXT_SIZE
-    )
-    return ax
-
-
-def _heat(a: Attribution, kept: np.ndarray, ax: Any) -> Any:
-    assert a.passage.pixels is not None
-    picture = screen(a.passage.pixels)
-    high, wide = picture.shape[:2]
-    scale = 4.0 / max(high, wide)
-    ax = new_axes(ax, max(scale * wide, 2.0) + 0.9, max(scale * high, 1.0) + 0.6)
-    area = (
-        0,
-        wide,
-        high,
-        0,
-    )  # in pixels, from the upper left corner; the patches share it among them
-    grey = 255 - FADED * (255 - picture @ np.array([0.299, 0.587, 0.114]))
-    ax.imshow(grey, cmap="gray", vmin=0, vmax=255, extent=area, interpolation="nearest")
-    heat = grid_of(a, np.where(np.isin(np.arange(len(a.scores)), kept), a.scores, 0.0))
-    largest = float(np.abs(a.scores).max(initial=0.0)) or 1.0
-    low = -largest if a.signed else 0.0
-    image = ax.imshow(
-        heat, cmap=_veil(a.signed), vmin=low, vmax=largest, extent=area, interpolation="nearest"
-    )
-    ax.set(xticks=[], yticks=[])
-    bar_beside(ax, image, "score")
-    return ax
+def _side(inches: float) -> float:
+    """The side of a matrix, neither too short for its title nor too long for a page."""
+    return min(max(inches, 1.6), LONGEST_SIDE)
 
 
 def _weights(
@@ -220,92 +95,269 @@ def _weights(
     kind = kind or maps.kinds[0]
     if kind not in maps.kinds:
         raise unknown_name("kind of attention in these maps", kind, maps.kinds)
-    names = maps.head_names(kind)
-    at = _place("layer", layer, maps.layer_names(kind))
+    layers, heads = maps.layer_names(kind), maps.head_names(kind)
+    at = _place("layer", layer, layers)
     of_layer = np.asarray(maps.weights[kind][at], dtype=np.float64)
-    where = f"layer {maps.layer_names(kind)[at]}"
-    if head == "mean" and "mean" not in names:
-        return of_layer.mean(0), kind, f"{where}, mean of {len(names)} heads"
-    chosen = _place("head", head, names)
-    return (
-        of_layer[chosen],
-        kind,
-        f"{where}, "
-        + ("mean of the heads" if names[chosen] == "mean" else f"head {names[chosen]}"),
-    )
+    where = f"layer {layers[at]}"
+    if head == "mean" and "mean" not in heads:
+        return of_layer.mean(0), kind, f"{where}, mean of {len(heads)} heads"
+    chosen = _place("head", head, heads)
+    what = f"head {heads[chosen]}"
+    if heads[chosen] == "mean":
+        what = "mean of the heads"
+    return of_layer[chosen], kind, f"{where}, {what}"
 
 
 def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
     """Where a layer or head stands among those that were kept."""
+    count = len(names)
     if str(asked) in names:
         return list(names).index(str(asked))
-    if isinstance(asked, (int, np.integer)) and -len(names) <= asked < 0:
-        return len(names) + int(asked)
-    whole = list(names) == [str(i) for i in range(len(names))]
-    known = f"0 to {len(names) - 1}" if whole and len(names) > 1 else ", ".join(names)
+    if isinstance(asked, (int, np.integer)) and -count <= asked < 0:
+        return count + int(asked)
+    known = ", ".join(names)
+    if count > 1 and list(names) == [str(i) for i in range(count)]:
+        known = f"0 to {count - 1}"
+    things = what if count == 1 else f"{what}s"
     raise SettingsError(
-        f"{what} {asked!r} is outside the {len(names)} {what}{'s' if len(names) != 1 else ''} of these maps ({known})."
+        f"{what} {asked!r} is outside the {count} {things} of these maps ({known})."
     )
 
 
-@cache
-def _veil(signed: bool) -> Any:
-    """From clear to nearly opaque: what lies under a patch without a score stays to be seen."""
-    from matplotlib.colors import LinearSegmentedColormap
+# ---------------------------------------------------------------------- heads
 
-    def tint(colour: RGB, opacity: float) -> tuple[float, ...]:
-        return (*(c / 255 for c in colour), opacity)
 
-    if not signed:
-        return LinearSegmentedColormap.from_list(
-            "whence-heat", [tint(LIGHT.unsigned, 0.0), tint(LIGHT.unsigned, VEIL)]
-        )
-    against, both = (
-        tint(LIGHT.negative, VEIL),
-        [(0.5, tint(LIGHT.negative, 0.0)), (0.5, tint(LIGHT.positive, 0.0))],
+def plot_heads(table: HeadTable, value: str, ax: Any = None, colour_bar: bool = True) -> Any:
+    """One value of every head: layers downwards, heads to the right.
+
+    Orange and blue where some are negative, grey where one is missing.
+    """
+    values = np.asarray(table[value], dtype=np.float64)
+    wide, high = _side(0.32 * len(table.heads)), _side(0.32 * len(table.layers))
+    beside = 1.4 if colour_bar else 0.6
+    ax = new_axes(ax, wide + beside, high + 0.75)
+
+    finite = values[np.isfinite(values)]
+    diverging = bool((finite < 0).any())
+    largest = float(np.abs(finite).max(initial=0.0)) or 1.0
+    image = ax.imshow(
+        np.ma.masked_invalid(values),
+        cmap=ramp(diverging),
+        vmin=-largest if diverging else 0.0,
+        vmax=largest,
+        interpolation="nearest",
     )
-    return LinearSegmentedColormap.from_list(
-        "whence-heat", [(0.0, against), *both, (1.0, tint(LIGHT.positive, VEIL))]
-    )
+    label_axis(ax, "x", plain_axis(table.heads), turned=False)
+    label_axis(ax, "y", plain_axis(table.layers), turned=False)
+    ax.set(xlabel="head", ylabel="layer")
+    set_title(ax, f"{value}, {table.kind} attention")
+    if colour_bar:
+        bar_beside(ax, image, value)
+    return ax
+
+
+def plot_distances(table: HeadTable, ax: Any = None) -> Any:
+    """Heads in the plane, near each other where they do alike.
+
+    "3-7" is layer 3, head 7, and the colour is the layer.
+    """
+    places = np.asarray(table.places, dtype=np.float64)
+    layers, heads = places.shape[:2]
+    points = places.reshape(-1, 2)
+    layer_of = np.repeat(np.arange(layers), heads)
+    side = min(max(0.5 * np.sqrt(len(points)), 3.6), 9.0)
+    ax = new_axes(ax, side + 0.9, side)
+    dots = ax.scatter(*points.T, c=layer_of, cmap="viridis", vmin=0, vmax=max(layers - 1, 1), s=16)
+    ax.set(xticks=[], yticks=[])
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.1)
+
+    names = [f"{layer}-{head}" for layer in table.layers for head in table.heads]
+    _name_points(ax, points, names)
+    bar = bar_beside(ax, dots, "layer")
+    step = ceil(layers / 12)
+    bar.set_ticks(range(0, layers, step), labels=list(table.layers)[::step])
+    set_title(ax, f"heads by likeness, {table.kind} attention")
+    return ax
+
+
+def _name_points(ax: Any, points: Float[np.ndarray, "point 2"], names: Sequence[str]) -> None:
+    style: dict[str, Any] = {
+        "va": "center",
+        "fontsize": SMALL - 1.5,
+        "color": INK,
+        "textcoords": "offset points",
+    }
+    offsets = _free_sides(ax, points, names)
+    for place, name, (dx, dy) in zip(points, names, offsets, strict=True):
+        ax.annotate(name, place, (dx, dy), ha=_alignment(dx), **style, **plain([name])[1])
+
+
+def _alignment(dx: float) -> str:
+    """Which side of a name is beside its point."""
+    if dx == 0:
+        return "center"
+    return "left" if dx > 0 else "right"
 
 
 def _free_sides(
     ax: Any, points: Float[np.ndarray, "point 2"], names: Sequence[str]
-) -> list[tuple[float, float, str]]:
-    """For each point, where its name is nearest to it without lying on another name or point: offsets in points, and the alignment."""
+) -> list[tuple[float, float]]:
+    """For each point, where its name is nearest to it without lying on another name or point.
+
+    These are offsets in points of a printer.
+    """
     ax.apply_aspect()
     at = ax.transData.transform(points) * 72 / ax.figure.dpi
-    taken = [(x - 2, y - 2, x + 2, y + 2) for x, y in at]
-    out = []
+    taken: list[Box] = [(x - 2, y - 2, x + 2, y + 2) for x, y in at]
+    offsets = []
     for (x, y), name in zip(at, names, strict=True):
-        wide, high = 4.2 * len(name), 7.0
-        sides = [
-            (dx, dy)
-            for far in (4.0, 9.0)
-            for dx, dy in (
-                (far, 0.0),
-                (-far, 0.0),
-                (0.0, far + 2),
-                (0.0, -far - 2),
-                (far, far),
-                (-far, -far),
-            )
-        ]
-        best = None
-        for dx, dy in sides:
-            left = x + dx - (0 if dx > 0 else wide if dx < 0 else wide / 2)
-            box = (left, y + dy - high / 2, left + wide, y + dy + high / 2)
+        best, least, best_box = None, np.inf, None
+        for dx, dy in _offsets():
+            box = _box_of(name, x + dx, y + dy, dx)
             covered = sum(_overlap(box, other) for other in taken)
-            if best is None or covered < best[0]:
-                best = (covered, dx, dy, box)
+            if covered < least:
+                best, least, best_box = (dx, dy), covered, box
         assert best is not None
-        _, dx, dy, box = best
-        taken.append(box)
-        out.append((dx, dy, "left" if dx > 0 else "right" if dx < 0 else "center"))
-    return out
+        assert best_box is not None
+        taken.append(best_box)
+        offsets.append(best)
+    return offsets
 
 
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+def _offsets() -> list[tuple[float, float]]:
+    """Where a name may stand, the nearest places first."""
+    offsets = []
+    for far in (4.0, 9.0):
+        offsets += [(far, 0.0), (-far, 0.0), (0.0, far + 2), (0.0, -far - 2)]
+        offsets += [(far, far), (-far, -far)]
+    return offsets
+
+
+def _box_of(name: str, x: float, y: float, dx: float) -> Box:
+    """What a name covers, when ``dx`` says on which side of its point it stands."""
+    wide, high = 4.2 * len(name), 7.0
+    left = x - wide / 2
+    if dx > 0:
+        left = x
+    elif dx < 0:
+        left = x - wide
+    return (left, y - high / 2, left + wide, y + high / 2)
+
+
+def _overlap(one: Box, other: Box) -> float:
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
-    return wide * high if wide > 0 and high > 0 else 0.0
+    return max(wide, 0.0) * max(high, 0.0)
+
+
+# ---------------------------------------------------------------------- attributions
+
+
+def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> Any:
+    """A bar for each unit in reading order, or for the ``top`` strongest.
+
+    Whiskers are standard errors, where the method gives them. Of an image: the heat of the patches
+    over the picture, which is grey and pale so that nothing of its own can be taken for a score.
+    Of an image beside a text: bars for both.
+
+    >>> a.plot(top=10).figure.savefig("bars.svg")        # doctest: +SKIP
+    """
+    if top is not None and top < 1:
+        raise SettingsError(f"top is the number of units to draw, at least 1, not {top}.")
+    shown = np.sort(a.ranking()[:top])
+    pixels = pixels_of(a)
+    if pixels is not None and pictured(a).all():
+        ax = _heat(a, pixels, shown, ax)
+    else:
+        ax = _bars(a, shown, ax)
+    title = f"{wording.value(a)}\n{a.method}"
+    if len(shown) < len(a.scores):
+        title += f"\nthe {len(shown)} strongest of {len(a.scores)} units"
+    set_title(ax, title)
+    return ax
+
+
+def _bars(a: Attribution, shown: np.ndarray, ax: Any) -> Any:
+    ax = new_axes(ax, 5.5, min(CELL * len(shown), 40.0) + 1.2)
+    scores = a.scores[shown]
+    colours = [hex_of(end_of_ramp(score, a.signed, LIGHT)) for score in scores]
+    meaning = "score (without a sign)"
+    if a.signed:
+        meaning = "score (+ for the target, − against it)"
+    whiskers: dict[str, Any] = {}
+    spread = None if a.error is None else a.error.standard_error
+    if spread is not None:
+        line = {"ecolor": INK, "elinewidth": 1, "capsize": 2}
+        whiskers = {"xerr": spread[shown], "error_kw": line}
+        meaning += "; whiskers: standard error"
+    ax.barh(np.arange(len(shown)), scores, color=colours, height=0.76, **whiskers)
+    ax.axvline(0, color=INK, linewidth=0.8)
+
+    # a line between the texts of a pair, or between a text and a picture
+    parts = np.array(a.units.parts)[shown]
+    for last in np.flatnonzero(np.diff(parts)):
+        ax.axhline(last + 0.5, color=GREY, linewidth=0.8, linestyle="--")
+
+    label_axis(ax, "y", plain_axis([a.units.names[i] for i in shown]))
+    ax.set_ylim(len(shown) - 0.4, -0.6)  # read from the top
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize=SMALL)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_xlabel(meaning, fontsize=TEXT_SIZE)
+    return ax
+
+
+def _heat(
+    a: Attribution,
+    pixels: Float[np.ndarray, "channel height width"],
+    shown: np.ndarray,
+    ax: Any,
+) -> Any:
+    """The scores of the patches as a coloured veil over the picture."""
+    picture = screen(pixels)
+    high, wide = picture.shape[:2]
+    scale = 4.0 / max(high, wide)
+    ax = new_axes(ax, max(scale * wide, 2.0) + 0.9, max(scale * high, 1.0) + 0.6)
+    # in pixels, from the upper left corner; the patches share it among them
+    area = (0, wide, high, 0)
+    grey = 255 - FADED * (255 - picture @ GREY_OF_RGB)
+    ax.imshow(grey, cmap="gray", vmin=0, vmax=255, extent=area, interpolation="nearest")
+
+    scores = np.zeros_like(a.scores)
+    scores[shown] = a.scores[shown]
+    largest = float(np.abs(a.scores).max(initial=0.0)) or 1.0
+    image = ax.imshow(
+        grid_of(a, scores),
+        cmap=_veil(a.signed),
+        vmin=-largest if a.signed else 0.0,
+        vmax=largest,
+        extent=area,
+        interpolation="nearest",
+    )
+    ax.set(xticks=[], yticks=[])
+    bar_beside(ax, image, "score")
+    return ax
+
+
+@cache
+def _veil(signed: bool) -> Any:
+    """From clear to nearly opaque, so that the picture is seen under a patch without a score."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    stops = [
+        (0.0, _tint(LIGHT.unsigned, 0.0)),
+        (1.0, _tint(LIGHT.unsigned, VEIL)),
+    ]
+    if signed:
+        stops = [
+            (0.0, _tint(LIGHT.negative, VEIL)),
+            (0.5, _tint(LIGHT.negative, 0.0)),
+            (0.5, _tint(LIGHT.positive, 0.0)),
+            (1.0, _tint(LIGHT.positive, VEIL)),
+        ]
+    return LinearSegmentedColormap.from_list("whence-heat", stops)
+
+
+def _tint(colour: RGB, opacity: float) -> tuple[float, ...]:
+    return (*(part / 255 for part in colour), opacity)

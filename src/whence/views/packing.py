@@ -1,10 +1,11 @@
-"""Numbers in few bytes for a page: one byte a number, one deflated blob a layer, and the largest error known.
+"""Numbers in few bytes for a page: one byte a number, one deflated blob a layer.
 
-A weight is stored as the whole number ``k`` of ``levels`` equal steps between 0 and the largest weight of its head, so it is off by at most
-half a step: ``scale / (2 · levels)``. With 255 levels that is 0.2 % of the largest weight, and never more than 0.002. Equal steps, because
-they keep the error the same for every weight, and because deflate then finds most weights of a real head in a few values near zero (a
-square root, or a scale for each row, made the page of a real model twice as big). Where attention is noise that no deflate can shrink,
-there are fewer levels.
+A weight is stored as the whole number ``k`` of ``levels`` equal steps between 0 and the largest
+weight of its head, so it is off by at most half a step: ``scale / (2 · levels)``. With 255 levels
+that is 0.2 % of the largest weight, and never more than 0.002. Equal steps, because they keep the
+error the same for every weight, and because deflate then finds most weights of a real head in a few
+values near zero (a square root, or a scale for each row, made the page of a real model twice as
+big). Where attention is noise that no deflate can shrink, there are fewer levels.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from jaxtyping import Float, UInt8
 from whence.core.maps import Neurons
 
 LEVELS = (255, 191, 127, 95, 63, 47, 31)
-NEURON_LEVELS = (
-    127,
-    63,
-    31,
-)  # on either side of zero; coarser ones would save little, and a score be off by several
-ROOM = 1_080_000  # bytes of a page for weights; the limit is 1.2 MB, and the rest of the page is under 0.1 MB
-ROOM_PER_WEIGHT = 0.915  # bytes beyond that: as much for each weight as in a page of 128 tokens × 6 layers × 12 heads
+# on either side of zero; coarser ones would save little, and a score be off by several
+NEURON_LEVELS = (127, 63, 31)
+# bytes of a page for weights; the limit is 1.2 MB, and the rest of the page is under 0.1 MB
+ROOM = 1_080_000
+# bytes beyond that: as much for each weight as in a page of 128 tokens × 6 layers × 12 heads
+ROOM_PER_WEIGHT = 0.915
 BESIDE_NEURONS = 0.65  # of that room is for weights where neurons want some too
-MORE_PER_WEIGHT = 2.2  # bytes that neurons may add for each weight beyond those: 4 MB at 128 tokens × 12 layers × 12 heads
+# bytes that neurons may add for each weight beyond those: 4 MB at 128 tokens × 12 layers × 12 heads
+MORE_PER_WEIGHT = 2.2
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The weights of one kind: a blob for each layer, what its bytes are multiplied by, and how far a weight may be off."""
+    """The weights of one kind: a blob for each layer, and what its bytes are multiplied by."""
 
     blobs: tuple[str, ...]
     scale: Float[np.ndarray, "layer head"]  # the largest weight of each head
@@ -42,7 +43,7 @@ class Packed:
 
     @property
     def error(self) -> float:
-        """The largest that any weight of this kind can be off: half a step of the head with the longest step."""
+        """The largest that any weight of this kind can be off: half of the longest step."""
         steps = self.scale / np.asarray(self.levels, dtype=np.float64)[:, None]
         return float(steps.max(initial=0.0)) / 2
 
@@ -54,16 +55,19 @@ class Packed:
 
 @dataclass(frozen=True)
 class PackedNeurons:
-    """Queries and keys of the layers that found room; entries are whole steps of ``largest / levels``, on both sides of zero."""
+    """Queries and keys of the layers that found room.
+
+    Entries are whole steps of ``largest / levels``, on both sides of zero. ``query`` and ``key``
+    hold the largest entry of each head; ``error`` is the largest that any score
+    (scale · query · key) of a layer is off, measured.
+    """
 
     layers: tuple[int, ...]
     blobs: tuple[str, ...]
-    query: Float[np.ndarray, "kept head"]  # the largest entry of each head
+    query: Float[np.ndarray, "kept head"]
     key: Float[np.ndarray, "kept head"]
     levels: int
-    error: tuple[
-        float, ...
-    ]  # the largest that any score (scale · query · key) of a layer is off, measured
+    error: tuple[float, ...]
 
 
 def rounded_up(error: float) -> float:
@@ -79,7 +83,8 @@ def rounded_up(error: float) -> float:
 
 
 def blob(content: bytes) -> str:
-    """Deflated, in letters that mean nothing to HTML. (Level 9 takes ten times as long for 4 % less.)"""
+    """Deflated, in letters that mean nothing to HTML."""
+    # level 9 takes ten times as long for 4 % less
     return base64.b64encode(zlib.compress(content, 6)).decode()
 
 
@@ -88,10 +93,15 @@ def pack(
     causal: Mapping[str, bool],
     beside_neurons: bool = False,
 ) -> dict[str, Packed]:
-    """All kinds with 255 levels, or with as many as fit; of a causal kind only the half that is not empty, row by row."""
+    """All kinds with 255 levels, or with as many as fit.
+
+    Of a causal kind only the half that is not empty is stored, row by row.
+    """
     finest = {k: _with_levels(w, causal[k], LEVELS[0]) for k, w in weights.items()}
     count = sum(stored(w.shape, causal[k]) for k, w in weights.items())
-    room = max(ROOM, ROOM_PER_WEIGHT * count) * (BESIDE_NEURONS if beside_neurons else 1)
+    room = max(ROOM, ROOM_PER_WEIGHT * count)
+    if beside_neurons:
+        room *= BESIDE_NEURONS
     if sum(p.size for p in finest.values()) <= room:
         return finest
     return {k: _within(w, causal[k], room / count) for k, w in weights.items()}
@@ -100,7 +110,10 @@ def pack(
 def stored(shape: Sequence[int], causal: bool) -> int:
     """How many weights are written down."""
     layers, heads, rows, columns = shape
-    return layers * heads * (rows * (rows + 1) // 2 if causal else rows * columns)
+    in_a_map = rows * columns
+    if causal:
+        in_a_map = rows * (rows + 1) // 2
+    return layers * heads * in_a_map
 
 
 def _with_levels(
@@ -118,21 +131,24 @@ def _within(
     weights: Float[np.ndarray, "layer head from to"], causal: bool, per_weight: float
 ) -> Packed:
     """Every layer with the most levels that keep its blob within its share of the room."""
-    each = stored((1, *weights.shape[1:]), causal)
-    best = []
-    for layer in weights:
-        tried = (_with_levels(layer[None], causal, levels) for levels in LEVELS)
-        last = None
-        for last in tried:
-            if last.size <= per_weight * each:
-                break
-        assert last is not None
-        best.append(last)
+    room = per_weight * stored((1, *weights.shape[1:]), causal)
+    best = [_layer_within(layer[None], causal, room) for layer in weights]
     return Packed(
         tuple(p.blobs[0] for p in best),
         np.concatenate([p.scale for p in best]),
         tuple(p.levels[0] for p in best),
     )
+
+
+def _layer_within(
+    layer: Float[np.ndarray, "layer head from to"], causal: bool, room: float
+) -> Packed:
+    """One layer with the most levels that fit; with the fewest where none do."""
+    for levels in LEVELS[:-1]:
+        packed = _with_levels(layer, causal, levels)
+        if packed.size <= room:
+            return packed
+    return _with_levels(layer, causal, LEVELS[-1])
 
 
 def _quantised(
@@ -155,19 +171,24 @@ def _steps(
 
 
 def pack_neurons(n: Neurons, room: float) -> PackedNeurons:
-    """The finest levels at which all layers fit; if none do, the coarsest, and as many layers as fit, evenly spread."""
+    """The finest levels at which all layers fit; if none do, the coarsest, of fewer layers."""
     every = tuple(range(len(n.query)))
-    packed = None
+    blobs: Sequence[str] = ()
     for levels in NEURON_LEVELS:
         packed = _neurons_with_levels(n, every, levels)
-        if sum(map(len, packed.blobs)) <= room:
+        blobs = packed.blobs
+        if sum(map(len, blobs)) <= room:
             return packed
-    assert packed is not None
-    for count in range(len(every) - 1, 0, -1):
-        kept = np.unique(np.linspace(0, len(every) - 1, count).round().astype(int))
-        if sum(len(packed.blobs[i]) for i in kept) <= room:
-            return _neurons_with_levels(n, tuple(map(int, kept)), NEURON_LEVELS[-1])
-    return PackedNeurons((), (), packed.query[:0], packed.key[:0], NEURON_LEVELS[-1], ())
+    return _neurons_with_levels(n, _layers_that_fit(blobs, room), NEURON_LEVELS[-1])
+
+
+def _layers_that_fit(blobs: Sequence[str], room: float) -> tuple[int, ...]:
+    """As many layers as there is room for, evenly spread; perhaps none."""
+    for count in range(len(blobs) - 1, 0, -1):
+        chosen = np.unique(np.linspace(0, len(blobs) - 1, count).round().astype(int)).tolist()
+        if sum(len(blobs[i]) for i in chosen) <= room:
+            return tuple(chosen)
+    return ()
 
 
 def neuron_room(weights: int, taken: int) -> float:
@@ -176,17 +197,23 @@ def neuron_room(weights: int, taken: int) -> float:
 
 
 def _neurons_with_levels(n: Neurons, layers: tuple[int, ...], levels: int) -> PackedNeurons:
-    blobs, error = [], []
-    query, key = (np.nan_to_num(side[list(layers)]).astype(np.float32) for side in (n.query, n.key))
-    query_largest, key_largest = (np.abs(side).max((-2, -1), initial=0.0) for side in (query, key))
-    for q, k, q_largest, k_largest in zip(query, key, query_largest, key_largest, strict=True):
-        bytes_q, bytes_k = _signed(q, q_largest, levels), _signed(k, k_largest, levels)
-        blobs.append(blob(bytes_q.tobytes() + bytes_k.tobytes()))
-        stored_scores = _scores(
-            _back(bytes_q, q_largest, levels), _back(bytes_k, k_largest, levels)
-        )
-        error.append(abs(n.scale) * float(np.abs(stored_scores - _scores(q, k)).max(initial=0.0)))
-    return PackedNeurons(layers, tuple(blobs), query_largest, key_largest, levels, tuple(error))
+    chosen = list(layers)
+    query = np.nan_to_num(n.query[chosen]).astype(np.float32)
+    key = np.nan_to_num(n.key[chosen]).astype(np.float32)
+    largest_query = np.abs(query).max((-2, -1), initial=0.0)
+    largest_key = np.abs(key).max((-2, -1), initial=0.0)
+
+    blobs, errors = [], []
+    for i in range(len(layers)):
+        query_steps = _signed(query[i], largest_query[i], levels)
+        key_steps = _signed(key[i], largest_key[i], levels)
+        blobs.append(blob(query_steps.tobytes() + key_steps.tobytes()))
+
+        stored_query = _back(query_steps, largest_query[i], levels)
+        stored_key = _back(key_steps, largest_key[i], levels)
+        off = np.abs(_scores(stored_query, stored_key) - _scores(query[i], key[i]))
+        errors.append(abs(n.scale) * float(off.max(initial=0.0)))
+    return PackedNeurons(layers, tuple(blobs), largest_query, largest_key, levels, tuple(errors))
 
 
 def _signed(

@@ -1,4 +1,7 @@
-"""Scores to levels, and levels to colours: orange for, blue against, purple where a score has no sign. Safe for the colour-blind."""
+"""Scores to levels, and levels to colours that the colour-blind can tell apart.
+
+Orange is for the target, blue against it, purple where a score has no sign.
+"""
 
 from __future__ import annotations
 
@@ -29,34 +32,55 @@ LIGHT = Theme((255, 255, 255), (243, 132, 28), (84, 156, 222), (160, 128, 214))
 
 
 def terminal_theme() -> Theme:
-    """Dark unless the terminal says otherwise (COLORFGBG, which many set) or the user does (WHENCE_THEME=light)."""
+    """Dark, unless the terminal says otherwise (COLORFGBG) or the user (WHENCE_THEME=light)."""
     chosen = os.environ.get("WHENCE_THEME", "").lower()
+    if chosen == "light":
+        return LIGHT
+    if chosen == "dark":
+        return DARK
     ground = os.environ.get("COLORFGBG", "").split(";")[-1]
-    return LIGHT if chosen == "light" or (chosen != "dark" and ground in ("7", "15")) else DARK
+    return LIGHT if ground in ("7", "15") else DARK
 
 
 def levels(a: Attribution) -> Float[np.ndarray, " unit"]:
     """Scores by the largest size of this method, so in [-1, 1]; all zero where all scores are."""
     largest = np.abs(a.scores).max(initial=0.0)
-    return a.scores / largest if largest > 0 else np.zeros_like(a.scores)
+    if largest == 0:
+        return np.zeros_like(a.scores)
+    return a.scores / largest
+
+
+def end_of_ramp(level: float, signed: bool, theme: Theme) -> RGB:
+    """The full colour of a score: for the target, against it, or without a sign."""
+    if not signed:
+        return theme.unsigned
+    return theme.positive if level > 0 else theme.negative
 
 
 def colour(level: float, signed: bool, theme: Theme) -> RGB | None:
     """The background of a unit; None where it is too faint to matter."""
     if abs(level) < FAINT:
         return None
-    end = theme.unsigned if not signed else theme.positive if level > 0 else theme.negative
+    end = end_of_ramp(level, signed, theme)
     share = 0.12 + 0.88 * min(abs(level), 1.0)
-    r, g, b = (
+    mixed = [
         round(start + share * (stop - start)) for start, stop in zip(theme.ground, end, strict=True)
-    )
-    return r, g, b
+    ]
+    return mixed[0], mixed[1], mixed[2]
 
 
 def ink(background: RGB) -> RGB:
     """Black or white, whichever is easier to read on a background."""
-    linear = [
-        (c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in background
-    ]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return (0, 0, 0) if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else (255, 255, 255)
+    red, green, blue = (_linear(part) for part in background)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    contrast_of_black = (luminance + 0.05) / 0.05
+    contrast_of_white = 1.05 / (luminance + 0.05)
+    return (0, 0, 0) if contrast_of_black > contrast_of_white else (255, 255, 255)
+
+
+def _linear(part: int) -> float:
+    """One part of an sRGB colour as the light that it gives."""
+    share = part / 255
+    if part <= 10:
+        return share / 12.92
+    return ((share + 0.055) / 1.055) ** 2.4

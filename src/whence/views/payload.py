@@ -1,8 +1,10 @@
-"""What the page of attention maps is drawn from: labels, scales and shares as JSON, weights and neurons as packed blobs."""
+"""What the page of attention maps is drawn from.
+
+Labels, scales and shares are JSON; weights and neurons are packed blobs.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,9 @@ import numpy as np
 from jaxtyping import Bool
 
 from whence.core.maps import AttentionMaps, Axis, Neurons, groups_of
+from whence.core.passage import Passage
 from whence.views import wording
+from whence.views.markup import element
 from whence.views.packing import (
     Packed,
     PackedNeurons,
@@ -21,43 +25,41 @@ from whence.views.packing import (
     stored,
 )
 
-PLURAL = {
-    "word": "words",
-    "token": "tokens",
-    "sentence": "sentences",
-    "patch": "patches",
-    "section": "sections",
-}
-
 
 def data(
     maps: AttentionMaps,
     packed: Mapping[str, Packed],
     neurons: Mapping[str, PackedNeurons],
     causal: Mapping[str, bool],
-) -> str:
-    """All that is not packed. ``<`` never appears in it, so that no text can end the script element."""
-    content = {
+) -> dict[str, Any]:
+    """All that is not packed."""
+    kinds = [_kind(maps, k, packed[k], neurons.get(k), causal[k]) for k in maps.kinds]
+    return {
         "model": wording.visible(maps.model),
         "units": maps.units,
-        "kinds": [_kind(maps, k, packed[k], neurons.get(k), causal[k]) for k in maps.kinds],
+        "kinds": kinds,
         "image": _cells(maps),
     }
-    raw = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        raw = raw.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json">{raw}</script>'
 
 
 def blobs(packed: Mapping[str, Packed], neurons: Mapping[str, PackedNeurons]) -> list[str]:
-    """The packed numbers as inert elements: the browser keeps them as text until a layer is wanted."""
+    """The packed numbers as inert elements.
+
+    The browser keeps them as text until a layer is wanted.
+    """
     out = []
-    for i, (kind, p) in enumerate(packed.items()):
-        out += [_blob("weights", i, layer, content) for layer, content in enumerate(p.blobs)]
-        if kind in neurons:
-            kept = zip(neurons[kind].layers, neurons[kind].blobs, strict=True)
-            out += [_blob("neurons", i, layer, content) for layer, content in kept]
+    for i, (kind, weights) in enumerate(packed.items()):
+        for layer, content in enumerate(weights.blobs):
+            out.append(_blob(f"weights-{i}-{layer}", content))
+        if kind not in neurons:
+            continue
+        for layer, content in zip(neurons[kind].layers, neurons[kind].blobs, strict=True):
+            out.append(_blob(f"neurons-{i}-{layer}", content))
     return out
+
+
+def _blob(name: str, content: str) -> str:
+    return element("script", content, type="text/plain", data_blob=name)
 
 
 def packed_neurons(
@@ -66,29 +68,35 @@ def packed_neurons(
     """Each kind's neurons in its share of the room that weights and image leave."""
     weights = sum(stored(w.shape, causal[k]) for k, w in maps.weights.items())
     room = neuron_room(weights, taken + sum(p.size for p in packed.values()))
-    every = {k: _aligned(maps, k) for k in maps.neurons if k in packed}
-    entries = {k: n.query.size + n.key.size for k, n in every.items()}
-    return {
-        k: pack_neurons(every[k], room * count / sum(entries.values()))
-        for k, count in entries.items()
-        if count
-    }
+    every = {kind: _aligned(maps, kind) for kind in maps.neurons if kind in packed}
+    entries = {kind: n.query.size + n.key.size for kind, n in every.items()}
+    total = sum(entries.values())
+
+    out = {}
+    for kind, count in entries.items():
+        if count:
+            out[kind] = pack_neurons(every[kind], room * count / total)
+    return out
 
 
 def _aligned(maps: AttentionMaps, kind: str) -> Neurons:
-    """The queries and keys of those layers and heads that the maps are of, where only some were kept."""
-    n, (layers, heads) = maps.neurons[kind], maps.weights[kind].shape[:2]
-    query, key = n.query, n.key
-    if len(query) != layers and len(query) > max(map(int, maps.layer_names(kind))):
-        query, key = (side[[int(name) for name in maps.layer_names(kind)]] for side in (query, key))
+    """The queries and keys of the layers and heads that are in the maps, if only some are."""
+    neurons = maps.neurons[kind]
+    query, key = neurons.query, neurons.key
+    layers, heads = maps.weights[kind].shape[:2]
+
+    if len(query) != layers:
+        kept = [int(name) for name in maps.layer_names(kind)]
+        if len(query) > max(kept):
+            query, key = query[kept], key[kept]
+
     names = maps.head_names(kind)
-    if (
-        query.shape[1] != heads
-        and query.shape[1] == key.shape[1]
-        and all(name.isdigit() for name in names)
-    ):
-        query, key = (side[:, [int(name) for name in names]] for side in (query, key))
-    return replace(n, query=query, key=key)
+    chosen = all(name.isdigit() for name in names)  # and not "mean"
+    own_keys = query.shape[1] == key.shape[1]  # heads do not share them
+    if query.shape[1] != heads and own_keys and chosen:
+        kept = [int(name) for name in names]
+        query, key = query[:, kept], key[:, kept]
+    return replace(neurons, query=query, key=key)
 
 
 def _kind(
@@ -110,9 +118,11 @@ def _kind(
 
 
 def _axis(axis: Axis, patches: bool) -> dict[str, Any]:
-    # of "patch 0,3" the numbers are enough: all are patches
+    labels = list(axis.labels)
+    if patches:  # of "patch 0,3" the numbers are enough: all are patches
+        labels = [label.removeprefix("patch ") for label in labels]
     return {
-        "labels": [_label(x.removeprefix("patch ") if patches else x) for x in axis.labels],
+        "labels": [_label(label) for label in labels],
         "special": axis.special.astype(int).tolist(),
         "part": axis.part.tolist(),
     }
@@ -125,65 +135,82 @@ def _label(name: str) -> str:
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:
     """As lists of the shortest numbers with so many significant digits."""
-    return [_rounded(v, digits) if v.ndim else float(f"{v:.{digits}g}") for v in values]
+    if values.ndim == 1:
+        return [float(f"{value:.{digits}g}") for value in values]
+    return [_rounded(row, digits) for row in values]
 
 
 def _neuron_data(maps: AttentionMaps, kind: str, packed: PackedNeurons) -> dict[str, Any]:
-    n, weights = _aligned(maps, kind), maps.weights[kind]
+    n = _aligned(maps, kind)
     layers, heads = n.query.shape[:2]
-    names = maps.layer_names(kind) if layers == len(weights) else tuple(map(str, range(layers)))
-    why = ""  # there is no weight beside a score
-    if maps.units != "token":
-        places = PLURAL.get(maps.units, maps.units)
-        why = f'The places of the other views are {places}, which have no query of their own: attend(…, units="token") gives the weights too.'
-    elif weights.shape != (layers, heads, len(n.from_labels), len(n.to_labels)):
-        why = "The other views do not hold these heads one by one, so there are scores here, but no weights."
+    layers_of_maps, heads_of_maps = maps.weights[kind].shape[:2]
+    layer_names = maps.layer_names(kind) if layers == layers_of_maps else _numbers(layers)
+    head_names = maps.head_names(kind) if heads == heads_of_maps else _numbers(heads)
     return {
         "layers": packed.layers,
-        "names": names,
-        "heads": maps.head_names(kind)
-        if heads == weights.shape[1]
-        else tuple(map(str, range(heads))),
+        "names": layer_names,
+        "heads": head_names,
         "shared": heads // n.key.shape[1],
         "dim": n.query.shape[-1],
         "scale": n.scale,
-        "from": [_label(x) for x in n.from_labels],
-        "to": [_label(x) for x in n.to_labels],
+        "from": [_label(label) for label in n.from_labels],
+        "to": [_label(label) for label in n.to_labels],
         "special": _special(maps, n, kind).astype(int).tolist(),
         "query": _rounded(packed.query, 9),
         "key": _rounded(packed.key, 9),
         "levels": packed.levels,
         "error": [rounded_up(e) for e in packed.error],
-        "why": why,
+        "why": _why_no_weights(maps, n, kind),
     }
+
+
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+def _why_no_weights(maps: AttentionMaps, n: Neurons, kind: str) -> str:
+    """Why there is no weight beside a score; empty where there is one."""
+    if maps.units != "token":
+        places = wording.PLURAL.get(maps.units, maps.units)
+        return (
+            f"The places of the other views are {places}, which have no query of their own: "
+            'attend(…, units="token") gives the weights too.'
+        )
+    layers, heads = n.query.shape[:2]
+    if maps.weights[kind].shape != (layers, heads, len(n.from_labels), len(n.to_labels)):
+        return (
+            "The other views do not hold these heads one by one, "
+            "so there are scores here, but no weights."
+        )
+    return ""
 
 
 def _special(maps: AttentionMaps, n: Neurons, kind: str) -> Bool[np.ndarray, " to"]:
     """Which of the tokens attended to are special, as far as that can be told."""
-    if n.to_labels == maps.to_axis[kind].labels:
-        return maps.to_axis[kind].special
-    return (
-        maps.passage.special
-        if n.to_labels == maps.passage.tokens
-        else np.zeros(len(n.to_labels), dtype=bool)
-    )
+    axis = maps.to_axis[kind]
+    if n.to_labels == axis.labels:
+        return axis.special
+    if n.to_labels == maps.passage.tokens:
+        return maps.passage.special
+    return np.zeros(len(n.to_labels), dtype=bool)
 
 
 def _cells(maps: AttentionMaps) -> dict[str, Any] | None:
     """Which patch each place is: row and column, or nothing."""
-    p = maps.passage
-    if p.pixels is None:
+    passage = maps.passage
+    if passage.pixels is None:
         return None
-    first = range(len(p)) if maps.units == "token" else [g[0] for g in groups_of(p)]
-    cells: Sequence[Any] = [
-        p.unit_spans[p.unit_of[t]][1:] if p.unit_of[t] >= 0 else None for t in first
-    ]
+    first_tokens = range(len(passage))
+    if maps.units != "token":
+        first_tokens = [group[0] for group in groups_of(passage)]
     return {
-        "rows": 1 + max(r for _, r, _ in p.unit_spans),
-        "columns": 1 + max(c for _, _, c in p.unit_spans),
-        "cells": cells,
+        "rows": 1 + max(row for _, row, _ in passage.unit_spans),
+        "columns": 1 + max(column for _, _, column in passage.unit_spans),
+        "cells": [_cell(passage, token) for token in first_tokens],
     }
 
 
-def _blob(what: str, kind: int, layer: int, content: str) -> str:
-    return f'<script type="text/plain" data-blob="{what}-{kind}-{layer}">{content}</script>'
+def _cell(passage: Passage, token: int) -> Sequence[int] | None:
+    """Row and column of the patch that a token stands for; None for a special token."""
+    unit = passage.unit_of[token]
+    return passage.unit_spans[unit][1:] if unit >= 0 else None

@@ -1,8 +1,9 @@
-"""Results in a terminal: coloured where there is colour, and with the same numbers where there is none."""
+"""Results in a terminal: coloured where there is colour; the numbers are the same without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -16,6 +17,7 @@ from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
+from whence.views.pictures import pictured, pixels_of
 from whence.views.terminal_tables import agreement_block, cost_table, evidence_table
 
 MOST_ROWS = 40
@@ -23,6 +25,7 @@ MOST_PATCHES = 8  # of an image: its grid shows them all
 LONGEST_NAME = 24
 SHORT_TEXT = 160  # characters; longer ones are not repeated for every method
 BAR = 24
+BETWEEN_TEXTS = "  ‖  "
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
 
@@ -38,7 +41,10 @@ def comparison_text(c: Comparison) -> str:
 
 
 def to_text(view: Callable[[Console], RenderableType], width: int | None = None) -> str:
-    """Lay out for the terminal at stdout. NO_COLOR, FORCE_COLOR and COLUMNS are honoured; markup in a text stays text."""
+    """Lay out for the terminal at stdout; markup in a text stays text.
+
+    NO_COLOR, FORCE_COLOR and COLUMNS are honoured.
+    """
     console = Console(width=width, markup=False, emoji=False, highlight=False, force_jupyter=False)
     with console.capture() as caught:
         console.print(view(console))
@@ -50,82 +56,127 @@ def _has_colour(console: Console) -> bool:
     return console.color_system is not None and not console.no_color
 
 
+# ---------------------------------------------------------------------- one method
+
+
 def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
     """One method: prediction, target, the coloured text, and a bar for each unit."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    about = [
-        ("method", f"{a.method} ({wording.settings(a.settings)})"),
-        ("cost", wording.cost(a.cost) + _for_evidence(a)),
-    ]
-    told = {
+    seen = _coloured(a, theme)
+    if pixels_of(a) is not None:
+        seen = _patches(a, theme, coloured)
+    return Group(
+        _heading(a),
+        _pairs(_about(a)),
+        Text(),
+        seen,
+        Text(),
+        *_bars(a, theme, every_row),
+        *_footnotes([a]),
+        *_legend([a], theme, coloured),
+    )
+
+
+def _about(a: Attribution) -> list[tuple[str, str]]:
+    """Method and cost, and what else there is to say of the scores."""
+    facts = {
+        "method": f"{a.method} ({wording.settings(a.settings)})",
+        "cost": wording.cost(a.cost) + _cost_of_evidence(a),
         "error": wording.error(a),
         "evidence": "\n".join(_evidence(a)),
         "anchor": wording.anchor(a),
         "detail": wording.detail(a),
     }
-    about += [(name, line) for name, line in told.items() if line]
-    picture = _patches(a, theme, coloured) if a.passage.pixels is not None else _coloured(a, theme)
-    parts = [
-        _heading(a),
-        _pairs(about),
-        Text(),
-        picture,
-        Text(),
-        *_bars(a, theme, every_row),
-        *_footnotes([a]),
-    ]
-    return Group(*parts, *_legend([a], theme, coloured))
+    return [(name, fact) for name, fact in facts.items() if fact]
 
 
-def _for_evidence(a: Attribution) -> str:
-    paid = (a.evidence or {}).get("forwards", 0)
-    return f"; evidence {paid:,} forward" if paid else ""
+def _cost_of_evidence(a: Attribution) -> str:
+    if a.evidence is None or not a.evidence.forwards:
+        return ""
+    return f"; evidence {a.evidence.forwards:,} forward"
 
 
 def _evidence(a: Attribution) -> list[str]:
-    found, told = verdicts.overall(a), verdicts.lines(a)
-    return [f"{found.mark} {told[0]}", *told[1:]] if found is not None and told else told
+    """The evidence in lines, the first with the mark of the verdict."""
+    ruling = verdicts.overall(a)
+    lines = verdicts.lines(a)
+    if ruling is None or not lines:
+        return lines
+    return [f"{ruling.mark} {lines[0]}", *lines[1:]]
+
+
+# ---------------------------------------------------------------------- several methods
 
 
 def comparison_view(c: Comparison, console: Console, every_row: bool = False) -> RenderableType:
-    """Several methods: prediction, target, the text as each sees it, units × methods, evidence, cost, and how far they agree."""
+    """Several methods: prediction, target, the text as each sees it, and all scores in a table.
+
+    Below it: evidence, cost, and how far the methods agree.
+    """
     theme, coloured = terminal_theme(), _has_colour(console)
     every = list(c.attributions.values())
-    parts: list[RenderableType] = [_heading(c.first), Text()]
-    if c.first.passage.pixels is None:
-        strips = coloured and len(c.first.passage.text) <= SHORT_TEXT
-        parts += [_strips(every, theme) if strips else _plain(c.first), Text()]
-    else:
-        parts += [_grids(every, theme, coloured), Text()]
-    parts += [
+    parts: list[RenderableType] = [
+        _heading(c.first),
+        Text(),
+        _seen(every, theme, coloured),
+        Text(),
         *_matrix(every, theme, every_row, console.width),
         *_legend(every, theme, coloured),
         Text(),
     ]
+
     judged = any(a.evidence is not None for a in every)
-    parts += [*evidence_table(every, console.width), Text()] if judged else []
+    if judged:
+        parts += [*evidence_table(every, console.width), Text()]
     parts += [cost_table(every, with_units=not judged), *_footnotes(every)]
     for name, why in c.skipped.items():
         parts.append(Text(f"{name} left out: {wording.visible(why)}", style=DIM))
+    parts.append(_total(c))
+
     agreed = list(agreement_block(c))
-    return Group(*parts, _total(c), *([Text(), *agreed] if agreed else []))
+    if agreed:
+        parts += [Text(), *agreed]
+    return Group(*parts)
+
+
+def _seen(every: Sequence[Attribution], theme: Theme, coloured: bool) -> RenderableType:
+    """The picture or the text as each method sees it; a long text only once, and plain."""
+    if pixels_of(every[0]) is not None:
+        return _grids(every, theme, coloured)
+    if coloured and _length(every[0]) <= SHORT_TEXT:
+        return _strips(every, theme)
+    return Text(wording.visible(_plain(every[0]), keep="\n"), overflow="fold")
+
+
+def _length(a: Attribution) -> int:
+    """Characters of the text, of a pair those of the first."""
+    if a.passage is None:
+        return len(_plain(a))
+    return len(a.passage.text)
+
+
+def _plain(a: Attribution) -> str:
+    """What was explained, without colours."""
+    if a.passage is None:
+        return "".join(wording.running_texts(a))
+    texts = [text for text in (a.passage.text, a.passage.pair) if text is not None]
+    return BETWEEN_TEXTS.join(texts)
 
 
 def prediction_view(probabilities: dict[str, float], text: str | None = None) -> RenderableType:
     """Labels with their probabilities and a bar for each, under the text."""
-    parts: list[RenderableType] = [] if text is None else [Text(wording.visible(text, keep="\n"))]
-    width = max((cell_len(wording.label(name)) for name in probabilities), default=0)
+    parts: list[RenderableType] = []
+    if text is not None:
+        parts.append(Text(wording.visible(text, keep="\n")))
+    widths = [cell_len(wording.label(name)) for name in probabilities]
+    width = min(max(widths, default=0), LONGEST_NAME)
     for i, (name, p) in enumerate(probabilities.items()):
-        style = BOLD if i == 0 else Style()
-        parts.append(
-            Text.assemble(
-                "  ",
-                (_fit(wording.label(name), min(width, LONGEST_NAME)), style),
-                f"  {p:7.2%}  ",
-                _bar(p),
-            )
-        )
+        label = (_fit(wording.label(name), width), BOLD if i == 0 else Style())
+        parts.append(Text.assemble("  ", label, f"  {p:7.2%}  ", _bar(p)))
     return Group(*parts)
+
+
+# ---------------------------------------------------------------------- pieces
 
 
 def _bar(share: float, width: int = BAR) -> str:
@@ -141,12 +192,15 @@ def _fit(text: str, width: int) -> str:
 
 
 def _heading(a: Attribution) -> RenderableType:
-    shown = (
-        "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in list(a.prediction.items())[:5])
-        or "–"
-    )
-    rows = [("model", wording.model_line(a)), ("prediction", shown), ("target", wording.value(a))]
-    if note := wording.dropped(a):
+    leading = list(a.prediction.items())[:5]
+    prediction = "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)
+    rows = [
+        ("model", wording.model_line(a)),
+        ("prediction", prediction or "–"),
+        ("target", wording.value(a)),
+    ]
+    note = wording.dropped(a)
+    if note:
         rows.append(("note", note))
     return _pairs(rows)
 
@@ -156,9 +210,8 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> RenderableType:
     table.add_column(style=DIM, width=10)
     table.add_column(overflow="fold")
     for name, content in rows:
-        table.add_row(
-            Text(name), Text(content, style=BOLD if name in ("prediction", "target") else Style())
-        )
+        style = BOLD if name in ("prediction", "target") else Style()
+        table.add_row(Text(name), Text(content, style=style))
     return table
 
 
@@ -176,25 +229,20 @@ def _style(level: float, signed: bool, theme: Theme) -> Style:
 def _coloured(a: Attribution, theme: Theme) -> Text:
     """The text itself; the space in front of a word stays uncoloured, so that words stay apart."""
     out = Text(overflow="fold")
-    part, anchor = 0, wording.anchored(a)
-    for i, (unit, (here, _, _), level) in enumerate(
-        zip(a.units, a.passage.unit_spans, levels(a), strict=True)
-    ):
-        if here != part:
-            out.append("  ‖  ", style=DIM)
-            part = here
+    level = levels(a)
+    anchor = wording.anchored(a)
+    last = 0
+    for i, unit in enumerate(wording.running_texts(a)):
+        if a.units.parts[i] != last:
+            out.append(BETWEEN_TEXTS, style=DIM)
+            last = a.units.parts[i]
         body = unit.lstrip()
+        style = _style(float(level[i]), a.signed, theme)
+        if i in anchor:
+            style += Style(underline=True, bold=True)
         out.append(wording.visible(unit[: len(unit) - len(body)], keep="\n"))
-        anchored = Style(underline=True, bold=True) if i in anchor else Style()
-        out.append(
-            wording.visible(body, keep="\n"), style=_style(float(level), a.signed, theme) + anchored
-        )
+        out.append(wording.visible(body, keep="\n"), style=style)
     return out
-
-
-def _plain(a: Attribution) -> Text:
-    both = "  ‖  ".join(t for t in (a.passage.text, a.passage.pair) if t is not None)
-    return Text(wording.visible(both, keep="\n"), overflow="fold")
 
 
 def _strips(every: Sequence[Attribution], theme: Theme) -> RenderableType:
@@ -208,83 +256,106 @@ def _strips(every: Sequence[Attribution], theme: Theme) -> RenderableType:
 
 def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
     """The grid of an image's patches: coloured blocks, or shades where there is no colour."""
-    out, row = Text(no_wrap=True), 0
-    for (_, here, _), level, pictured in zip(
-        a.passage.unit_spans, levels(a), a.passage.pictured, strict=True
-    ):
-        if not pictured:
-            continue
-        if here != row:
+    assert a.units.spans is not None
+    out = Text(no_wrap=True)
+    level = levels(a)
+    last = 0
+    for i in np.flatnonzero(pictured(a)):
+        _, row, _ = a.units.spans[i]
+        if row != last:
             out.append("\n")
-            row = here
-        shade = " ░▒▓█"[round(abs(float(level)) * 4)] * 2
-        out.append("  " if coloured else shade, style=_style(float(level), a.signed, theme))
+            last = row
+        block = "  "
+        if not coloured:
+            block = " ░▒▓█"[round(abs(float(level[i])) * 4)] * 2
+        out.append(block, style=_style(float(level[i]), a.signed, theme))
     return out
 
 
 def _grids(every: Sequence[Attribution], theme: Theme, coloured: bool) -> RenderableType:
     """The patches as each method sees them, side by side as far as the terminal is wide."""
-    return Columns(
-        [Group(Text(a.method, style=BOLD), _patches(a, theme, coloured), Text()) for a in every],
-        padding=(0, 4),
-    )
+    grids = [_titled_grid(a, theme, coloured) for a in every]
+    return Columns(grids, padding=(0, 4))
 
 
-def _kept(every: Sequence[Attribution], every_row: bool) -> np.ndarray:
+def _titled_grid(a: Attribution, theme: Theme, coloured: bool) -> RenderableType:
+    return Group(Text(a.method, style=BOLD), _patches(a, theme, coloured), Text())
+
+
+# ---------------------------------------------------------------------- tables of scores
+
+
+def _listed_units(every: Sequence[Attribution], every_row: bool) -> np.ndarray:
     """The units to list, in reading order: all, or those that some method finds strongest."""
     strongest = np.max([np.abs(levels(a)) for a in every], axis=0)
-    most = MOST_PATCHES if every[0].passage.pictured.all() else MOST_ROWS
+    most = MOST_PATCHES if pictured(every[0]).all() else MOST_ROWS
     if every_row or len(strongest) <= most:
         return np.arange(len(strongest))
     return np.sort(np.argsort(-strongest, kind="stable")[:most])
 
 
-def _left_out(kept: int, count: int) -> list[Text]:
-    if kept == count:
+def _left_out(listed: int, count: int) -> list[Text]:
+    if listed == count:
         return []
-    hint = f"the {kept} strongest of {count} units, in reading order; --all, --json and --html (or .scores) have every one"
+    hint = (
+        f"the {listed} strongest of {count} units, in reading order; "
+        "--all, --json and --html (or .scores) have every one"
+    )
     return [Text(hint, style=DIM)]
 
 
+def _names(a: Attribution, units: np.ndarray) -> list[str]:
+    return [wording.visible(a.units.names[i]) for i in units]
+
+
+def _width_of(names: Sequence[str]) -> int:
+    return min(max(map(cell_len, names)), LONGEST_NAME)
+
+
 def _bars(a: Attribution, theme: Theme, every_row: bool) -> Iterator[Text]:
-    kept, level, shown = _kept([a], every_row), levels(a), wording.score_format(a.scores, a.signed)
-    numbers, spread = [shown(float(a.scores[i])) for i in kept], wording.spread(a)
-    wide = max(map(len, numbers))
-    beside = [f" {spread[i]}" for i in kept] if spread is not None else [""] * len(kept)
-    wide_beside = max(map(len, beside))
-    names = [wording.visible(a.names[i]) for i in kept]
-    width = min(max(map(cell_len, names)), LONGEST_NAME)
-    for i, name, number, error in zip(kept, names, numbers, beside, strict=True):
+    """A line for each unit: its name, its score with the standard error, and a bar."""
+    units = _listed_units([a], every_row)
+    level = levels(a)
+    names = _names(a, units)
+    shown = wording.score_format(a.scores, a.signed)
+    numbers = [shown(float(a.scores[i])) for i in units]
+    errors = [""] * len(units)
+    spread = wording.spread(a)
+    if spread is not None:
+        errors = [f" {spread[i]}" for i in units]
+
+    width = _width_of(names)
+    number_width = max(map(len, numbers))
+    error_width = max(map(len, errors))
+    for i, name, number, error in zip(units, names, numbers, errors, strict=True):
         style = _style(float(level[i]), a.signed, theme)
-        bar = _bar(abs(float(level[i])))
-        ink_of_bar = Style(color=style.bgcolor) if style.bgcolor else DIM
-        numbered = [(number.rjust(wide), style), (error.ljust(wide_beside), DIM)]
+        bar_style = Style(color=style.bgcolor) if style.bgcolor else DIM
         yield Text.assemble(
-            _fit(name, width), "  ", *numbered, "  ", (bar, ink_of_bar), no_wrap=True
+            _fit(name, width),
+            "  ",
+            (number.rjust(number_width), style),
+            (error.ljust(error_width), DIM),
+            "  ",
+            (_bar(abs(float(level[i]))), bar_style),
+            no_wrap=True,
         )
-    yield from _left_out(len(kept), len(a.scores))
+    yield from _left_out(len(units), len(a.scores))
 
 
-def _matrix(
-    every: Sequence[Attribution], theme: Theme, every_row: bool, room: int
-) -> Iterator[Text]:
-    """Units × methods. As many methods side by side as the terminal is wide; the others follow below."""
-    kept = _kept(every, every_row)
-    names = [wording.visible(every[0].names[i]) for i in kept]
-    name_width = min(max(map(cell_len, names)), LONGEST_NAME)
-    block: list[tuple[Attribution, int]] = []
-    used = name_width
-    for a in every:
-        shown = wording.score_format(a.scores, a.signed)
-        width = max(max(len(shown(float(s))) for s in a.scores), *map(len, _head(a.method)))
-        if block and used + width + 1 > room:
-            yield from _block(block, kept, names, name_width, theme)
-            yield Text()
-            block, used = [], name_width
-        block.append((a, width))
-        used += width + 1
-    yield from _block(block, kept, names, name_width, theme)
-    yield from _left_out(len(kept), len(every[0].scores))
+@dataclass(frozen=True)
+class _Column:
+    """One method's scores in the table: its name on several lines, and the cells' width."""
+
+    attribution: Attribution
+    head: list[str]
+    width: int
+
+
+def _column(a: Attribution) -> _Column:
+    shown = wording.score_format(a.scores, a.signed)
+    head = _head(a.method)
+    widest = max(len(shown(float(score))) for score in a.scores)
+    return _Column(a, head, max(widest, *map(len, head)))
 
 
 def _head(method: str) -> list[str]:
@@ -298,58 +369,92 @@ def _head(method: str) -> list[str]:
     return [*lines[:-1], lines[-1].removesuffix("-")]
 
 
-def _block(
-    block: Sequence[tuple[Attribution, int]],
-    kept: np.ndarray,
-    names: Sequence[str],
-    name_width: int,
-    theme: Theme,
+def _matrix(
+    every: Sequence[Attribution], theme: Theme, every_row: bool, room: int
 ) -> Iterator[Text]:
-    heads = [_head(a.method) for a, _ in block]
-    deep = max(map(len, heads))
+    """Units × methods: as many methods side by side as there is room; the others follow below."""
+    units = _listed_units(every, every_row)
+    names = _names(every[0], units)
+    name_width = _width_of(names)
+    for i, block in enumerate(_blocks(every, room - name_width)):
+        if i > 0:
+            yield Text()
+        yield from _heads_of(block, name_width)
+        yield from _rows_of(block, units, names, theme)
+    yield from _left_out(len(units), len(every[0].scores))
+
+
+def _blocks(every: Sequence[Attribution], room: int) -> list[list[_Column]]:
+    """Methods that fit beside each other."""
+    blocks: list[list[_Column]] = [[]]
+    used = 0
+    for a in every:
+        column = _column(a)
+        if blocks[-1] and used + column.width + 1 > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(column)
+        used += column.width + 1
+    return blocks
+
+
+def _heads_of(block: Sequence[_Column], name_width: int) -> Iterator[Text]:
+    """The methods' names, ending on the same line."""
+    deep = max(len(column.head) for column in block)
     for i in range(deep):
-        cells = [head[i - deep + len(head)] if i >= deep - len(head) else "" for head in heads]
-        line = " ".join(cell.rjust(width) for cell, (_, width) in zip(cells, block, strict=True))
-        yield Text(f"{' ' * name_width} {line}", style=BOLD, no_wrap=True)
-    columns = [
-        (a, width, levels(a), wording.score_format(a.scores, a.signed)) for a, width in block
-    ]
-    for i, name in zip(kept, names, strict=True):
-        row = Text(_fit(name, name_width), no_wrap=True)
-        for a, width, level, shown in columns:
+        cells = []
+        for column in block:
+            place = i - deep + len(column.head)
+            part = column.head[place] if place >= 0 else ""
+            cells.append(part.rjust(column.width))
+        yield Text(f"{' ' * name_width} {' '.join(cells)}", style=BOLD, no_wrap=True)
+
+
+def _rows_of(
+    block: Sequence[_Column], units: np.ndarray, names: Sequence[str], theme: Theme
+) -> Iterator[Text]:
+    name_width = _width_of(names)
+    rows = [Text(_fit(name, name_width), no_wrap=True) for name in names]
+    for column in block:
+        a = column.attribution
+        level = levels(a)
+        shown = wording.score_format(a.scores, a.signed)
+        for row, i in zip(rows, units, strict=True):
+            number = shown(float(a.scores[i])).rjust(column.width)
             row.append(" ")
-            row.append(
-                shown(float(a.scores[i])).rjust(width),
-                style=_style(float(level[i]), a.signed, theme),
-            )
-        yield row
+            row.append(number, style=_style(float(level[i]), a.signed, theme))
+    return iter(rows)
+
+
+# ---------------------------------------------------------------------- below the tables
 
 
 def _footnotes(every: Sequence[Attribution]) -> list[Text]:
-    # an anchor is told in the view's own words, which say all that the method's note says; alone, it has a line of its own above
     alone = len(every) == 1
-    notes = [
-        (
-            a,
-            ("" if alone else told)
-            if (told := wording.anchor(a))
-            else a.error.note
-            if a.error
-            else "",
-        )
-        for a in every
-    ]
-    return [Text(f"{a.method}: {wording.visible(note)}", style=DIM) for a, note in notes if note]
+    notes = []
+    for a in every:
+        note = _footnote(a, alone)
+        if note:
+            notes.append(Text(f"{a.method}: {wording.visible(note)}", style=DIM))
+    return notes
+
+
+def _footnote(a: Attribution, alone: bool) -> str:
+    """A method's own note.
+
+    Of an anchor the view's words say all that the note says; alone, it has its line above.
+    """
+    anchor = wording.anchor(a)
+    if anchor:
+        return "" if alone else anchor
+    return wording.note(a)
 
 
 def _total(c: Comparison) -> Text:
-    shared = (
-        "* one forward (and backward) is the trace that all share. "
-        if any(a.cost.shared for a in c.attributions.values())
-        else ""
-    )
     total = f"In all {wording.cost(c.cost)}."
-    return Text(shared + total, style=DIM)
+    if any(a.cost.shared for a in c.attributions.values()):
+        total = f"* one forward (and backward) is the trace that all share. {total}"
+    return Text(total, style=DIM)
 
 
 def _legend(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[Text]:
@@ -357,9 +462,12 @@ def _legend(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[
         return []
     out = Text()
     if any(a.signed for a in every):
-        out.append(" for the target ", _style(0.8, True, theme)).append(" ").append(
-            " against it ", _style(-0.8, True, theme)
-        ).append(" ")
+        out.append(" for the target ", _style(0.8, True, theme))
+        out.append(" ")
+        out.append(" against it ", _style(-0.8, True, theme))
+        out.append(" ")
     if any(not a.signed for a in every):
-        out.append(" importance without a sign ", _style(0.8, False, theme)).append(" ")
-    return [Text(), out.append(" scaled per method", DIM)]
+        out.append(" importance without a sign ", _style(0.8, False, theme))
+        out.append(" ")
+    out.append(" scaled per method", DIM)
+    return [Text(), out]

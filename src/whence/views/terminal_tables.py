@@ -1,4 +1,7 @@
-"""What a comparison says of its methods, in a terminal: evidence, cost and error, agreement, and the units in conflict."""
+"""What a comparison says of its methods, in a terminal.
+
+Evidence, cost and error, agreement, and the units on which methods conflict.
+"""
 
 from __future__ import annotations
 
@@ -11,105 +14,130 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.agreement import Agreement
+from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
+from whence.core.evidence import Verdict
 from whence.views import verdicts, wording
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 TINTS = {
-    "better": Style(color="green"),
-    "worse": Style(color="red"),
-    "unclear": Style(),
-    "none": DIM,
+    Verdict.BETTER: Style(color="green"),
+    Verdict.WORSE: Style(color="red"),
+    Verdict.SAME: Style(),
+    None: DIM,
 }
 MOST_CONFLICTS = 5
-EVIDENCE, REMOVAL = len("~ unclear"), len("✓ 100 % .010")  # cells that their columns need
+GAP = 2  # cells between two columns
+# cells that a column needs
+EVIDENCE = len("~ unclear")
+REMOVAL = len("✓ 100 % .010")
 FEWEST_CELLS = len("strongest units")
+NUMBERS = ("fwd", "saved", "bwd", "ms")
+
+
+# ---------------------------------------------------------------------- evidence
 
 
 def evidence_table(every: Sequence[Attribution], room: int) -> Iterator[RenderableType]:
-    """Each method's strongest units and whether its ranking is better than random, under each removal; the best first."""
-    names = max(len(a.method) for a in every)
-    removals = verdicts.removal_names(every)
-    left_out = removals[max((room - names - EVIDENCE - FEWEST_CELLS - 4) // (REMOVAL + 2), 0) :]
-    removals = removals[: len(removals) - len(left_out)]
+    """Each method's strongest units and its evidence under each removal, the best first."""
+    names = verdicts.removal_names(every)
+    fixed = max(len(a.method) for a in every) + EVIDENCE + 2 * GAP
+    fitting = max((room - fixed - FEWEST_CELLS) // (REMOVAL + GAP), 0)
+    removals, left_out = names[:fitting], names[fitting:]
+
     table = _table("method", "strongest units", "evidence", *removals)
-    others = names + EVIDENCE + 4 + (REMOVAL + 2) * len(removals)
-    table.columns[1].width = min(
-        max(room - others, FEWEST_CELLS), max(cell_len(strongest(a)) for a in every) + 1
-    )
+    left = room - fixed - (REMOVAL + GAP) * len(removals)
+    widest = max(cell_len(strongest(a)) for a in every) + 1
+    table.columns[1].width = min(max(left, FEWEST_CELLS), widest)
     for a in verdicts.by_evidence(every):
-        found = verdicts.overall(a)
-        of = {v.removal: v for v in verdicts.by_removal(a)}
-        cells = [Text(a.method), Text(strongest(a))]
-        cells.append(
-            Text("–", DIM)
-            if found is None
-            else _marked(f"{found.mark} {verdicts.SHORT.get(found.verdict, '')}".strip(), found)
-        )
-        cells += [
-            _marked(of[name].cell(), of[name]) if name in of else Text("–", DIM)
-            for name in removals
-        ]
-        table.add_row(*cells)
+        table.add_row(Text(a.method), Text(strongest(a)), _verdict(a), *_shares(a, removals))
     yield table
-    yield from (Text(line, DIM) for line in _evidence_notes(every, bool(removals)))
+
+    for line in _evidence_notes(every, bool(removals)):
+        yield Text(line, DIM)
     if left_out:
-        yield Text(
-            f"removals without room here: {', '.join(map(wording.visible, left_out))}; --json and --html have them",
-            DIM,
-        )
+        unseen = ", ".join(left_out)
+        hint = f"removals without room here: {unseen}; --json and --html have them"
+        yield Text(hint, DIM)
 
 
-def _marked(text: str, found: verdicts.Verdict) -> Text:
-    return Text(text, TINTS[found.kind])
+def _verdict(a: Attribution) -> Text:
+    """The verdict over all removals."""
+    ruling = verdicts.overall(a)
+    if ruling is None:
+        return Text("–", DIM)
+    if ruling.verdict is None:
+        return _tinted(ruling.mark, ruling)
+    return _tinted(f"{ruling.mark} {verdicts.SHORT[ruling.verdict]}", ruling)
 
 
-def _evidence_notes(every: Sequence[Attribution], told: bool) -> list[str]:
-    n = verdicts.rankings(every)
-    random = f"{n} random rankings" if n else "random rankings"
-    out = (
-        [f"✓ better than {random} of the same text, ~ not separable from them, ✗ worse."]
-        if told
-        else []
-    )
-    out += (
-        [f"Then the share of them that it beats (50 % is chance), and p. {verdicts.CAUTION}"]
-        if told
-        else []
-    )
-    notes: dict[str, list[str]] = {}
+def _shares(a: Attribution, removals: Sequence[str]) -> list[Text]:
+    """A cell for each removal, with a dash where the method was not tried under it."""
+    rulings = {ruling.removal: ruling for ruling in verdicts.by_removal(a)}
+    cells = []
+    for name in removals:
+        if name in rulings:
+            cells.append(_tinted(rulings[name].cell(), rulings[name]))
+        else:
+            cells.append(Text("–", DIM))
+    return cells
+
+
+def _tinted(text: str, ruling: verdicts.Ruling) -> Text:
+    return Text(text, TINTS[ruling.verdict])
+
+
+def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[str]:
+    lines = []
+    if with_removals:
+        better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
+        random = verdicts.random_rankings(every)
+        lines += [
+            f"{better} better than {random} of the same text, "
+            f"{same} not separable from them, {worse} worse.",
+            "Then the share of them that it beats (50 % is chance), and p. " + verdicts.CAUTION,
+        ]
+    methods_by_note: dict[str, list[str]] = {}
     for a in every:
-        notes.setdefault(verdicts.note(a), []).append(a.method)
-    return out + [
-        f"evidence, {wording.few(names)}: {note}" for note, names in notes.items() if note
-    ]
+        methods_by_note.setdefault(verdicts.note(a), []).append(a.method)
+    for note, methods in methods_by_note.items():
+        if note:
+            lines.append(f"evidence, {wording.few(methods)}: {note}")
+    return lines
+
+
+# ---------------------------------------------------------------------- cost
 
 
 def cost_table(every: Sequence[Attribution], with_units: bool) -> RenderableType:
-    """Passes, time and error of each method; its strongest units too, where no other table has them."""
-    saved, errors = any(a.cost.saved for a in every), any(wording.error(a) for a in every)
-    heads = [
-        "method",
-        *(["strongest units"] if with_units else []),
-        "fwd",
-        *(["saved"] if saved else []),
-        "bwd",
-        "ms",
-    ]
-    table = _table(*heads, *(["error"] if errors else []))
-    for column in table.columns:
-        column.justify = "right" if column.header.plain in ("fwd", "saved", "bwd", "ms") else "left"  # type: ignore[union-attr]
-    if with_units:
-        table.columns[1].ratio = 1
-    for a in every:
-        mark = "*" if a.cost.shared else ""
-        cells = [a.method, *([strongest(a)] if with_units else []), f"{a.cost.forwards:,}{mark}"]
-        cells += [f"{a.cost.saved:,}" if a.cost.saved else ""] if saved else []
-        cells += [f"{a.cost.backwards:,}", wording.milliseconds(a.cost.seconds)]
-        table.add_row(*(Text(cell) for cell in [*cells, *([wording.error(a)] if errors else [])]))
+    """Passes, time and error of each method; with its strongest units where no table has them."""
+    rows = [_costs(a, with_units) for a in every]
+    # of passes saved and errors there may be none
+    heads = [name for name in rows[0] if any(row[name] for row in rows)]
+
+    table = _table(*heads)
+    for name, column in zip(heads, table.columns, strict=True):
+        if name in NUMBERS:
+            column.justify = "right"
+        if name == "strongest units":
+            column.ratio = 1
+    for row in rows:
+        table.add_row(*(Text(row[name]) for name in heads))
     return table
+
+
+def _costs(a: Attribution, with_units: bool) -> dict[str, str]:
+    """The cells of a method by the names of their columns; empty where there is nothing to say."""
+    return {
+        "method": a.method,
+        "strongest units": strongest(a) if with_units else "",
+        "fwd": wording.forwards_cell(a.cost),
+        "saved": f"{a.cost.saved:,}" if a.cost.saved else "",
+        "bwd": f"{a.cost.backwards:,}",
+        "ms": wording.milliseconds(a.cost.seconds),
+        "error": wording.error(a),
+    }
 
 
 def strongest(a: Attribution) -> str:
@@ -117,72 +145,85 @@ def strongest(a: Attribution) -> str:
     return ", ".join(wording.visible(name) for name, score in a.top(3) if score) or "–"
 
 
+# ---------------------------------------------------------------------- agreement
+
+
 def agreement_block(c: Comparison) -> Iterator[RenderableType]:
     """How far the methods agree; nothing for one method, or where no two can be compared."""
-    found = c.agreement()
-    if not found.pairs:
+    agreement = c.agreement()
+    if not agreement.pairs:
         return
     yield Text("agreement", BOLD)
-    yield _means(found)
-    yield Text(_pairs_line(found), DIM)
-    lines = list(_conflict_rows(found))
-    if not lines:
+    yield _means(agreement)
+    yield Text(f"{_ends(agreement)} {wording.about_agreement(agreement)}", DIM)
+    if not agreement.conflicts:
         return
     yield Text()
     yield Text("units on which methods conflict", BOLD)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, max_width=24)
     grid.add_column(overflow="fold")
-    for name, line in lines:
-        grid.add_row(Text(name), line)
+    for conflict in agreement.conflicts[:MOST_CONFLICTS]:
+        grid.add_row(Text(wording.visible(conflict.name)), _camps(conflict))
     yield grid
 
 
-def _means(found: Agreement) -> RenderableType:
+def _means(agreement: Agreement) -> RenderableType:
     """Two methods side by side, the one that agrees most with the others first."""
-    correlation, overlap = found.mean_correlation(), found.mean_overlap()
-    ordered = sorted(
-        found.methods, key=lambda m: -correlation[m] if math.isfinite(correlation[m]) else 2.0
-    )
+    correlation, overlap = agreement.mean_correlation(), agreement.mean_overlap()
+
+    def place(method: str) -> float:
+        if math.isfinite(correlation[method]):
+            return -correlation[method]
+        return 2.0
+
+    def cells(method: str) -> list[Text]:
+        mean = wording.correlation(correlation[method])
+        return [Text(method), Text(mean), Text(wording.share(overlap[method]))]
+
+    ordered = sorted(agreement.methods, key=place)
     half = (len(ordered) + 1) // 2
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style=DIM)
-    for i in range(2 if len(ordered) > 1 else 1):
-        table.add_column(Text("mean with the others" if i == 0 else ""), no_wrap=True)
-        table.add_column(Text("corr."), justify="right", no_wrap=True)
-        table.add_column(Text(f"top {found.k}"), justify="right", no_wrap=True)
-        if i == 0:
-            table.add_column(width=2)
-
-    def cells(m: str) -> list[Text]:
-        return [Text(m), Text(wording.correlation(correlation[m])), Text(wording.share(overlap[m]))]
-
+    _three_columns(table, "mean with the others", agreement.k)
+    table.add_column(width=2)
+    if len(ordered) > 1:
+        _three_columns(table, "", agreement.k)
     for i in range(half):
         right = cells(ordered[half + i]) if half + i < len(ordered) else []
         table.add_row(*cells(ordered[i]), Text(), *right)
     return table
 
 
-def _pairs_line(found: Agreement) -> str:
-    (a, b, most), (x, y, least) = found.pairs[0], found.pairs[-1]
-    told = f"Closest: {a} and {b} ({wording.correlation(most)})."
-    told += (
-        f" Furthest: {x} and {y} ({wording.correlation(least)})." if len(found.pairs) > 1 else ""
-    )
-    return f"{told} {wording.about_agreement(found)}"
+def _three_columns(table: Table, title: str, k: int) -> None:
+    table.add_column(Text(title), no_wrap=True)
+    table.add_column(Text("corr."), justify="right", no_wrap=True)
+    table.add_column(Text(f"top {k}"), justify="right", no_wrap=True)
 
 
-def _conflict_rows(found: Agreement) -> Iterator[tuple[str, Text]]:
-    for conflict in found.conflicts[:MOST_CONFLICTS]:
-        words = wording.CAMPS[conflict.kind]
-        line = Text()
-        for word, camp, end in zip(words, (conflict.one, conflict.other), ("; ", ""), strict=True):
-            line.append(f"{word}: ", DIM).append(f"{wording.few(camp)}{end}")
-        yield wording.visible(conflict.name), line
+def _ends(agreement: Agreement) -> str:
+    """The two methods that agree most, and the two that agree least."""
+    one, other, most = agreement.pairs[0]
+    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
+    if len(agreement.pairs) == 1:
+        return closest
+    one, other, least = agreement.pairs[-1]
+    return f"{closest} Furthest: {one} and {other} ({wording.correlation(least)})."
+
+
+def _camps(conflict: Conflict) -> Text:
+    """Who says the one thing of a unit, and who the other."""
+    one, other = wording.CAMPS[conflict.kind]
+    line = Text()
+    line.append(f"{one}: ", DIM)
+    line.append(f"{wording.few(conflict.one)}; ")
+    line.append(f"{other}: ", DIM)
+    line.append(wording.few(conflict.other))
+    return line
 
 
 def _table(*heads: str) -> Table:
     table = Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False, header_style=BOLD
+        box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style=BOLD
     )
     for head in heads:
         table.add_column(Text(head), no_wrap=True, overflow="ellipsis")

@@ -1,18 +1,23 @@
-"""Evidence in words: is a ranking better than random ones, by how much, how sure. Never a bare area under a curve."""
+"""Evidence in words: is a ranking better than random ones, by how much, and how sure is that?
+
+A bare area under a curve is never shown: by itself it says nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from whence.core.attribution import Attribution
+from whence.core.evidence import CURVES, Evidence, Trial, Verdict
 from whence.views import wording
 
-BETTER, UNCLEAR, WORSE = "better than random", "not separable from random", "worse than random"
-MARKS = {BETTER: "✓", UNCLEAR: "~", WORSE: "✗"}
-SHORT = {BETTER: "better", UNCLEAR: "unclear", WORSE: "worse"}
-KINDS = {BETTER: "better", UNCLEAR: "unclear", WORSE: "worse"}  # as the style sheet names them
+# one sign for each, which is read without colour
+MARKS = {Verdict.BETTER: "✓", Verdict.SAME: "~", Verdict.WORSE: "✗", None: "–"}
+# a word for a narrow column, which is also the class in the style sheet
+SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "worse", None: "none"}
+NO_VERDICT = "no verdict"
+BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
 QUESTIONS = {
     "support": "Do the units that it ranks first carry the target, and the last ones hold it back?",
     "matter": "Do the units that it ranks first move the target, in whichever direction?",
@@ -21,124 +26,190 @@ CAUTION = "Of random rankings, too, up to one in twenty gets a ✓."
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """One test of a ranking against random ones; ``removal`` is empty for the verdict over all removals."""
+class Ruling:
+    """What is shown of one test of a ranking against random ones.
+
+    ``removal`` is empty for the verdict over all removals. ``beaten`` is the share of random
+    rankings that are worse; the arbiter's own evidence has none.
+    """
 
     removal: str
-    verdict: str
-    beaten: float | None  # the share of random rankings that are worse
+    verdict: Verdict | None
+    beaten: float | None
     interval: tuple[float, float] | None
     p: float | None
 
     @property
     def mark(self) -> str:
         """One sign that is read without colour; a dash where there is no verdict."""
-        return MARKS.get(self.verdict, "–")
+        return MARKS[self.verdict]
 
     @property
     def kind(self) -> str:
         """The verdict as a class of the style sheet."""
-        return KINDS.get(self.verdict, "none")
+        return SHORT[self.verdict]
+
+    @property
+    def words(self) -> str:
+        """The verdict itself, or that there is none."""
+        return str(self.verdict or NO_VERDICT)
+
+    @property
+    def few_words(self) -> str:
+        """The same without its last two words, which are "than random" or "from random"."""
+        if self.verdict is None:
+            return NO_VERDICT
+        return self.verdict.rsplit(" ", 2)[0]
 
     def cell(self) -> str:
         """For a narrow column: mark, share beaten, p."""
-        parts = [
-            self.mark,
-            *([f"{wording.share(self.beaten):>5}"] if self.beaten is not None else []),
-        ]
-        return " ".join([*parts, *([short_p(self.p)] if self.p is not None else [])])
+        parts = [self.mark]
+        if self.beaten is not None:
+            parts.append(f"{wording.share(self.beaten):>5}")
+        if self.p is not None:
+            parts.append(short_p(self.p))
+        return " ".join(parts)
+
+    def numbers(self) -> str:
+        """What stands behind the verdict: the interval and p, as far as they are known."""
+        parts = ""
+        if self.interval is not None:
+            parts += f" ({wording.between(self.interval)})"
+        if self.p is not None:
+            parts += f", {wording.p_value(self.p)}"
+        return parts
 
     def sentence(self) -> str:
         """``better than random: beats 98 % of random rankings (92 to 100 %), p = 0.010``."""
         if self.beaten is None:
-            return self.verdict or "no verdict"
-        between = f" ({wording.between(self.interval)})" if self.interval else ""
-        p = f", {wording.p_value(self.p)}" if self.p is not None else ""
-        return f"{self.verdict or 'no verdict'}: beats {wording.share(self.beaten)} of random rankings{between}{p}"
+            return self.words
+        beaten = wording.share(self.beaten)
+        return f"{self.words}: beats {beaten} of random rankings{self.numbers()}"
+
+    def short_sentence(self) -> str:
+        """``better than random, 98 % (92 to 100 %), p = 0.010``."""
+        if self.beaten is None:
+            return self.words
+        return f"{self.words}, {wording.share(self.beaten)}{self.numbers()}"
 
 
-def overall(a: Attribution) -> Verdict | None:
+def overall(a: Attribution) -> Ruling | None:
     """The verdict over all removals; None where no evidence was computed."""
-    if a.evidence is None:
+    evidence = a.evidence
+    if evidence is None:
         return None
-    return _verdict("", a.evidence, beaten=isinstance(a.evidence.get("removals"), Mapping))
+    if evidence.measure != CURVES:
+        return Ruling("", evidence.verdict, beaten=None, interval=None, p=evidence.p)
+    return Ruling("", evidence.verdict, evidence.value, evidence.interval, evidence.p)
 
 
-def by_removal(a: Attribution) -> list[Verdict]:
+def by_removal(a: Attribution) -> list[Ruling]:
     """The same for each removal by itself."""
-    return [_verdict(name, found, beaten=True) for name, found in removals(a).items()]
+    rulings = []
+    for t in trials(a):
+        removal = wording.visible(t.removal)
+        rulings.append(Ruling(removal, t.verdict, t.beaten, t.interval, t.p))
+    return rulings
 
 
-def removals(a: Attribution) -> dict[str, Mapping[str, Any]]:
-    """What was found under each removal, curves included; empty where none was tried."""
-    found = (a.evidence or {}).get("removals")  # the arbiter's own evidence has their number there
-    return (
-        {str(k): v for k, v in found.items() if isinstance(v, Mapping)}
-        if isinstance(found, Mapping)
-        else {}
-    )
+def trials(a: Attribution) -> tuple[Trial, ...]:
+    """The trials against random rankings, one for each removal; none where none was made."""
+    if a.evidence is None or a.evidence.measure != CURVES:
+        return ()
+    return a.evidence.trials
 
 
 def removal_names(every: Sequence[Attribution]) -> list[str]:
     """The removals that some method was tested under, in the order they came."""
-    return list(dict.fromkeys(name for a in every for name in removals(a)))
+    names: dict[str, None] = {}
+    for a in every:
+        names |= dict.fromkeys(ruling.removal for ruling in by_removal(a))
+    return list(names)
 
 
 def own(a: Attribution) -> str:
     """The evidence that a method itself had to look for, in one line; empty where it has none."""
-    found = a.evidence or {}
-    found = (
-        found.get("own") if isinstance(found.get("removals"), Mapping) or "own" in found else found
-    )
-    if not isinstance(found, Mapping) or found.get("value") is None:
+    evidence = _own_evidence(a)
+    if evidence is None or evidence.value is None:
         return ""
-    ends = [found.get("random_low"), found.get("random_high")]
-    random = f" (random: {ends[0]:.2f} to {ends[1]:.2f})" if None not in ends else ""
-    return wording.visible(
-        f"{found.get('measure', '')} {found['value']:.2f}{random}: {found.get('verdict', '')}"
-    )
+    random = ""
+    if evidence.trials:
+        trial = evidence.trials[0]
+        random = f" (random: {trial.random_low:.2f} to {trial.random_high:.2f})"
+    found = f"{evidence.measure} {evidence.value:.2f}{random}"
+    return wording.visible(f"{found}: {evidence.verdict or NO_VERDICT}")
+
+
+def _own_evidence(a: Attribution) -> Evidence | None:
+    """What a method found on removals of its own, before or without a trial against rankings."""
+    if a.evidence is None or a.evidence.measure != CURVES:
+        return a.evidence
+    return a.evidence.own
 
 
 def note(a: Attribution) -> str:
     """Why there is no verdict, or what else is to be said."""
-    return wording.visible(str((a.evidence or {}).get("note") or ""))
+    if a.evidence is None:
+        return ""
+    return wording.visible(a.evidence.note)
+
+
+def question(a: Attribution) -> str:
+    """What was asked of the ranking: "support" or "matter"; empty where nothing was."""
+    if a.evidence is None:
+        return ""
+    return a.evidence.question
 
 
 def lines(a: Attribution) -> list[str]:
-    """The whole evidence, a line for each removal; one that says so where none was computed."""
-    found = overall(a)
-    if found is None:
+    """The whole evidence, a line for each removal; none where no evidence was computed."""
+    ruling = overall(a)
+    if ruling is None:
         return []
-    told = [found.sentence()] if found.beaten is not None or not (own(a) or note(a)) else []
-    told += [
-        f"{v.removal}: {v.mark} {v.sentence().replace(': beats', ',', 1).replace(' of random rankings', '', 1)}"
-        for v in by_removal(a)
-    ]
-    told += [f"its own: {own(a)}" if removals(a) else own(a)] if own(a) else []
-    return [wording.visible(line) for line in [*told, *([note(a)] if note(a) else [])]]
+    own_evidence = own(a)
+    remark = note(a)
+    by_itself = by_removal(a)
+
+    out = []
+    if ruling.beaten is not None or not (own_evidence or remark):
+        out.append(ruling.sentence())
+    out += [f"{r.removal}: {r.mark} {r.short_sentence()}" for r in by_itself]
+    if own_evidence:
+        out.append(f"its own: {own_evidence}" if by_itself else own_evidence)
+    if remark:
+        out.append(remark)
+    return [wording.visible(line) for line in out]
 
 
 def rankings(every: Sequence[Attribution]) -> int | None:
     """How many random rankings stood beside; None where it is not told."""
-    return next(
-        (
-            int(n)
-            for a in every
-            if isinstance(n := (a.evidence or {}).get("rankings"), (int, float))
-        ),
-        None,
-    )
+    for a in every:
+        if a.evidence is not None and a.evidence.rankings:
+            return a.evidence.rankings
+    return None
+
+
+def random_rankings(every: Sequence[Attribution]) -> str:
+    """The control in words: ``100 random rankings``, or without the number where it is unknown."""
+    count = rankings(every)
+    if count is None:
+        return "random rankings"
+    return f"{count} random rankings"
 
 
 def by_evidence(every: Sequence[Attribution]) -> list[Attribution]:
     """Those with the best evidence first; without any they stay as they are."""
-    order = {BETTER: 0, UNCLEAR: 1, WORSE: 2}
+    return sorted(every, key=_place)
 
-    def place(a: Attribution) -> tuple[int, float]:
-        found = overall(a)
-        return (3, 0.0) if found is None else (order.get(found.verdict, 3), -(found.beaten or 0.0))
 
-    return sorted(every, key=place)
+def _place(a: Attribution) -> tuple[int, float]:
+    ruling = overall(a)
+    if ruling is None:
+        return len(BEST_FIRST), 0.0
+    beaten = ruling.beaten or 0.0
+    if ruling.verdict is None:
+        return len(BEST_FIRST), -beaten
+    return BEST_FIRST.index(ruling.verdict), -beaten
 
 
 def short_p(p: float) -> str:
@@ -147,15 +218,8 @@ def short_p(p: float) -> str:
     >>> short_p(0.0099), short_p(0.0002), short_p(1.0)
     ('.010', '<.001', '1.00')
     """
-    return "<.001" if p < 0.001 else f"{p:.2f}" if p >= 0.9995 else f"{p:.3f}"[1:]
-
-
-def _verdict(removal: str, found: Mapping[str, Any], beaten: bool) -> Verdict:
-    between = found.get("interval")
-    return Verdict(
-        removal=removal,
-        verdict=wording.visible(str(found.get("verdict") or "")),
-        beaten=float(found["value"]) if beaten and found.get("value") is not None else None,
-        interval=(float(between[0]), float(between[1])) if beaten and between is not None else None,
-        p=float(found["p"]) if found.get("p") is not None else None,
-    )
+    if p < 0.001:
+        return "<.001"
+    if p >= 0.9995:
+        return f"{p:.2f}"
+    return f"{p:.3f}"[1:]

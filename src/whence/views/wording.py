@@ -1,4 +1,7 @@
-"""How values are worded in every view: numbers with sensible digits, costs, errors, and text that cannot do anything but be read."""
+"""How values are worded in every view: numbers with sensible digits, costs, errors, and safe text.
+
+Safe text can do nothing but be read: what would act on a terminal or a page is spelt out.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,30 @@ from typing import Any
 
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
+from whence.core.sizes import human
 
-JOINERS = frozenset(
-    "\u200c\u200d"
-)  # hold emoji and Indic clusters together, and draw nothing by themselves
+# they hold emoji and Indic clusters together, and draw nothing by themselves
+JOINERS = frozenset("\u200c\u200d")
 TAGS = range(0xE0020, 0xE0080)  # spell the flags of Scotland and Wales
 UNREADABLE = {"Cc", "Cs", "Cn", "Co", "Zl", "Zp"}
 MOST_DECIMALS = 6
-CAMPS = {
-    "sign": ("for", "against"),
-    "rank": ("strong", "weak"),
-}  # what the two sides of a conflict say of a unit
+# what the two sides of a conflict say of a unit
+CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
+MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
+PLURAL = {
+    "word": "words",
+    "token": "tokens",
+    "sentence": "sentences",
+    "section": "sections",
+    "patch": "patches",
+    "feature": "features",
+}
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Text with every control character, direction override and lone surrogate spelt out, so that it cannot act on a terminal or a page.
+    """Text in which control characters, direction overrides and lone surrogates are spelt out.
+
+    So it cannot act on a terminal or a page. Characters of ``keep`` stay as they are.
 
     >>> visible("\\x1b[31mred\\x07")
     '\\\\x1b[31mred\\\\x07'
@@ -40,27 +52,29 @@ def _acts(c: str) -> bool:
 
 def _spelt(c: str) -> str:
     code = ord(c)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
 def label(name: object) -> str:
-    """A label as it is read; in quotes where white space is part of it, as in the tokens of a language model.
+    """A label as it is read; in quotes where white space is part of it, as in some tokens.
 
     >>> label("positive"), label(" good")
     ('positive', "' good'")
     """
     text = str(name)
-    return visible(text) if text == text.strip() and text else f"'{visible(text)}'"
+    if text and text == text.strip():
+        return visible(text)
+    return f"'{visible(text)}'"
 
 
 def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str]:
-    """One format for a column of scores: three digits of the largest one, decimal points below each other.
+    """One format for a column of scores: three digits of the largest one.
+
+    Decimal points stand below each other.
 
     >>> f = score_format([0.1234, -2.5], signed=True)
     >>> f(0.1234), f(-2.5), f(0.0)
@@ -70,18 +84,24 @@ def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str
     sign = "+" if signed else ""
     if largest and not 1e-5 <= largest < 1e6:
         return lambda s: f"{s:{sign}.1e}" if s else "0"
-    decimals = 2 if not largest else min(max(2 - math.floor(math.log10(largest)), 0), MOST_DECIMALS)
+    decimals = 2
+    if largest:
+        decimals = min(max(2 - math.floor(math.log10(largest)), 0), MOST_DECIMALS)
 
     def shown(s: float) -> str:
         text = f"{s:{sign}.{decimals}f}"
-        return text.lstrip("+-") if float(text) == 0 else text
+        if float(text) == 0:  # rounding to nothing leaves no sign behind
+            return text.lstrip("+-")
+        return text
 
     return shown
 
 
 def exact(score: float, signed: bool) -> str:
     """A score with six digits, for a tooltip."""
-    return f"{score:{'+' if signed else ''}.6g}"
+    if signed:
+        return f"{score:+.6g}"
+    return f"{score:.6g}"
 
 
 def value(a: Attribution) -> str:
@@ -97,27 +117,18 @@ def model_line(a: Attribution) -> str:
 def milliseconds(seconds: float) -> str:
     """A time as a number of milliseconds, for a column."""
     ms = seconds * 1000
-    return f"{ms:.1f}" if ms < 9.95 else f"{ms:,.0f}"
+    if ms < 9.95:
+        return f"{ms:.1f}"
+    return f"{ms:,.0f}"
 
 
 def duration(seconds: float) -> str:
     """A time in the unit that a person would choose."""
     if seconds < 1:
         return f"{milliseconds(seconds)} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def size(count: int | float) -> str:
-    """Bytes in the unit that a person would choose.
-
-    >>> size(1536), size(3 * 2**30)
-    ('1.5 KiB', '3.0 GiB')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min"
 
 
 def percent(share: int | float) -> str:
@@ -127,13 +138,11 @@ def percent(share: int | float) -> str:
     ('0.31 %', '50 %', '83000 %')
     """
     hundred = share * 100
-    return (
-        f"{hundred:.0f} %"
-        if hundred >= 9.95 or hundred == 0
-        else f"{hundred:.2g} %"
-        if hundred >= 0.01
-        else "< 0.01 %"
-    )
+    if hundred >= 9.95 or hundred == 0:
+        return f"{hundred:.0f} %"
+    if hundred >= 0.01:
+        return f"{hundred:.2g} %"
+    return "< 0.01 %"
 
 
 def between(ends: Sequence[int | float]) -> str:
@@ -152,7 +161,9 @@ def p_value(p: int | float) -> str:
     >>> p_value(0.0099), p_value(0.31), p_value(0.00002)
     ('p = 0.0099', 'p = 0.31', 'p < 0.001')
     """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2g}"
 
 
 def forwards(cost: Cost) -> str:
@@ -161,89 +172,121 @@ def forwards(cost: Cost) -> str:
     >>> forwards(Cost(forwards=1000, saved=212))
     '1,000 forward (212 more from memory)'
     """
-    saved = f" ({cost.saved:,} more from memory)" if cost.saved else ""
-    return f"{cost.forwards:,} forward{saved}"
+    paid = f"{cost.forwards:,} forward"
+    if not cost.saved:
+        return paid
+    return f"{paid} ({cost.saved:,} more from memory)"
+
+
+def forwards_cell(cost: Cost) -> str:
+    """The same for a column; a star marks passes that several methods share."""
+    if cost.shared:
+        return f"{cost.forwards:,}*"
+    return f"{cost.forwards:,}"
 
 
 def cost(paid: Cost) -> str:
     """What a result cost, in one line."""
-    memory = f", {size(paid.peak_bytes)} at the peak" if paid.peak_bytes else ""
-    return f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}{memory}"
+    line = f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}"
+    if not paid.peak_bytes:
+        return line
+    return f"{line}, {human(paid.peak_bytes)} at the peak"
 
 
 def spread(a: Attribution) -> list[str] | None:
-    """``± 0.021`` for each unit, decimal points below each other; None where the method gives no standard errors."""
+    """``± 0.021`` for each unit; None where the method gives no standard errors.
+
+    Decimal points stand below each other; an error that is not finite is shown as ``± ?``.
+    """
     if a.error is None or a.error.standard_error is None:
         return None
     every = a.error.standard_error.tolist()
     shown = score_format([s for s in every if math.isfinite(s)], signed=False)
-    return [f"± {shown(s) if math.isfinite(s) else '?'}" for s in every]
+    return [f"± {shown(s)}" if math.isfinite(s) else "± ?" for s in every]
 
 
 def anchor(a: Attribution) -> str:
-    """An anchor as a rule, with its precision and coverage; empty where the method found none."""
-    found = a.detail or {}
-    if not isinstance(found.get("anchor"), Sequence):
+    """An anchor as a rule, with its precision and coverage; empty where there is no anchor."""
+    if a.detail is None or not isinstance(a.detail.get("anchor"), Sequence):
         return ""
-    names = [f"“{visible(a.names[i])}”" for i in anchored(a)]
-    kept = (
-        f"{' and '.join(names)} stay{'s' if len(names) == 1 else ''}"
-        if names
-        else "anything at all stays"
-    )
-    label_ = next(iter(a.prediction), None)
-    then = (
-        f"the prediction is {label(label_)}" if label_ is not None else "the prediction is the same"
-    )
-    parts = []
-    if found.get("precision") is not None:
-        sure = (
-            " exactly"
-            if found.get("exact")
-            else f" ({between(found['interval'])})"
-            if found.get("interval")
-            else ""
-        )
-        wanted = (
-            f", at least {percent(found['threshold'])} asked"
-            if found.get("threshold") is not None
-            else ""
-        )
-        parts.append(f"precision {percent(found['precision'])}{sure}{wanted}")
-    if found.get("coverage") is not None:
-        parts.append(f"coverage {percent(found['coverage'])}")
-    if found.get("samples") is not None:
-        parts.append(f"{found['samples']:,} samples")
-    return f"IF {kept} THEN {then}" + (f": {'; '.join(parts)}" if parts else "")
+    rule = f"IF {_kept(a)} THEN {_outcome(a)}"
+    facts = _anchor_facts(a.detail)
+    if not facts:
+        return rule
+    return f"{rule}: {'; '.join(facts)}"
+
+
+def _kept(a: Attribution) -> str:
+    """What stays wherever the anchor holds."""
+    names = [f"“{visible(a.units.names[i])}”" for i in anchored(a)]
+    if not names:
+        return "anything at all stays"
+    verb = "stays" if len(names) == 1 else "stay"
+    return f"{' and '.join(names)} {verb}"
+
+
+def _outcome(a: Attribution) -> str:
+    predicted = next(iter(a.prediction), None)
+    if predicted is None:
+        return "the prediction is the same"
+    return f"the prediction is {label(predicted)}"
+
+
+def _anchor_facts(detail: Mapping[str, Any]) -> list[str]:
+    facts = []
+    if detail.get("precision") is not None:
+        facts.append(_precision(detail))
+    if detail.get("coverage") is not None:
+        facts.append(f"coverage {percent(detail['coverage'])}")
+    if detail.get("samples") is not None:
+        facts.append(f"{detail['samples']:,} samples")
+    return facts
+
+
+def _precision(detail: Mapping[str, Any]) -> str:
+    fact = f"precision {percent(detail['precision'])}"
+    if detail.get("exact"):
+        fact += " exactly"
+    elif detail.get("interval"):
+        fact += f" ({between(detail['interval'])})"
+    if detail.get("threshold") is not None:
+        fact += f", at least {percent(detail['threshold'])} asked"
+    return fact
 
 
 def anchored(a: Attribution) -> list[int]:
     """The units of the anchor, in reading order; none where there is no anchor."""
-    found = (a.detail or {}).get("anchor")
-    return (
-        sorted(int(i) for i in found if 0 <= int(i) < len(a.scores))
-        if isinstance(found, Sequence)
-        else []
-    )
+    units = (a.detail or {}).get("anchor")
+    if not isinstance(units, Sequence):
+        return []
+    # an anchor of another text may name units that this one does not have
+    return sorted(int(i) for i in units if 0 <= int(i) < len(a.scores))
 
 
 def detail(a: Attribution) -> str:
-    """What a method tells beside its scores and its anchor, in one line: the samples drawn, the estimator, the fit."""
-    found = {k: v for k, v in (a.detail or {}).items() if isinstance(v, (str, int, float))}
-    if not found or anchor(a):
+    """What else a method tells, in one line: the samples drawn, the estimator, the fit."""
+    if anchor(a):  # which is told by itself
         return ""
+    facts = {k: v for k, v in (a.detail or {}).items() if isinstance(v, (str, int, float))}
     parts = []
-    if (samples := found.pop("samples", None)) is not None:
-        distinct = found.pop("distinct", None)
-        parts.append(
-            f"{samples:,} samples"
-            + (f", {distinct:,} of them distinct" if distinct is not None else "")
-        )
-    if (estimator := found.pop("estimator", None)) is not None:
+
+    samples = facts.pop("samples", None)
+    if samples is not None:
+        distinct = facts.pop("distinct", None)
+        beside = "" if distinct is None else f", {distinct:,} of them distinct"
+        parts.append(f"{samples:,} samples{beside}")
+
+    estimator = facts.pop("estimator", None)
+    if estimator is not None:
         parts.append(f"estimator {estimator}")
-    if (fit := found.pop("r2", None)) is not None:
+
+    fit = facts.pop("r2", None)
+    if fit is not None:
         parts.append(f"R² {fit:.3g}")
-    parts += [f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items()]
+
+    for name, fact in facts.items():
+        shown = f"{fact:.4g}" if isinstance(fact, float) else str(fact)
+        parts.append(f"{name} {shown}")
     return visible("; ".join(parts))
 
 
@@ -253,20 +296,25 @@ def correlation(r: float) -> str:
     >>> correlation(0.314), correlation(-0.2), correlation(float("nan"))
     ('0.31', '−0.20', '–')
     """
-    return "–" if math.isnan(r) else f"{r:.2f}".replace("-", "−").replace("−0.00", "0.00")
+    if math.isnan(r):
+        return "–"
+    return f"{r:.2f}".replace("-", "−").replace("−0.00", "0.00")
 
 
 def share(part: float) -> str:
     """A share in whole per cent; a dash where there is none."""
-    return "–" if math.isnan(part) else f"{part:.0%}".replace("%", " %")
+    if math.isnan(part):
+        return "–"
+    return f"{part:.0%}".replace("%", " %")
 
 
-def about_agreement(found: Agreement) -> str:
+def about_agreement(agreement: Agreement) -> str:
     """What the numbers of an agreement are, and what chance would give."""
-    measure = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}[found.measure]
-    top = f"share of the top {found.k} units in common, by chance {share(found.chance)}"
+    measure = MEASURES[agreement.measure]
+    chance = share(agreement.chance)
     return (
-        f"{measure} of the scores (of their sizes, where one method has no signs), and the {top}."
+        f"{measure} of the scores (of their sizes, where one method has no signs), "
+        f"and the share of the top {agreement.k} units in common, by chance {chance}."
     )
 
 
@@ -277,11 +325,13 @@ def few(names: Sequence[str], most: int = 4) -> str:
     'a, b and 1 more'
     """
     shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    if len(names) <= most:
+        return shown
+    return f"{shown} and {len(names) - most} more"
 
 
 def error(a: Attribution) -> str:
-    """How far the scores may be off, in one cell; empty where the method is exact or does not say."""
+    """How far the scores may be off, in one cell; empty where the method does not say."""
     if a.error is None:
         return ""
     parts = []
@@ -292,6 +342,13 @@ def error(a: Attribution) -> str:
     return ", ".join(parts)
 
 
+def note(a: Attribution) -> str:
+    """What a method itself says of its scores; empty where it says nothing."""
+    if a.error is None:
+        return ""
+    return a.error.note
+
+
 def settings(given: Mapping[str, Any]) -> str:
     """A method's settings in one line."""
     return ", ".join(f"{k}={visible(str(v))}" for k, v in given.items()) or "none"
@@ -299,9 +356,23 @@ def settings(given: Mapping[str, Any]) -> str:
 
 def dropped(a: Attribution) -> str:
     """Said whenever truncation left something out; empty otherwise."""
-    n = a.passage.dropped
-    return (
-        f"only the beginning is explained: {n:,} character{'s were' if n != 1 else ' was'} cut off"
-        if n
-        else ""
-    )
+    if a.passage is None or not a.passage.dropped:
+        return ""
+    count = a.passage.dropped
+    verb = "character was" if count == 1 else "characters were"
+    return f"only the beginning is explained: {count:,} {verb} cut off"
+
+
+def running_texts(a: Attribution) -> list[str]:
+    """The units as they follow each other in a text. Features, which are no text, stand apart."""
+    texts = list(a.units.texts)
+    if a.passage is None:
+        texts[1:] = [f" {text}" for text in texts[1:]]
+    return texts
+
+
+def explained_things(a: Attribution) -> str:
+    """What the units make up, in a heading: the text, or the features."""
+    if a.passage is not None:
+        return "text"
+    return PLURAL.get(a.units.kind, a.units.kind)

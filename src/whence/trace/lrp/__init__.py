@@ -1,1 +1,4 @@
-"""Layer-wise relevance propagation on unmodified models: rules by operation, a mode that puts them in place, and the two runs."""
+"""Layer-wise relevance propagation on unmodified models.
+
+Rules by operation, a mode that puts them in place, and the two runs.
+"""

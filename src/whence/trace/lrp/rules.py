@@ -1,8 +1,9 @@
-"""The rules of relevance propagation, one for each kind of operation, each with the value left as it was.
+"""The rules of relevance propagation, one for each kind of operation. None changes a value.
 
-Two calculi share the kinds. In ``AttnLRP`` the backward pass carries g, and the relevance of an entry is R = x·g ("gradient times
-input with other gradients"): what is linear needs no rule at all. In ``DeepTaylor`` the backward pass carries R itself, so every
-operation that is more than a rearrangement needs one. A variable is a tensor that depends on the input; all else is constant.
+Two calculi share the kinds. In ``AttnLRP`` the backward pass carries g, and the relevance of an
+entry is R = x·g ("gradient times input with other gradients"): what is linear needs no rule at all.
+In ``DeepTaylor`` the backward pass carries R itself, so every operation that is more than a
+rearrangement needs one. A variable is a tensor that depends on the input; all else is constant.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from torch import Tensor
 from whence.core.errors import Unsupported
 
 Softmax = Literal["taylor", "constant"]
+# Of what comes down to the output, and of the variables: what goes down to each variable.
+Rule = Callable[..., Sequence[Tensor]]
 GUARD = 1e-9  # of a division, as in the code of Chefer et al.
 
 
 @dataclass(frozen=True)
 class Call:
-    """One torch function as the model called it; ``others`` take the places of the variables when it is called again."""
+    """One torch function as the model called it. Called again, it may be given other variables."""
 
     name: str
     func: Callable[..., Any]
@@ -33,24 +36,26 @@ class Call:
     @cached_property
     def variables(self) -> list[Tensor]:
         """The tensors among the arguments that depend on the input, in order."""
-        flat = [
-            a
-            for given in (*self.args, *self.kwargs.values())
-            for a in (given if isinstance(given, list | tuple) else (given,))
-        ]
-        return [a for a in flat if is_variable(a)]
+        variables = []
+        for given in (*self.args, *self.kwargs.values()):
+            parts = given if isinstance(given, list | tuple) else (given,)
+            variables += [part for part in parts if is_variable(part)]
+        return variables
 
     def __call__(self, *others: Tensor) -> Any:
-        """The value."""
+        """The value; ``others`` take the places of the variables."""
         if not others:
             return self.func(*self.args, **self.kwargs)
         rest = iter(others)
-        args = [_swapped(a, rest) for a in self.args]
-        return self.func(*args, **{n: _swapped(a, rest) for n, a in self.kwargs.items()})
+        args = [_swapped(argument, rest) for argument in self.args]
+        kwargs = {name: _swapped(argument, rest) for name, argument in self.kwargs.items()}
+        return self.func(*args, **kwargs)
 
     def at(self, place: int, name: str, default: Any = None) -> Any:
         """An argument, by place or by name."""
-        return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
+        if place < len(self.args):
+            return self.args[place]
+        return self.kwargs.get(name, default)
 
 
 def is_variable(thing: Any) -> bool:
@@ -59,20 +64,19 @@ def is_variable(thing: Any) -> bool:
 
 
 def _swapped(given: Any, rest: Iterator[Tensor]) -> Any:
-    if isinstance(given, list | tuple):
-        return (
-            type(given)(_swapped(a, rest) for a in given) if any(map(is_variable, given)) else given
-        )
-    return next(rest) if is_variable(given) else given
-
-
-Rule = Callable[
-    ..., Sequence[Tensor]
-]  # of what comes down to the output, and the variables: what goes down to each variable
+    """The argument, with the next of ``rest`` in place of each variable."""
+    if is_variable(given):
+        return next(rest)
+    if isinstance(given, list | tuple) and any(map(is_variable, given)):
+        return type(given)(_swapped(part, rest) for part in given)
+    return given
 
 
 class _Ruled(torch.autograd.Function):
-    """A call with its own value, and a rule for its backward pass. Saving the variables lets autograd notice a change in place."""
+    """A call with its own value, and a rule for its backward pass.
+
+    Saving the variables lets autograd notice a change in place.
+    """
 
     @staticmethod
     def forward(ctx: Any, call: Call, rule: Rule, *variables: Tensor) -> Tensor:
@@ -129,13 +133,19 @@ class Rules(Protocol):
 
 @dataclass(frozen=True)
 class AttnLRP:
-    """The rules of Achtibat et al. (2024) in terms of g, where R = x·g. ``softmax="constant"`` is that of Ali et al. (2022)."""
+    """The rules of Achtibat et al. (2024) in terms of g, where R = x·g.
+
+    ``softmax="constant"`` is that of Ali et al. (2022).
+    """
 
     softmax: Softmax = "taylor"
     epsilon: float = 0.0
 
     def linear(self, call: Call) -> Tensor:
-        """R_i = Σ_j x_i w_ji R_j/(z_j + ε sign z_j), and R_j = z_j g_j: the gradient, damped by |z|/(|z| + ε)."""
+        """R_i = Σ_j x_i w_ji R_j/(z_j + ε sign z_j), and R_j = z_j g_j.
+
+        So it is the gradient, damped by |z|/(|z| + ε).
+        """
         z = call()
         if self.epsilon:
             size = z.detach().abs()
@@ -153,33 +163,47 @@ class AttnLRP:
         return weaken(self.linear(call), 0.5)
 
     def weighed(self, call: Call) -> Tensor:
-        """Taylor: R_i = x_i (R_i − s_i Σ_j R_j), the gradient as it is. Constant: the pattern is given, and R stays with the values."""
-        return call() if self.softmax == "taylor" else call().detach()
+        """Taylor: R_i = x_i (R_i − s_i Σ_j R_j), the gradient as it is.
+
+        Constant: the pattern is given, and R stays with the values.
+        """
+        if self.softmax == "taylor":
+            return call()
+        return call().detach()
 
     def normed(self, call: Call) -> Tensor:
         """The normaliser σ is held constant; γ and the centring are linear."""
         dims = tuple(range(-len(call.at(1, "normalized_shape")), 0))
-        centred = call.name == "layer_norm"
-        gamma, eps = call.at(2, "weight"), call.at(4 if centred else 3, "eps")
+        gamma = call.at(2, "weight")
 
-        def rule(g: Tensor, x: Tensor) -> Sequence[Tensor]:
-            square = (
-                x.var(dims, correction=0, keepdim=True)
-                if centred
-                else x.square().mean(dims, keepdim=True)
-            )
-            h = (g if gamma is None else g * gamma) * torch.rsqrt(
-                square + (torch.finfo(x.dtype).eps if eps is None else eps)
-            )
-            return [h - h.mean(dims, keepdim=True) if centred else h]
+        def scaled(g: Tensor, square: Tensor, eps: float) -> Tensor:
+            """g ⊙ γ/σ."""
+            return (g if gamma is None else g * gamma) * torch.rsqrt(square + eps)
 
-        return ruled(call, rule)
+        def layer_norm(g: Tensor, x: Tensor) -> Sequence[Tensor]:
+            square = x.var(dims, correction=0, keepdim=True)
+            h = scaled(g, square, _epsilon(call.at(4, "eps"), x))
+            return [h - h.mean(dims, keepdim=True)]
+
+        def rms_norm(g: Tensor, x: Tensor) -> Sequence[Tensor]:
+            square = x.square().mean(dims, keepdim=True)
+            return [scaled(g, square, _epsilon(call.at(3, "eps"), x))]
+
+        return ruled(call, layer_norm if call.name == "layer_norm" else rms_norm)
 
     def activated(self, call: Call) -> Tensor:
         """R_x = R_z, so g·f(x)/x takes the place of g·f′(x)."""
-        return ruled(
-            call, lambda g, x: [g * torch.where(x == 0, 0, call(x) / torch.where(x == 0, 1, x))]
-        )
+
+        def rule(g: Tensor, x: Tensor) -> Sequence[Tensor]:
+            ratio = call(x) / torch.where(x == 0, 1, x)
+            return [g * torch.where(x == 0, 0, ratio)]
+
+        return ruled(call, rule)
+
+
+def _epsilon(given: float | None, x: Tensor) -> float:
+    """What a norm adds under the root; torch's own default where the call gives none."""
+    return torch.finfo(x.dtype).eps if given is None else given
 
 
 def weaken(z: Tensor, factor: Tensor | float) -> Tensor:
@@ -190,7 +214,10 @@ def weaken(z: Tensor, factor: Tensor | float) -> Tensor:
 
 @dataclass(frozen=True)
 class DeepTaylor:
-    """The rules of Chefer, Gur and Wolf (CVPR 2021) in terms of R itself. A constant summand gets nothing, as a bias gets nothing."""
+    """The rules of Chefer, Gur and Wolf (CVPR 2021) in terms of R itself.
+
+    A constant summand gets nothing, as a bias gets nothing.
+    """
 
     def linear(self, call: Call) -> Tensor:
         """α=1, β=0: R_x = x⁺(w⁺ᵀc) + x⁻(w⁻ᵀc), with c = R/(x⁺w⁺ + x⁻w⁻)."""
@@ -198,19 +225,29 @@ class DeepTaylor:
 
         def rule(r: Tensor, x: Tensor) -> Sequence[Tensor]:
             w_plus, w_minus = weight.clamp(min=0), weight.clamp(max=0)
-            plus, minus = shares(
-                lambda p, m: apply(p, w_plus) + apply(m, w_minus), r, x.clamp(min=0), x.clamp(max=0)
-            )
-            return [plus + minus]
+            x_plus, x_minus = x.clamp(min=0), x.clamp(max=0)
+
+            def z(plus: Tensor, minus: Tensor) -> Tensor:
+                return apply(plus, w_plus) + apply(minus, w_minus)
+
+            from_plus, from_minus = shares(z, r, x_plus, x_minus)
+            return [from_plus + from_minus]
 
         return ruled(call, rule)
 
     def product(self, call: Call) -> Tensor:
         """R_X = ½ X ⊙ ∂z/∂X·(R/z), R_Y likewise."""
-        return ruled(call, lambda r, *xs: [part / 2 for part in shares(call, r, *xs)])
+
+        def rule(r: Tensor, *xs: Tensor) -> Sequence[Tensor]:
+            return [part / 2 for part in shares(call, r, *xs)]
+
+        return ruled(call, rule)
 
     def added(self, call: Call) -> Tensor:
-        """a = x·R/z and b = y·R/z, then scaled to shares |Σa| and |Σb| of ΣR, that two large parts of opposite sign cannot blow up."""
+        """a = x·R/z and b = y·R/z, then scaled to shares |Σa| and |Σb| of ΣR.
+
+        So two large parts of opposite sign cannot blow up.
+        """
         if len(call.variables) == 1:
             return self.scaled(call)
 
@@ -239,34 +276,36 @@ def shares(func: Callable[..., Tensor], r: Tensor, *xs: Tensor) -> list[Tensor]:
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in xs]
         z = func(*leaves)
-    return [
-        x * slope
-        for x, slope in zip(xs, torch.autograd.grad(z, leaves, over(r, z.detach())), strict=True)
-    ]
+    slopes = torch.autograd.grad(z, leaves, over(r, z.detach()))
+    return [x * slope for x, slope in zip(xs, slopes, strict=True)]
 
 
 def over(a: Tensor, b: Tensor, guard: float = GUARD) -> Tensor:
     """a/b, guarded away from zero on b's own side, and 0 where b is 0."""
-    return torch.where(b == 0, 0, a / torch.where(b == 0, 1, b + guard * b.sign()))
+    guarded = torch.where(b == 0, 1, b + guard * b.sign())
+    return torch.where(b == 0, 0, a / guarded)
 
 
 def bilinear(call: Call) -> tuple[Callable[[Tensor, Tensor], Tensor], Tensor]:
     """A linear call without its bias, as a function of (x, w), and its w."""
     if call.name == "linear":
         return torch.nn.functional.linear, call.at(1, "weight")
+
     if call.name in ("matmul", "mm", "bmm"):
-        first, second = (
-            call.at(0, "input"),
-            call.at(1, "mat2" if call.name != "matmul" else "other"),
-        )
+        first = call.at(0, "input")
+        second = call.at(1, "other" if call.name == "matmul" else "mat2")
         if is_variable(first):
             return call.func, second
         return (lambda x, w: call.func(w, x)), first
-    named = {n: a for n, a in call.kwargs.items() if n not in ("input", "weight", "bias", "mat2")}
+
+    factors = ("input", "weight", "bias", "mat2")
+    named = {name: argument for name, argument in call.kwargs.items() if name not in factors}
     if call.name in ("conv1d", "conv2d"):
         return (lambda x, w: call.func(x, w, None, *call.args[3:], **named)), call.at(1, "weight")
+
     if call.name in ("grouped_mm", "_grouped_mm") and is_variable(call.at(0, "input")):
         return (lambda x, w: call.func(x, w, *call.args[2:], **named)), call.at(1, "mat2")
+
     if call.name == "addmm" and not {"alpha", "beta"} & set(call.kwargs):
         return torch.mm, call.at(2, "mat2")
     raise Unsupported(

@@ -1,0 +1,123 @@
+"""Attributions: several of them over one passage, which is stored once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
+from whence.core.errors import InputError, LoadError, unknown_name
+from whence.core.passage import Passage
+from whence.core.render import write_text
+from whence.core.units import Units
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attributions(Mapping[str, Attribution]):
+    """Attributions over the same units, by the name of their method or of their target.
+
+    ``cost`` is what all of them cost together: what they shared is counted once.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> both = whence.explain(model, "not bad", "gradient-l2", target=["positive", "negative"])
+    >>> list(both), both.cost.forwards, both.cost.backwards
+    (['logit of positive', 'logit of negative'], 1, 2)
+    """
+
+    by: Literal["method", "target"]
+    entries: Mapping[str, Attribution]
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", dict(self.entries))
+        units = [attribution.units for attribution in self.entries.values()]
+        if any(others != units[0] for others in units[1:]):
+            raise InputError(
+                "attributions are kept together where they score the same units, "
+                "and these do not: keep those of each text apart."
+            )
+
+    @property
+    def first(self) -> Attribution:
+        """Any one of them: passage and units are the same in all."""
+        return next(iter(self.entries.values()))
+
+    @property
+    def passage(self) -> Passage | None:
+        """What was explained; None where the units are no pieces of an input."""
+        return self.first.passage
+
+    @property
+    def units(self) -> Units:
+        """What is scored."""
+        return self.first.units
+
+    def __getitem__(self, name: str) -> Attribution:
+        if name not in self.entries:
+            raise unknown_name(f"{self.by} among these attributions", name, self.entries)
+        return self.entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Attributions(by {self.by}: {', '.join(self)}; {len(self.units)} units)"
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(attribution) for attribution in self.values())
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per unit: the unit and its raw score in each; ready for ``pandas.DataFrame``."""
+        rows = []
+        for place, name in enumerate(self.units.names):
+            row: dict[str, Any] = {"unit": name}
+            for entry, attribution in self.items():
+                row[entry] = float(attribution.scores[place])
+            rows.append(row)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        entries = {name: entry.to_dict_without_passage() for name, entry in self.items()}
+        stored: dict[str, Any] = {
+            "schema": SCHEMA,
+            "kind": "attributions",
+            "by": self.by,
+            "attributions": entries,
+            "cost": asdict(self.cost),
+        }
+        if self.entries and self.passage is not None:
+            stored["passage"] = self.passage.to_dict()
+        return stored
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Attributions:
+        """What ``to_dict`` gave."""
+        check_schema(d, "attributions")
+        try:
+            return cls(d["by"], read_entries(d), Cost(**d["cost"]))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise LoadError(
+                f"these attributions are damaged: {type(problem).__name__}: {problem}."
+            ) from problem
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+        return write_text(path, content)
+
+
+def read_entries(stored: Mapping[str, Any]) -> dict[str, Attribution]:
+    """The attributions of a container. In whence 0.1 each had a copy of the passage."""
+    passage = Passage.from_dict(stored["passage"]) if "passage" in stored else None
+    entries = {}
+    for name, entry in stored["attributions"].items():
+        entries[name] = Attribution.from_dict(entry, passage)
+    return entries

@@ -1,0 +1,44 @@
+"""Methods and metrics by name, what they declare, and what they return.
+
+A method or a metric is a frozen dataclass of settings that can be called. ``@method`` and
+``@metric`` check that it is well made and register it; whatever lies in ``whence.methods`` or
+``whence.metrics`` is found by itself.
+"""
+
+from whence.core.registry.answers import as_scores, as_unit_scores, as_values
+from whence.core.registry.catalogue import (
+    METHODS,
+    METRICS,
+    find_method,
+    find_metric,
+    method,
+    methods,
+    metric,
+    metrics,
+)
+from whence.core.registry.info import Better, MethodInfo, MetricInfo
+from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
+from whence.core.registry.settings import settings_dict, settings_of
+
+__all__ = [
+    "ANY_ATTENTION",
+    "GRADIENTS",
+    "METHODS",
+    "METRICS",
+    "WHOLE_MAPS",
+    "Better",
+    "MethodInfo",
+    "MetricInfo",
+    "Needs",
+    "as_scores",
+    "as_unit_scores",
+    "as_values",
+    "find_method",
+    "find_metric",
+    "method",
+    "methods",
+    "metric",
+    "metrics",
+    "settings_dict",
+    "settings_of",
+]

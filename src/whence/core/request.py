@@ -1,0 +1,153 @@
+"""A Request: what one run was asked for. Whoever starts a run makes one and hands it on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.passage import Passage
+from whence.core.target import Reading, Target, as_target
+from whence.core.units import UnitKind
+
+Overflow = Literal["error", "truncate", "window"]
+Via = Literal["auto", "interface", "output"]
+AnyTarget = Target | str | int | tuple[str | int, str | int] | None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to a model: this passage, and this number about it."""
+
+    passage: Passage
+    target: Target = Target()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A method by its name, with the settings that the caller gave."""
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that one run was asked for, except the model and the texts.
+
+    ``targets`` are usually one; with several, each text is explained for each of them.
+    ``units`` are a kind, or the character positions at which the caller's own sections begin.
+    ``memory`` is a budget, in bytes or as in "2GB"; None takes most of what is free.
+
+    >>> request = Request.of("lime", target="positive", samples=200)
+    >>> request.wishes
+    (Wish(method='lime', settings={'samples': 200}),)
+    >>> Request.from_dict(request.to_dict()) == request
+    True
+    """
+
+    wishes: tuple[Wish, ...]
+    targets: tuple[Target, ...] = (Target(),)
+    units: UnitKind | tuple[int, ...] = "word"
+    pair: str | None = None
+    seed: int = 0
+    overflow: Overflow = "error"
+    attention_via: Via = "auto"
+    memory: str | int | float | None = None
+    evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.wishes:
+            raise InputError("compare needs at least one method; methods=None takes all that fit.")
+        if not self.targets:
+            raise InputError("a run needs at least one target; None is what the model predicts.")
+        _check_choice("overflow", self.overflow, Overflow)
+        _check_choice("attention_via", self.attention_via, Via)
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        *,
+        target: AnyTarget | list[AnyTarget] = None,
+        read: Reading | None = None,
+        units: UnitKind | Sequence[int] = "word",
+        pair: str | None = None,
+        seed: int = 0,
+        overflow: Overflow = "error",
+        attention_via: Via = "auto",
+        memory: str | int | float | None = None,
+        evidence: bool = False,
+        **settings: Any,
+    ) -> Request:
+        """The request of one method, from the keywords of ``whence.explain``."""
+        return cls(
+            wishes=(Wish(method, settings),),
+            targets=targets_of(target, read),
+            units=units_as_given(units),
+            pair=pair,
+            seed=seed,
+            overflow=overflow,
+            attention_via=attention_via,
+            memory=memory,
+            evidence=evidence,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        stored = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        stored["wishes"] = [asdict(wish) for wish in self.wishes]
+        stored["targets"] = [target.to_dict() for target in self.targets]
+        if not isinstance(self.units, str):
+            stored["units"] = list(self.units)
+        return stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Request:
+        """What ``to_dict`` gave, or what a file of a run says."""
+        known = [entry.name for entry in fields(cls)]
+        for name in stored:
+            if name not in known:
+                raise SettingsError(f"a request: {unknown_name('entry', name, known)}")
+        values = dict(stored)
+        values["wishes"] = tuple(Wish(**wish) for wish in stored["wishes"])
+        values["targets"] = tuple(Target(**target) for target in stored.get("targets", [{}]))
+        values["units"] = units_as_given(stored.get("units", "word"))
+        return cls(**values)
+
+
+def targets_of(
+    target: AnyTarget | list[AnyTarget], read: Reading | None = None
+) -> tuple[Target, ...]:
+    """One target or a list of them, as Targets that are all read in the same way.
+
+    >>> [t.describe() for t in targets_of(["positive", ("positive", "negative")])]
+    ['logit of positive', 'logit of positive rather than negative']
+    """
+    if isinstance(target, list):
+        return tuple(as_target(one, read) for one in target)
+    return (as_target(target, read),)
+
+
+def wishes_for(
+    methods: Iterable[str] | Mapping[str, Mapping[str, Any]],
+) -> tuple[Wish, ...]:
+    """The methods by name, each with its settings where a mapping gives some."""
+    if isinstance(methods, Mapping):
+        return tuple(Wish(name, dict(settings)) for name, settings in methods.items())
+    return tuple(Wish(name) for name in methods)
+
+
+def units_as_given(units: UnitKind | Sequence[int]) -> UnitKind | tuple[int, ...]:
+    """A kind of unit, or the caller's section starts as plain whole numbers."""
+    if isinstance(units, str) or not isinstance(units, Iterable):
+        return units  # whoever cuts the text refuses what is no kind of unit
+    return tuple(int(cut) if isinstance(cut, np.integer) else cut for cut in units)
+
+
+def _check_choice(name: str, value: Any, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise InputError(f"{name} is one of {', '.join(get_args(choices))}, not {value!r}.")

@@ -1,0 +1,198 @@
+"""Methods that look inside the model: one trace for a group of asks, then each method on it."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from whence.core.attribution import Cost
+from whence.core.errors import Unsupported
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
+from whence.core.request import Ask
+from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
+from whence.models.model import Model
+from whence.trace.forecast import forecast_trace
+from whence.trace.lxmert import is_lxmert
+from whence.trace.memory import check
+from whence.trace.trace import Passes, Trace, trace
+
+OPTIONS = (
+    "rollout, value-weighted and gradient methods hold no whole maps, "
+    "overflow='truncate' or 'window' or a shorter text"
+)
+TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the methods found inside for one ask, and the passes that this took in all."""
+
+    said: Said
+    findings: Findings
+    cost: Cost
+
+
+def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
+    """What every method that looks inside says of each ask."""
+    groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
+    for group in groups:
+        longest = max((asks[i].passage for i in group), key=len)
+        forecast = forecast_trace(job.model, longest, job.needs, len(group))
+        check(forecast, job.request.memory, OPTIONS)
+    look_of: dict[int, Look] = {}
+    for group in groups:
+        looks = _look_at_group(job, [asks[i] for i in group])
+        look_of.update(zip(group, looks, strict=True))
+    return [look_of[i] for i in range(len(asks))]
+
+
+def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
+    step = ["trace"]
+    job.say("trace")
+    begun = time.perf_counter()
+    mark = memory_mark(job.model)
+    traced = trace(
+        job.model,
+        asks,
+        needs=job.needs,
+        attention_via=job.request.attention_via,
+        tick=lambda: job.say(step[0]),
+    )
+    seconds = (time.perf_counter() - begun) / len(asks)
+    shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
+    saids = _what_was_said(traced)
+    findings: list[Findings] = [{} for _ in asks]
+    forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
+    for call in job.looking:
+        step[0] = call.name
+        job.say(call.name)
+        try:
+            each_ask = _call(call, shared, saids)
+        except Unsupported as problem:
+            for of_ask in findings:
+                of_ask[call.name] = problem
+            continue
+        for i, finding in enumerate(each_ask):
+            findings[i][call.name] = finding
+            forwards[i] += traced.passes.forwards[i] - shared.passes.forwards[i]
+            backwards[i] += traced.passes.backwards[i] - shared.passes.backwards[i]
+    looks = []
+    for i, said in enumerate(saids):
+        cost = Cost(forwards=forwards[i], backwards=backwards[i])
+        looks.append(Look(said, findings[i], cost))
+    return looks
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The trace that all methods share, and what it cost before any of them was called."""
+
+    trace: Trace
+    passes: Passes
+    seconds: float  # for each ask
+    memory_mark: int
+    by_several_methods: bool
+
+
+def _call(call: MethodCall, shared: Shared, saids: Sequence[Said]) -> list[Finding]:
+    """One method on the trace. What it runs beyond the trace is counted from the trace's passes."""
+    traced = shared.trace
+    fresh = _copy(shared.passes)
+    traced.passes.forwards, traced.passes.backwards = fresh.forwards, fresh.backwards
+    begun = time.perf_counter()
+    _refuse_half(call, traced)
+    scores = as_scores(call.settings(traced), call.name, traced.passages)
+    seconds = shared.seconds + (time.perf_counter() - begun) / len(saids)
+    peak = memory_above(traced.model, shared.memory_mark)
+    merge = getattr(call.settings, "merge", "sum")
+    attention = _attention(traced.model, _path_of(call, traced.attention_via))
+    findings = []
+    for i, said in enumerate(saids):
+        own_forwards = traced.passes.forwards[i] - shared.passes.forwards[i]
+        own_backwards = traced.passes.backwards[i] - shared.passes.backwards[i]
+        # the trace's backward pass may have been asked for by other methods
+        uses_backward = bool(call.needs & GRADIENTS)
+        cost = Cost(
+            forwards=1 + own_forwards,
+            backwards=int(uses_backward) + own_backwards,
+            seconds=seconds,
+            peak_bytes=peak,
+            shared=shared.by_several_methods or shared.passes.forwards[i] == 0,
+        )
+        on_units = scores[i].on_units(traced.passages[i], merge)
+        findings.append(Finding(said, on_units, cost, call.settings, attention))
+    return findings
+
+
+def _what_was_said(traced: Trace) -> list[Said]:
+    logits = traced.logits.double().cpu().numpy()
+    values = traced.values.tolist()
+    saids = []
+    for target, value, row in zip(traced.targets, values, logits, strict=True):
+        saids.append(Said(target, value, row))
+    return saids
+
+
+def _copy(passes: Passes) -> Passes:
+    return Passes(list(passes.forwards), list(passes.backwards))
+
+
+def _refuse_half(call: MethodCall, traced: Trace) -> None:
+    """A method that sees only the text, where there is an image too, would have half an answer."""
+    needs = call.needs
+    if needs & (Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS):
+        traced.check_embeddings()
+    follows_two_streams = getattr(call.settings, "two_streams", False)
+    if needs & ANY_ATTENTION and not follows_two_streams and is_lxmert(traced.model.hf):
+        raise Unsupported(
+            f"{call.name} follows one stream of tokens, and {type(traced.model.hf).__name__} has "
+            "two that look at each other; use generic-attention."
+        )
+
+
+def _path_of(call: MethodCall, traced_via: str) -> str:
+    """Whose attention the numbers come from.
+
+    Reruns leave the model its own, unless relevance runs through the captured one.
+    """
+    needs = call.needs
+    if needs & Needs.ATTENTION_GRAPH:
+        return "interface" if traced_via == "own" else traced_via
+    if needs & Needs.RERUNS and not needs & ANY_ATTENTION:
+        return "own"
+    return traced_via
+
+
+def _attention(model: Model, via: str) -> str:
+    """The path by which attention was computed, in words."""
+    if via == "own":
+        return own_attention(model)
+    return {"interface": "captured (eager)", "output": "eager", "hooks": "captured (hooks)"}[via]
+
+
+def own_attention(model: Model) -> str:
+    """The name of the attention that the model uses by itself."""
+    return str(getattr(model.config, "_attn_implementation", "eager"))
+
+
+def memory_mark(model: Model) -> int:
+    """Bytes at the high-water mark so far; on an accelerator, bytes in use from which it counts."""
+    if model.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(model.device)
+        return torch.cuda.memory_allocated(model.device)
+    return _high_water()
+
+
+def memory_above(model: Model, mark: int) -> int:
+    """By how many bytes the high-water mark has risen above an earlier ``mark``."""
+    if model.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(model.device) - mark
+    return _high_water() - mark
+
+
+def _high_water() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,97 @@
+"""A Job: a request, ready to be run on a model. And what comes of it, ask by ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.attribution import Attribution, Cost
+from whence.core.registry import Needs, find_method, settings_of
+from whence.core.request import Request
+from whence.core.scores import Scores
+from whence.core.target import Target
+from whence.models.model import Model
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class MethodCall:
+    """One method with its settings, ready to be called on a trace or on a game."""
+
+    name: str
+    version: int
+    needs: Needs
+    settings: Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run needs to know at every step.
+
+    ``looking`` are the methods that look inside the model, on one trace that gives what they need
+    together (``needs``); ``playing`` are those that look from outside, on games.
+    """
+
+    model: Model
+    request: Request
+    looking: tuple[MethodCall, ...]
+    playing: tuple[MethodCall, ...]
+    needs: Needs
+    say: Progress
+
+
+def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
+    """The job of a request; a mistyped method or setting is an error here."""
+    looking, playing = [], []
+    needs = Needs.NOTHING
+    for wish in request.wishes:
+        info = find_method(wish.method)
+        settings = settings_of(info, wish.settings, request.seed)
+        call = MethodCall(info.name, info.version, info.needs, settings)
+        if call.needs & Needs.GAME:
+            playing.append(call)
+        else:
+            looking.append(call)
+            needs |= call.needs
+    return Job(model, request, tuple(looking), tuple(playing), needs, progress or _say_nothing)
+
+
+def _say_nothing(_step: str) -> None:
+    """For a run that nobody watches."""
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What the model said of one ask, unperturbed."""
+
+    target: Target  # resolved
+    value: float
+    logits: Float[np.ndarray, " label"]
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What one method found for one ask: scores over units, and how they came about."""
+
+    said: Said
+    scores: Scores
+    cost: Cost
+    settings: Any  # as run: the removal by its full name
+    attention: str  # by which path the attention was computed
+
+
+Findings = dict[str, Finding | Exception]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of one ask: attributions, the methods that do not fit, and the passes paid."""
+
+    attributions: dict[str, Attribution]
+    failed: dict[str, Exception]
+    cost: Cost

@@ -1,0 +1,95 @@
+"""judge: evidence for attributions, wherever their scores come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from whence.core.attribution import Attribution
+from whence.core.errors import InputError
+from whence.explaining.job import Progress
+from whence.explaining.outside import Games, with_evidence
+from whence.games.game import check_is_model
+from whence.metrics.evidence import RANKINGS
+from whence.models.model import Model
+
+FEWEST_RANKINGS = 100
+
+
+def judge(
+    model: Model,
+    attributions: Any,
+    *,
+    removals: Sequence[str] | None = None,
+    rankings: int = RANKINGS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Any:
+    """An attribution, or each of a list, with evidence against random rankings of the same text.
+
+    It does not matter where the scores come from. Attributions of one text share their games, and
+    those of one target its control. ``removals`` are two by default: ``mask`` and ``delete`` where
+    there is a mask token.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> text, scores = "a truly wonderful film", [0.1, 0.2, 0.9, 0.3]
+    >>> a = whence.Attribution.from_scores(model, text, scores, method="mine", target="positive")
+    >>> [trial.removal for trial in whence.judge(model, a).evidence.trials]
+    ['mask', 'delete']
+    """
+    check_is_model(model)
+    if rankings < FEWEST_RANKINGS:
+        raise InputError(
+            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
+            "fewer cannot tell 95 % from 90."
+        )
+    if isinstance(removals, str) or (removals is not None and not removals):
+        raise InputError(
+            f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
+        )
+    if isinstance(attributions, Attribution):
+        several = [attributions]
+    else:
+        several = list(attributions)
+    games_of_texts: list[Games] = []
+    judged: list[Attribution] = []
+    for attribution in several:
+        _check_judgeable(model, attribution)
+        games = _games_of(attribution, games_of_texts)
+        if games is None:
+            passage, target = attribution.passage, attribution.target
+            assert passage is not None
+            games = Games(model, passage, (target,), seed, progress or (lambda _: None))
+            games_of_texts.append(games)
+        judged += with_evidence([attribution], games, rankings, removals)
+    return judged[0] if isinstance(attributions, Attribution) else judged
+
+
+def _check_judgeable(model: Model, attribution: Attribution) -> None:
+    if attribution.passage is None:
+        raise InputError(
+            f"judge plays a game on the words of a text, and these units are of kind "
+            f"{attribution.units.kind!r}, without a text."
+        )
+    if len(model.windows(attribution.passage)) > 1:
+        raise InputError(
+            "this attribution was made in windows, and a game is of one run; "
+            "judge one of a text that fits the model."
+        )
+    if attribution.provenance.fingerprint not in ("", model.fingerprint):
+        raise InputError(
+            f"this attribution is of {attribution.provenance.model}, "
+            f"whose weights are not those of {model.name}."
+        )
+
+
+def _games_of(attribution: Attribution, games_of_texts: Sequence[Games]) -> Games | None:
+    """The games of the same tokens and units that were made before, if there are any."""
+    passage = attribution.passage
+    assert passage is not None
+    for games in games_of_texts:
+        same_input = games.passage.input_key == passage.input_key
+        if same_input and games.passage.unit_spans == passage.unit_spans:
+            return games
+    return None

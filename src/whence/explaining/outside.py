@@ -1,0 +1,129 @@
+"""Methods that look from outside, and the evidence: both play games on one passage.
+
+There is one game for each removal; every method and all evidence share its memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from whence.core.attribution import Attribution, Cost
+from whence.core.errors import Unsupported
+from whence.core.passage import Passage
+from whence.core.registry import as_unit_scores
+from whence.core.target import Target
+from whence.explaining.inside import memory_above, memory_mark, own_attention
+from whence.explaining.job import Finding, Findings, Job, MethodCall, Progress, Said
+from whence.games.game import Game, game_on, remover_of
+from whence.games.removals import chosen_removal, second_removal
+from whence.metrics.evidence import Control, control, judged
+from whence.models.model import Model
+
+ONE_FILL = (
+    "what was removed is filled once for each mask: another seed fills, and scores, otherwise, "
+    "and no standard error counts that"
+)
+
+
+@dataclass(eq=False)
+class Games:
+    """The games on one passage by removal, made when first asked for.
+
+    ``targets`` are all that will be asked about; ``label`` is what a progress bar shows.
+    """
+
+    model: Model
+    passage: Passage
+    targets: tuple[Target, ...]
+    seed: int
+    say: Progress
+    label: str = ""
+    by_removal: dict[str, Game] = field(default_factory=dict)
+    controls: dict[tuple[str, int, Target], Control] = field(default_factory=dict)
+
+    def game(self, removal: str, target: Target) -> Game:
+        """The game about a target, under a removal."""
+        name = chosen_removal(self.model, removal)
+        if name not in self.by_removal:
+            remover = remover_of(self.model, self.passage, name, self.seed)
+            self.by_removal[name] = game_on(remover, self.targets, self._tick)
+        return self.by_removal[name].about(target)
+
+    def _tick(self, done: int, of: int) -> None:
+        self.say(f"{self.label}: {done:,} of {of:,} passes")
+
+    @property
+    def cost(self) -> Cost:
+        """Passes that all games paid for, and those that were remembered instead."""
+        costs = [game.cost for game in self.by_removal.values()]
+        return Cost(
+            forwards=sum(cost.forwards for cost in costs),
+            saved=sum(cost.saved for cost in costs),
+        )
+
+    def control(self, removal: str, rankings: int, target: Target) -> Control:
+        """Random rankings and their curves, drawn once for all methods."""
+        key = (removal, rankings, target)
+        if key not in self.controls:
+            self.controls[key] = control(self.game(removal, target), rankings, self.seed)
+        return self.controls[key]
+
+
+def look_from_outside(job: Job, games: Games, target: Target) -> Findings:
+    """What every method that plays says of one ask."""
+    findings: Findings = {}
+    for call in job.playing:
+        try:
+            findings[call.name] = _play(call, games, target)
+        except Unsupported as problem:
+            findings[call.name] = problem
+    return findings
+
+
+def _play(call: MethodCall, games: Games, target: Target) -> Finding:
+    games.label = call.name
+    games.say(call.name)
+    begun = time.perf_counter()
+    mark = memory_mark(games.model)
+    paid_before = games.cost
+    game = games.game(call.settings.removal, target)
+    scores = as_unit_scores(call.settings(game), call.name, game.units.names)
+    if game.removal.startswith("infill"):
+        scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
+    cost = Cost(
+        forwards=games.cost.forwards - paid_before.forwards,
+        seconds=time.perf_counter() - begun,
+        peak_bytes=memory_above(games.model, mark),
+        saved=games.cost.saved - paid_before.saved,
+    )
+    settings = replace(call.settings, removal=game.removal)
+    said = Said(game.target, game.full, game.logits)
+    return Finding(said, scores, cost, settings, own_attention(games.model))
+
+
+def with_evidence(
+    attributions: Sequence[Attribution],
+    games: Games,
+    rankings: int,
+    removals: Sequence[str] | None = None,
+) -> list[Attribution]:
+    """Attributions of one passage with their evidence, all beside the same random rankings."""
+    games.label = "evidence"
+    games.say("evidence")
+    if removals is None:
+        removals = usual_removals(games.model)
+    judged_ones = []
+    for attribution in attributions:
+        controls = [games.control(r, rankings, attribution.target) for r in removals]
+        evidence = judged(attribution, controls, games.seed)
+        judged_ones.append(replace(attribution, evidence=evidence))
+    return judged_ones
+
+
+def usual_removals(model: Model) -> list[str]:
+    """Two removals, as what holds under one alone may be about that removal."""
+    first = chosen_removal(model, "auto")
+    second = second_removal(model, first)
+    return [first] if second is None else [first, second]

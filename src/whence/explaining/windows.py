@@ -1,0 +1,101 @@
+"""Long texts: explained in consecutive windows that fit the model, and joined again.
+
+The target of the whole is the mean of the windows' targets, so that the scores of each of w
+windows count one part in w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from whence.core.attribution import Cost
+from whence.core.passage import Passage
+from whence.core.request import Ask
+from whence.core.scores import Scores
+from whence.core.target import Target
+from whence.explaining.job import Finding, Findings, Said
+from whence.models.model import Model
+
+
+def asks_of_windows(
+    model: Model, windows: Sequence[Passage], target: Target
+) -> tuple[list[Ask], int]:
+    """One ask for each window, all about one target; and the passes paid for each to find it.
+
+    Unless it was named, the target is the class that the mean of the windows' logits predicts.
+    """
+    names_a_class = target.label is not None
+    names_a_rival = target.read != "margin" or target.against is not None
+    if names_a_class and names_a_rival:
+        logits = np.zeros(len(model.labels))
+        looks = 0
+    else:
+        logits = model.logits(windows).mean(0)
+        looks = 1
+    resolved = model.resolve(target, logits)
+    return [Ask(window, resolved) for window in windows], looks
+
+
+def joined(windows: Sequence[Findings], looks: int) -> Findings:
+    """What the methods found for a text, from what they found for each of its windows."""
+    findings: Findings = {}
+    for method in windows[0]:
+        each = [found[method] for found in windows]
+        failures = [finding for finding in each if isinstance(finding, Exception)]
+        if failures:
+            findings[method] = failures[-1]
+        else:
+            whole = [finding for finding in each if isinstance(finding, Finding)]
+            findings[method] = _joined_finding(whole, looks)
+    return findings
+
+
+def _joined_finding(windows: Sequence[Finding], looks: int) -> Finding:
+    said = Said(
+        target=windows[0].said.target,
+        value=float(np.mean([finding.said.value for finding in windows])),
+        logits=np.mean([finding.said.logits for finding in windows], axis=0),
+    )
+    return replace(
+        windows[0],
+        said=said,
+        scores=joined_scores([finding.scores for finding in windows]),
+        cost=_joined_cost([finding.cost for finding in windows], looks),
+    )
+
+
+def joined_scores(windows: Sequence[Scores]) -> Scores:
+    """The scores of all windows, one after the other, each one part in so many.
+
+    Evidence and detail are of single windows, and no rule joins them.
+
+    >>> first, second = Scores(units=np.array([2.0, 4.0])), Scores(units=np.array([6.0]))
+    >>> joined_scores([first, second]).units
+    array([1., 2., 3.])
+    """
+    count = len(windows)
+    units = [scores.units for scores in windows if scores.units is not None]
+    errors = [s.standard_error for s in windows if s.standard_error is not None]
+    changes = [scores.change for scores in windows if scores.change is not None]
+    notes = [scores.note for scores in windows if scores.note]
+    return Scores(
+        units=np.concatenate(units) / count,
+        standard_error=np.concatenate(errors) / count if errors else None,
+        change=sum(changes) / count if changes else None,
+        note=f"{len(notes)} of {count} windows: {notes[0]}" if notes else "",
+    )
+
+
+def _joined_cost(windows: Sequence[Cost], looks: int) -> Cost:
+    peaks = [cost.peak_bytes for cost in windows if cost.peak_bytes is not None]
+    return Cost(
+        forwards=sum(cost.forwards for cost in windows) + looks * len(windows),
+        backwards=sum(cost.backwards for cost in windows),
+        seconds=sum(cost.seconds for cost in windows),
+        peak_bytes=max(peaks, default=None),
+        shared=windows[0].shared,
+        saved=sum(cost.saved for cost in windows),
+    )

@@ -1,0 +1,41 @@
+"""Comprehensiveness: how much of the target goes with the most important units."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from whence.core.registry import Better, Needs, metric
+from whence.games.protocol import AnyGame
+from whence.metrics.curves import first_units, values_of
+
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the units that are removed, as in the paper
+
+
+@metric("comprehensiveness", version=1, cites="deyoung2020eraser")
+@dataclass(frozen=True, slots=True)
+class Comprehensiveness:
+    """The fall of the target without the most important 1, 5, 10, 20 and 50 % of units, averaged.
+
+    A share is rounded up to whole units, so that at least one is removed. The authors read the
+    target as a probability.
+    """
+
+    needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
+    better: ClassVar[Better] = "higher"
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    chance: ClassVar[float] = 0.172  # the mean of the shares
+
+    def passes(self, units: int) -> int:
+        """One for each share, and the whole text."""
+        del units
+        return len(SHARES) + 1
+
+    def __call__(
+        self, game: AnyGame, rankings: Int[np.ndarray, "ranking unit"]
+    ) -> Float[np.ndarray, " ranking"]:
+        counts = np.ceil(np.array(SHARES) * game.size).astype(np.int64)
+        removed = first_units(rankings, counts)
+        falls = game.full - values_of(game, ~removed)
+        return falls.mean(1)

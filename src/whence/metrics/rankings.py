@@ -1,0 +1,68 @@
+"""Rankings: of scores, and at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from whence.games.protocol import AnyGame
+
+RANKINGS = 100
+TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
+MOST_LISTED = 8  # units of which all orders are listed, if there are few enough of them
+# of random numbers, so that the method ``random``, of the same seed, does not share the control's
+CONTROL_STREAM = 1
+TIES_STREAM = 2
+
+
+@dataclass(frozen=True, eq=False)
+class RandomRankings:
+    """What every ranking of the same units is held against."""
+
+    orders: Int[np.ndarray, "ranking unit"]
+    is_complete: bool  # every order that there is, once
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+
+def random_rankings(game: AnyGame, count: int = RANKINGS, seed: int = 0) -> RandomRankings:
+    """Random rankings of the game's players, or all of them where there are no more than that.
+
+    >>> import whence
+    >>> len(random_rankings(whence.game(whence.load("sentiment"), "not bad at all")))
+    24
+    """
+    units = game.size
+    if units <= MOST_LISTED and factorial(units) <= count:
+        return RandomRankings(np.array(list(permutations(range(units)))), is_complete=True)
+    rng = np.random.default_rng([seed, CONTROL_STREAM, *game.digest])
+    sorted_rows = np.tile(np.arange(units), (count, 1))
+    return RandomRankings(rng.permuted(sorted_rows, axis=1), is_complete=False)
+
+
+def rankings_of(
+    scores: Float[np.ndarray, " unit"], game: AnyGame, seed: int = 0
+) -> Int[np.ndarray, "order unit"]:
+    """The rankings of the scores: several where some are equal, by lots drawn from the seed."""
+    return orders_of(scores, np.random.default_rng([seed, TIES_STREAM, *game.digest]))
+
+
+def orders_of(
+    scores: Float[np.ndarray, " unit"], rng: np.random.Generator
+) -> Int[np.ndarray, "order unit"]:
+    """The ranking of the scores, highest first.
+
+    Where some scores are equal there are several, with the equal ones in random order.
+
+    >>> orders_of(np.array([0.1, 0.7, 0.2]), np.random.default_rng(0)).tolist()
+    [[1, 2, 0]]
+    """
+    is_tied = len(np.unique(scores)) < len(scores)
+    count = TIE_BREAKS if is_tied else 1
+    lots = rng.random((count, len(scores)))
+    return np.stack([np.lexsort((lot, -scores)) for lot in lots])

@@ -1,0 +1,16 @@
+"""The tasks that whence knows, one small object each: a new one is a file here and a line below."""
+
+from whence.models.tasks.bare import BARE
+from whence.models.tasks.causal import CAUSAL
+from whence.models.tasks.classification import CLASSIFICATION
+from whence.models.tasks.image import IMAGE
+from whence.models.tasks.image_text import IMAGE_TEXT
+from whence.models.tasks.masked import MASKED
+from whence.models.tasks.seq2seq import SEQ2SEQ
+from whence.models.tasks.task import Task
+
+__all__ = ["TASKS", "Task"]
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (CLASSIFICATION, CAUSAL, SEQ2SEQ, MASKED, IMAGE, IMAGE_TEXT, BARE)
+}

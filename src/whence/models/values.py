@@ -1,0 +1,70 @@
+"""The scalar under explanation: what a target reads from a row of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from whence.core.errors import ModelError, TargetError
+from whence.core.target import Target
+
+
+def finite(logits: Tensor) -> Tensor:
+    """The logits, or an error where one is NaN or infinite."""
+    if not bool(torch.isfinite(logits).all()):
+        raise ModelError(
+            "the model returned logits that are not finite (NaN or infinite); "
+            "check its weights and dtype (float16 overflows)."
+        )
+    return logits
+
+
+def probabilities(
+    logits: Float[Tensor, "batch label"], several_labels: bool
+) -> Float[Tensor, "batch label"]:
+    """Softmax over the labels; where several may hold, each label's own sigmoid."""
+    return logits.sigmoid() if several_labels else logits.softmax(-1)
+
+
+def target_values(
+    logits: Float[Tensor, "batch label"], targets: Sequence[Target], several_labels: bool
+) -> Float[Tensor, " batch"]:
+    """Each row's target, less its contrast if it has one; all are read in the same way."""
+    ways = {(t.read, t.against_index is not None) for t in targets}
+    if len(ways) > 1:
+        raise TargetError(
+            "the targets of one batch are read in one way: all as logit, "
+            "or all as probability, all with a contrast or none."
+        )
+    ((read, has_contrast),) = ways
+
+    scores = _scores(logits, read, several_labels)
+    value = _column(scores, [t.index for t in targets])
+    if not has_contrast:
+        return value
+    return value - _column(scores, [t.against_index for t in targets])
+
+
+def _scores(
+    logits: Float[Tensor, "batch label"], read: str, several_labels: bool
+) -> Float[Tensor, "batch label"]:
+    """The logits, or what is made of them: probabilities or their logarithms."""
+    if read == "probability":
+        return probabilities(logits, several_labels)
+    if read != "log-probability":
+        return logits
+    if several_labels:
+        return nn.functional.logsigmoid(logits)
+    return logits.log_softmax(-1)
+
+
+def _column(
+    scores: Float[Tensor, "batch label"], labels: Sequence[int | None]
+) -> Float[Tensor, " batch"]:
+    """Each row's entry; one label for all is a plain column, which is felt on a small model."""
+    if len(set(labels)) == 1:
+        return scores[:, labels[0]]
+    return scores[torch.arange(len(labels), device=scores.device), labels]
