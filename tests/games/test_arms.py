@@ -62,7 +62,10 @@ def test_grown_sets_are_all_sets_from_any_start(d: int, data: st.DataObject) -> 
 
 
 def test_shared_draws_are_fair() -> None:
-    """A draw that was forced to keep more than the set would be a biased one: with {0} forced, {1} would look more precise than it is."""
+    """A draw that was forced to keep more than the set would be a biased one.
+
+    With {0} forced, {1} would look more precise than it is.
+    """
     game = Table(8, lambda z: z[:, 0] + 0.2 * z[:, 1] - 0.5)
     pool = Pool(game, 0.1, 10**6, np.random.default_rng(0))
     forced, free = np.eye(8, dtype=bool)[:1], np.zeros((1, 8), dtype=bool)

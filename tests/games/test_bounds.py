@@ -1,4 +1,7 @@
-"""Kullback–Leibler bounds: against a fine grid, against scipy's root finder, and in tosses of a coin that are looked at all the time."""
+"""Kullback–Leibler bounds: against a fine grid and against scipy's root finder.
+
+And in tosses of a coin that are looked at all the time.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,8 @@ def test_the_interval_is_right_at_every_look_at_once(p: float) -> None:
 
 
 def test_the_rate_follows_from_the_mixture() -> None:
-    # of n tosses with k heads, Krichevsky and Trofimov's mixture is B(k + 1/2, n − k + 1/2) / B(1/2, 1/2); its loss is at most log(2√n)
+    # of n tosses with k heads, Krichevsky and Trofimov's mixture is
+    # B(k + 1/2, n − k + 1/2) / B(1/2, 1/2); its loss is at most log(2√n)
     for n in (1, 2, 7, 50, 400):
         for k in range(n + 1):
             mixture = sum(

@@ -43,7 +43,10 @@ def coverage(found: list[Estimate], truth: np.ndarray) -> float:
 def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
     make: Callable[[int, int], Formula], estimators: tuple[Stand, ...], times: int
 ) -> None:
-    """On 150 other seeds: 0.93 to 0.96. Without Student's t it was 0.895 to 0.925 for the surrogate and auto."""
+    """On 150 other seeds: 0.93 to 0.96.
+
+    Without Student's t it was 0.895 to 0.925 for the surrogate and auto.
+    """
     game = make(11, 3)
     found: dict[tuple[str, Stand], list[Estimate]] = {
         (name, one): [] for name in ALL for one in estimators
@@ -90,7 +93,7 @@ def test_the_interval_holds_at_small_bandwidths_too(bandwidth: float) -> None:
 
 @pytest.mark.parametrize("estimator", ["plain", "surrogate"])
 def test_with_every_pair_drawn_nothing_is_left_to_estimate(estimator: str) -> None:
-    """The strata are complete: a surrogate fitted to some folds must cancel out to the last digit."""
+    """The strata are complete: a surrogate fitted to some folds must cancel out to the digit."""
     game = bent_attention(7, 0)
     sample = sampled(game, 2**7, 0)
     for of in ALL.values():
@@ -113,7 +116,7 @@ def test_shapley_is_efficient_however_few_samples(estimator: str, counts: tuple[
 
 
 def test_plain_lime_is_the_weighted_regression_itself() -> None:
-    """With the strata's weights it is least squares on the rows, no more: the correction must vanish."""
+    """With the strata's weights it is least squares on the rows: the correction must vanish."""
     game = sigmoid(9, 2)
     sample, functional = sampled(game, 120, 4), lime(9)
     strata = stratify(sample)

@@ -93,7 +93,10 @@ def test_lime_gives_an_additive_game_back_for_every_bandwidth(
 def test_lime_is_weighted_least_squares_with_an_intercept_and_a_ridge(
     units: int, bandwidth: float, ridge: float, seed: int
 ) -> None:
-    """The normal equations of the population: every mask with its probability times its weight, the intercept unpenalised."""
+    """The normal equations of the population: every mask has its probability times its weight.
+
+    The intercept is not penalised.
+    """
     masks = all_masks(units)[:-1]  # at least one unit is removed
     values = np.random.default_rng(seed).normal(size=len(masks))
     size = masks.sum(1)
@@ -114,7 +117,7 @@ def test_lime_is_weighted_least_squares_with_an_intercept_and_a_ridge(
 
 
 def test_lime_falls_to_its_limit_as_the_bandwidth_does() -> None:
-    """At bandwidth 0 only texts with one unit removed count for contrasts, and with two for the slope."""
+    """At bandwidth 0 texts with one unit removed count for contrasts, with two for the slope."""
     values = np.random.default_rng(0).normal(size=32)
     smaller = [
         lime(5, bandwidth).of_values(all_masks(5), values)

@@ -49,7 +49,10 @@ def test_sizes_are_as_frequent_as_the_law_says_to_within_a_few() -> None:
 
 
 def test_units_are_drawn_alike() -> None:
-    """A wrong canonical half would favour the first unit: of twenty units each is in half of the masks of size ten."""
+    """A wrong canonical half would favour the first unit.
+
+    Of twenty units each is in half of the masks of size ten.
+    """
     halves = draw_pairs(20, np.eye(10)[9], 4000, seed=1)
     both = np.concatenate([halves, ~halves])
     np.testing.assert_allclose(both.mean(0), 0.5)

@@ -23,7 +23,7 @@ class Ask:
     """One question to a model: this passage, and this number about it."""
 
     passage: Passage
-    target: Target = Target()
+    target: Target = field(default_factory=Target)
 
 
 @dataclass(frozen=True)
