@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,13 +19,11 @@ from whence.core.aggregate import product_row
 from whence.models.model import Model
 
 DEPTH, TOKENS = 12, 512
-
-# Tokens of the text whose maps are written to a page.
-ON_A_PAGE = 128
+ON_A_PAGE = 128  # tokens
 
 
 def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio:
-    """One row down the layers over the product of all (A + I) / 2, of which that row is read."""
+    """One row down the layers over the product of all (A + I) / 2, of which the same row is read."""
     torch.manual_seed(0)
     maps = list(torch.randn(depth, tokens, tokens).softmax(-1))
     row = torch.nn.functional.one_hot(torch.tensor(0), tokens).float()
@@ -53,10 +50,7 @@ def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio
 
 @dataclass(frozen=True)
 class Page:
-    """What one writer makes of the same maps: bytes of HTML, and seconds to make and write it.
-
-    The seconds are the median over rounds.
-    """
+    """What one writer makes of the same maps: bytes of HTML, and seconds to make and write it (the median)."""
 
     what: str
     writer: str
@@ -65,7 +59,7 @@ class Page:
 
 
 def twelve_layers(tokenizer: Any) -> Model:
-    """A random BERT of twelve layers and heads: its maps are noise, the hardest case to pack."""
+    """A random BERT of twelve layers and heads, so that its maps are noise: the hardest case for packing."""
     import transformers as tf
 
     torch.manual_seed(0)
@@ -80,16 +74,12 @@ def twelve_layers(tokenizer: Any) -> Model:
 
 
 def text_of(model: Model, words: str, tokens: int = ON_A_PAGE) -> str:
-    """The beginning of ``words``, repeated as needed, that makes so many tokens.
-
-    Special tokens are counted.
-    """
+    """The beginning of ``words``, repeated as needed, that makes so many tokens, special ones counted."""
     many = words.split() * (1 + tokens // len(words.split()))
-    for end in range(1, len(many) + 1):
-        text = " ".join(many[:end])
-        if len(model.encode(text)) == tokens:
-            return text
-    raise AssertionError(f"no beginning of this text has {tokens} tokens")
+    starts = (" ".join(many[:end]) for end in range(1, len(many) + 1))
+    found = next((text for text in starts if len(model.encode(text)) == tokens), None)
+    assert found is not None, f"no beginning of this text has {tokens} tokens"
+    return found
 
 
 def bertviz() -> dict[str, Callable[..., Any]]:
@@ -102,10 +92,7 @@ def bertviz() -> dict[str, Callable[..., Any]]:
 def pages(
     what: str, model: Model, words: str, peers: Mapping[str, Callable[..., Any]], rounds: int = 3
 ) -> list[Page]:
-    """Our page, which holds the head view and the model view, and one page for each of the peers.
-
-    Drawing is not measured.
-    """
+    """Our page, which holds the head view and the model view, and one page for each of the peers. Drawing is not measured."""
     maps = whence.attend(model, text_of(model, words), units="token")
     attention = [torch.from_numpy(layer)[None] for layer in maps.weights["encoder"]]
     tokens = list(maps.passage.tokens)
@@ -113,15 +100,11 @@ def pages(
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
-
-        def write_view(view: Callable[..., Any]) -> None:
-            page = view(attention, tokens, html_action="return")
-            path.write_text(page.data, encoding="utf-8")
-
         writers: dict[str, Callable[[], Any]] = {"whence, both views": lambda: maps.to_html(path)}
         for name, view in peers.items():
-            writers[name] = partial(write_view, view)
-
+            writers[name] = lambda view=view: path.write_text(
+                view(attention, tokens, html_action="return").data, encoding="utf-8"
+            )
         sizes: dict[str, int] = {}
         seconds: dict[str, list[float]] = {name: [] for name in writers}
         for _ in range(rounds):

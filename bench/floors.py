@@ -1,4 +1,4 @@
-"""The floor: the model's own passes in plain torch and transformers, nothing of ours around."""
+"""The floor: the model's own passes in plain torch and transformers, with nothing of ours around them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from whence.trace.trace import RERUN_TOKENS
 
 
 def passes(model: Model, text: str, *, backward: bool, count: int = 1) -> Any:
-    """A function that runs ``count`` sequences forward, and backward to the embeddings.
-
-    Its batches are as large as ours.
-    """
-    passage = model.encode(text)
+    """A function that runs ``count`` sequences forward, and backward to the embeddings, in batches as large as ours."""
+    hf, passage = model.hf, model.encode(text)
     inputs = model.batch([passage]).inputs
     table = model.input_embeddings
     per_batch = max(1, RERUN_TOKENS // len(passage))
 
-    def batch(size: int) -> Tensor:
-        many = {}
-        for name, value in inputs.items():
-            if name != "input_ids":
-                many[name] = value.expand(size, *value.shape[1:])
-        with torch.set_grad_enabled(backward):
-            embeddings = table(inputs["input_ids"]).detach()
-            leaf = embeddings.expand(size, -1, -1).clone().requires_grad_(backward)
-            logits = model.hf(inputs_embeds=leaf, **many).logits
-            if not backward:
-                return logits
-            return torch.autograd.grad(logits[:, 0].sum(), [leaf])[0]
-
     def run() -> list[Tensor]:
-        sizes = [per_batch] * (count // per_batch)
-        if count % per_batch:
-            sizes.append(count % per_batch)
-        return [batch(size) for size in sizes]
+        out = []
+        left = count
+        while left > 0:
+            n = min(left, per_batch)
+            left -= n
+            many = {k: v.expand(n, *v.shape[1:]) for k, v in inputs.items() if k != "input_ids"}
+            with torch.set_grad_enabled(backward):
+                leaf = (
+                    table(inputs["input_ids"])
+                    .detach()
+                    .expand(n, -1, -1)
+                    .clone()
+                    .requires_grad_(backward)
+                )
+                logits = hf(inputs_embeds=leaf, **many).logits
+                out.append(
+                    torch.autograd.grad(logits[:, 0].sum(), [leaf])[0] if backward else logits
+                )
+        return out
 
     return run

@@ -1,7 +1,4 @@
-"""Attention flow: ours beside one maximum flow of networkx for each pair, and its seconds.
-
-The seconds are of twelve layers of 128 tokens.
-"""
+"""Attention flow: ours beside one maximum flow of networkx for each pair, and its seconds at twelve layers of 128 tokens."""
 
 from __future__ import annotations
 
@@ -20,59 +17,52 @@ DEPTH, TOKENS = 12, 128
 def soft(depth: int, tokens: int, causal: bool = False, seed: int = 0) -> list[np.ndarray]:
     """Maps of random logits, as of a model before training."""
     rng = np.random.default_rng(seed)
-    logits = rng.standard_normal((depth, tokens, tokens))
-    if causal:
-        logits += np.triu(np.full((tokens, tokens), -np.inf), 1)
+    logits = rng.standard_normal((depth, tokens, tokens)) + (
+        np.triu(np.full((tokens, tokens), -np.inf), 1) if causal else 0
+    )
     weights = np.exp(logits)
-    weights /= weights.sum(-1, keepdims=True)
-    return [pipe_widths(layer) for layer in weights]
+    return [pipe_widths(w) for w in weights / weights.sum(-1, keepdims=True)]
 
 
 def trained_like(depth: int, tokens: int, seed: int = 0) -> list[np.ndarray]:
-    """Heads to the previous token, to separators, to itself, and to content by sharp logits.
-
-    They make narrow places in the middle: the hardest case that was met.
-    """
+    """Previous token, separators, itself, and content by sharp logits: narrow places in the middle, the hardest case met."""
     rng = np.random.default_rng(seed)
-    previous = np.eye(tokens, k=-1)
-    previous[0, 0] = 1
-    separators = np.zeros((tokens, tokens))
-    separators[:, 0] = 0.6
-    separators[:, -1] = 0.4
-
-    layers = []
+    previous, separators = np.eye(tokens, k=-1), np.zeros((tokens, tokens))
+    previous[0, 0], separators[:, 0], separators[:, -1] = 1, 0.6, 0.4
+    found = []
     for _ in range(depth):
         content = np.exp(4 * rng.standard_normal((tokens, tokens)))
-        content /= content.sum(1, keepdims=True)
-        heads = np.stack([previous, separators, np.eye(tokens), content])
-        shares = rng.dirichlet([1, 1, 1, 0.3])
-        layers.append(pipe_widths(np.einsum("h,hqk->qk", shares, heads)))
-    return layers
+        heads = np.stack(
+            [previous, separators, np.eye(tokens), content / content.sum(1, keepdims=True)]
+        )
+        found.append(pipe_widths(np.einsum("h,hqk->qk", rng.dirichlet([1, 1, 1, 0.3]), heads)))
+    return found
 
 
 def pairwise(layers: Sequence[np.ndarray], position: int) -> np.ndarray:
     """As the paper's code does it: Edmonds and Karp for each pair of output and input."""
     graph = nx.DiGraph()
     for n, layer in enumerate(layers):
-        for (query, key), weight in np.ndenumerate(layer):
-            graph.add_edge((n + 1, query), (n, key), capacity=float(weight))
-
-    source = (len(layers), position)
-    karp = nx.algorithms.flow.edmonds_karp
-
-    def flow(key: int) -> float:
-        return nx.maximum_flow_value(graph, source, (0, key), flow_func=karp)
-
-    return np.array([flow(key) for key in range(layers[0].shape[1])])
+        graph.add_edges_from(
+            ((n + 1, q), (n, k), {"capacity": float(c)}) for (q, k), c in np.ndenumerate(layer)
+        )
+    source, inputs = (len(layers), position), range(layers[0].shape[1])
+    return np.array(
+        [
+            nx.maximum_flow_value(graph, source, (0, k), flow_func=nx.algorithms.flow.edmonds_karp)
+            for k in inputs
+        ]
+    )
 
 
 def against_networkx(depth: int = 6, tokens: int = 16, rounds: int = 5) -> Ratio:
     layers = trained_like(depth, tokens)
     np.testing.assert_allclose(attention_flow(layers, 0).values, pairwise(layers, 0), rtol=1e-9)
+    what, over = f"attention flow, {depth} layers, {tokens} tokens", "networkx, pair by pair"
     return interleaved(
-        f"attention flow, {depth} layers, {tokens} tokens",
+        what,
         lambda: attention_flow(layers, 0),
-        "networkx, pair by pair",
+        over,
         lambda: pairwise(layers, 0),
         limit=0.1,
         rounds=rounds,
@@ -89,10 +79,15 @@ def seconds() -> list[tuple[str, float, float]]:
     }
     rows = []
     for name, (layers, position) in cases.items():
-        what = f"attention flow, {DEPTH} layers, {TOKENS} tokens, {name}"
         started = time.process_time()
-        flow: Flow = attention_flow(layers, position)
-        rows.append((what, time.process_time() - started, flow.gap))
+        found: Flow = attention_flow(layers, position)
+        rows.append(
+            (
+                f"attention flow, {DEPTH} layers, {TOKENS} tokens, {name}",
+                time.process_time() - started,
+                found.gap,
+            )
+        )
     return rows
 
 

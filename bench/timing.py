@@ -10,11 +10,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Ratio:
-    """Seconds of one thing over seconds of another.
-
-    ``ratio`` is the median over interleaved pairs; from ``low`` to ``high`` is their middle half.
-    The ratio should be at most ``limit``.
-    """
+    """Seconds of one thing over seconds of another: the median over interleaved pairs, and the middle half of the pairs."""
 
     what: str
     over: str
@@ -22,13 +18,11 @@ class Ratio:
     low: float
     high: float
     seconds: float
-    limit: float | None = None
+    limit: float | None = None  # the ratio should be at most this
 
     @property
     def holds(self) -> bool | None:
-        if self.limit is None:
-            return None
-        return self.ratio <= self.limit
+        return None if self.limit is None else self.ratio <= self.limit
 
 
 def interleaved(
@@ -41,35 +35,23 @@ def interleaved(
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Ratio:
-    """Measure both sides in turns, the other one first each time.
-
-    ``clock`` may be ``time.process_time`` where all work is in this process and its neighbours are
-    many.
-    """
-    # Warm caches, compile nothing inside the measurement.
-    ours()
-    theirs()
-
+    """``clock`` may be ``time.process_time`` where all work is in this process and its neighbours are many."""
+    ours(), theirs()  # warm caches, compile nothing inside the measurement
     pairs = []
     for k in range(rounds):
-        if k % 2:
-            a = _seconds(ours, clock)
-            b = _seconds(theirs, clock)
-        else:
-            b = _seconds(theirs, clock)
-            a = _seconds(ours, clock)
-        pairs.append((a, b))
-
+        first, second = (ours, theirs) if k % 2 else (theirs, ours)
+        a, b = _seconds(first, clock), _seconds(second, clock)
+        pairs.append((a, b) if k % 2 else (b, a))
     ratios = sorted(a / b for a, b in pairs)
     quarter = len(ratios) // 4
     return Ratio(
         what,
         over,
-        ratio=median(ratios),
-        low=ratios[quarter],
-        high=ratios[-1 - quarter],
-        seconds=median(a for a, _ in pairs),
-        limit=limit,
+        median(ratios),
+        ratios[quarter],
+        ratios[-1 - quarter],
+        median(a for a, _ in pairs),
+        limit,
     )
 
 

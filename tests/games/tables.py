@@ -35,7 +35,7 @@ class Table:
         self.value = value
         self.units = Units(kind, names, spans=spans)
         self.asked: list[np.ndarray] = []
-        self.target = Target("yes", index=int(self.labels(np.ones((1, size), dtype=bool))[0]))
+        self.target = Target("yes", index=self.label)
 
     @property
     def digest(self) -> bytes:
@@ -48,6 +48,10 @@ class Table:
     @property
     def empty(self) -> float:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
+
+    @property
+    def label(self) -> int:
+        return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
     @property
     def cost(self) -> Cost:
