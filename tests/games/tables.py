@@ -35,6 +35,7 @@ class Table:
         self.value = value
         self.units = Units(kind, names, spans=spans)
         self.asked: list[np.ndarray] = []
+        self.label: int | None = int(self.labels(np.ones((1, size), dtype=bool))[0])
         self.target = Target("yes", index=self.label)
 
     @property
@@ -48,10 +49,6 @@ class Table:
     @property
     def empty(self) -> float:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
-
-    @property
-    def label(self) -> int:
-        return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
     @property
     def cost(self) -> Cost:
