@@ -23,7 +23,7 @@ ON_A_PAGE = 128  # tokens
 
 
 def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio:
-    """One row down the layers over the product of all (A + I) / 2, of which the same row is read."""
+    """One row down the layers, over the product of all (A + I) / 2, of which that row is read."""
     torch.manual_seed(0)
     maps = list(torch.randn(depth, tokens, tokens).softmax(-1))
     row = torch.nn.functional.one_hot(torch.tensor(0), tokens).float()
@@ -50,7 +50,10 @@ def rollout(depth: int = DEPTH, tokens: int = TOKENS, rounds: int = 41) -> Ratio
 
 @dataclass(frozen=True)
 class Page:
-    """What one writer makes of the same maps: bytes of HTML, and seconds to make and write it (the median)."""
+    """What one writer makes of the same maps.
+
+    ``bytes`` of HTML, and the median of the ``seconds`` that it takes to make and write it.
+    """
 
     what: str
     writer: str
@@ -59,7 +62,10 @@ class Page:
 
 
 def twelve_layers(tokenizer: Any) -> Model:
-    """A random BERT of twelve layers and heads, so that its maps are noise: the hardest case for packing."""
+    """A random BERT of twelve layers and heads.
+
+    Its maps are noise, which is the hardest case for packing.
+    """
     import transformers as tf
 
     torch.manual_seed(0)
@@ -74,12 +80,13 @@ def twelve_layers(tokenizer: Any) -> Model:
 
 
 def text_of(model: Model, words: str, tokens: int = ON_A_PAGE) -> str:
-    """The beginning of ``words``, repeated as needed, that makes so many tokens, special ones counted."""
+    """The beginning of ``words``, repeated as needed, that has so many tokens, special ones too."""
     many = words.split() * (1 + tokens // len(words.split()))
-    starts = (" ".join(many[:end]) for end in range(1, len(many) + 1))
-    found = next((text for text in starts if len(model.encode(text)) == tokens), None)
-    assert found is not None, f"no beginning of this text has {tokens} tokens"
-    return found
+    for end in range(1, len(many) + 1):
+        text = " ".join(many[:end])
+        if len(model.encode(text)) == tokens:
+            return text
+    raise AssertionError(f"no beginning of this text has {tokens} tokens")
 
 
 def bertviz() -> dict[str, Callable[..., Any]]:
@@ -92,7 +99,10 @@ def bertviz() -> dict[str, Callable[..., Any]]:
 def pages(
     what: str, model: Model, words: str, peers: Mapping[str, Callable[..., Any]], rounds: int = 3
 ) -> list[Page]:
-    """Our page, which holds the head view and the model view, and one page for each of the peers. Drawing is not measured."""
+    """Our page, which holds the head view and the model view, and one page for each peer.
+
+    What a browser takes to draw them is not measured.
+    """
     maps = whence.attend(model, text_of(model, words), units="token")
     attention = [torch.from_numpy(layer)[None] for layer in maps.weights["encoder"]]
     tokens = list(maps.passage.tokens)

@@ -1,8 +1,9 @@
-"""Passes to reach a relative error of 10 %, on real sentences: LIME and Shapley values by the lime package, by shap, and by ours.
+"""Sampled estimates over many sentences: LIME and Shapley values by lime, by shap, and by ours.
 
-The relative error is |β̂ − β| / |β| over the words of one sentence; β is our own estimate from many masks, or enumeration of all. shap's
-partition explainer computes Owen values of a tree over the words, another quantity; it is held against the Shapley values all the same,
-and, on a line of its own, against its own limit.
+The relative error is |β̂ − β| / |β| over the words of one sentence. β is our own estimate from many
+masks, or enumeration of all of them. shap's partition explainer computes Owen values of a tree over
+the words, which is another quantity. It is held against the Shapley values all the same, and, on a
+line of its own, against its own limit.
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ EXPLAINED = 30
 WANTED = 0.1
 GRID = (50, 100, 200, 400, 800, 1600, 3200)
 OWN = "to its own limit"
+PARTITION = "shap, partition"
 RIDGE = 10.0  # of the head
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of the study to do: sentences, masks for the truth, repetitions of each estimator, the largest number of passes."""
+    """How much of the study to do.
+
+    The number of ``sentences``, of masks for the ``truth``, of ``repetitions`` of each estimator,
+    and the largest number of passes (``most``).
+    """
 
     sentences: int
     truth: int
@@ -56,13 +62,8 @@ class Table:
     def __post_init__(self) -> None:
         if self.path is not None and self.path.exists():
             saved = np.load(self.path)
-            self.known = dict(
-                zip(
-                    (row.tobytes() for row in np.packbits(saved["masks"], axis=1)),
-                    saved["values"].tolist(),
-                    strict=True,
-                )
-            )
+            keys = _keys(saved["masks"])
+            self.known = dict(zip(keys, saved["values"].tolist(), strict=True))
 
     @property
     def size(self) -> int:
@@ -70,37 +71,49 @@ class Table:
 
     def __call__(self, masks: Any) -> np.ndarray:
         masks = np.asarray(masks).astype(bool)
-        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
+        keys = _keys(masks)
         new = {key: i for i, key in enumerate(keys) if key not in self.known}
         if new:
-            self.known |= zip(new, self.game(masks[list(new.values())]).tolist(), strict=True)
+            values = self.game(masks[list(new.values())]).tolist()
+            self.known |= zip(new, values, strict=True)
         return np.array([self.known[key] for key in keys])
 
     def save(self) -> None:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            packed = np.array([np.frombuffer(key, dtype=np.uint8) for key in self.known])
-            np.savez(
-                self.path,
-                masks=np.unpackbits(packed, axis=1)[:, : self.size].astype(bool),
-                values=list(self.known.values()),
-            )
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        packed = np.array([np.frombuffer(key, dtype=np.uint8) for key in self.known])
+        masks = np.unpackbits(packed, axis=1)[:, : self.size].astype(bool)
+        np.savez(self.path, masks=masks, values=list(self.known.values()))
 
 
-# ---------------------------------------------------------------------- who estimates what: from a table and a number of passes to scores
+def _keys(masks: np.ndarray) -> list[bytes]:
+    """The bits of each mask."""
+    return [row.tobytes() for row in np.packbits(masks, axis=1)]
 
+
+# ------------------------------------------------------------------ who estimates what
+
+# from a table, numbers of passes and a seed to the scores at each number
 Estimator = Callable[[Table, Sequence[int], int], dict[int, np.ndarray]]
 
 
 def ours(make: Callable[..., Any], estimator: str) -> Estimator:
     def run(table: Table, grid: Sequence[int], seed: int) -> dict[int, np.ndarray]:
-        return {n: make(samples=n, estimator=estimator, seed=seed)(table).units for n in grid}
+        scores = {}
+        for n in grid:
+            method = make(samples=n, estimator=estimator, seed=seed)
+            scores[n] = method(table).units
+        return scores
 
     return run
 
 
 def lime_package(ridge: float | None) -> Estimator:
-    """Its own draws, and its own fit to the first n of them. The words are their numbers, so that a perturbed text says which are left."""
+    """Its own draws, and its own fit to the first n of them.
+
+    The words are their numbers, so that a perturbed text says which are left.
+    """
 
     def run(table: Table, grid: Sequence[int], seed: int) -> dict[int, np.ndarray]:
         from lime.lime_text import IndexedString, LimeTextExplainer
@@ -121,24 +134,26 @@ def lime_package(ridge: float | None) -> Estimator:
         )
 
         def values(texts: Sequence[str]) -> np.ndarray:
-            return table([[word != "_" for word in text.split()] for text in texts])[:, None]
+            words_left = np.array([text.split() for text in texts]) != "_"
+            return table(words_left)[:, None]
 
         draw = getattr(explainer, "_LimeTextExplainer__data_labels_distances")  # noqa: B009
-        data, found, distances = draw(words, values, grid[-1])
+        data, labels, distances = draw(words, values, grid[-1])
         model = None if ridge is None else Ridge(alpha=ridge, fit_intercept=True)
-        out = {}
+        scores = {}
         for n in grid:
             _, pairs, _, _ = explainer.base.explain_instance_with_data(
                 data[:n],
-                found[:n],
+                labels[:n],
                 distances[:n],
                 0,
                 table.size,
                 model_regressor=model,
                 feature_selection="none",
             )
-            out[n] = np.array([score for _, score in sorted(dict(pairs).items())])
-        return out
+            in_order = sorted(dict(pairs).items())
+            scores[n] = np.array([score for _, score in in_order])
+        return scores
 
     return run
 
@@ -147,21 +162,23 @@ def shap_kernel(l1_reg: Any) -> Estimator:
     def run(table: Table, grid: Sequence[int], seed: int) -> dict[int, np.ndarray]:
         import shap
 
-        np.random.seed(seed)  # it draws from the global one
-        explainer = shap.KernelExplainer(
-            lambda masks: table(masks > 0.5), np.zeros((1, table.size))
-        )
-        whole = np.ones((1, table.size))
-        return {
-            n: explainer.shap_values(whole, nsamples=n - 2, l1_reg=l1_reg, silent=True)[0]
-            for n in grid
-        }
+        np.random.seed(seed)  # it draws from numpy's global generator
+        nothing, whole = np.zeros((1, table.size)), np.ones((1, table.size))
+        explainer = shap.KernelExplainer(lambda masks: table(masks > 0.5), nothing)
+        scores = {}
+        for n in grid:
+            values = explainer.shap_values(whole, nsamples=n - 2, l1_reg=l1_reg, silent=True)
+            scores[n] = values[0]
+        return scores
 
     return run
 
 
 class Words:
-    """A masker for shap whose masked text is the mask itself; the tree is the one of shap's own masker of texts, over our words."""
+    """A masker for shap whose masked text is the mask itself.
+
+    The tree is the one of shap's own masker of texts, over our words.
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         from shap.maskers._text import partition_tree
@@ -179,7 +196,11 @@ def shap_partition(table: Table, grid: Sequence[int], _seed: int) -> dict[int, n
 
     explainer: Any = shap.PartitionExplainer(table, Words(table.game.units))
     whole = np.ones((1, table.size), dtype=bool)
-    return {n: np.asarray(explainer(whole, max_evals=n, silent=True).values)[0] for n in grid}
+    scores = {}
+    for n in grid:
+        explanation = explainer(whole, max_evals=n, silent=True)
+        scores[n] = np.asarray(explanation.values)[0]
+    return scores
 
 
 ESTIMATORS: dict[str, dict[str, Estimator]] = {
@@ -193,7 +214,7 @@ ESTIMATORS: dict[str, dict[str, Estimator]] = {
     "shapley": {
         "shap, kernel": shap_kernel("num_features(10)"),
         "shap, kernel, all features": shap_kernel(False),
-        "shap, partition": shap_partition,
+        PARTITION: shap_partition,
         "whence, plain": ours(Shapley, "kernel"),
         "whence, surrogate": ours(Shapley, "surrogate"),
         "whence, auto": ours(Shapley, "auto"),
@@ -201,27 +222,27 @@ ESTIMATORS: dict[str, dict[str, Estimator]] = {
 }
 
 
-# ---------------------------------------------------------------------- one sentence
+# ------------------------------------------------------------------ one sentence
 
 
 def truths(table: Table, masks: int) -> dict[str, tuple[np.ndarray, float]]:
     """The coefficients from many masks, and their own relative standard error."""
-    found = {
-        "lime": Lime(samples=masks, seed=97)(table),
-        "shapley": Shapley(samples=masks, seed=97)(table),
-    }
-    return {
-        name: (
-            s.units,
-            float(np.linalg.norm(np.asarray(s.standard_error)) / np.linalg.norm(s.units)),
-        )
-        for name, s in found.items()
-    }
+    truths = {}
+    for name, method in (("lime", Lime), ("shapley", Shapley)):
+        scores = method(samples=masks, seed=97)(table)
+        assert scores.units is not None
+        error = np.linalg.norm(np.asarray(scores.standard_error)) / np.linalg.norm(scores.units)
+        truths[name] = (scores.units, float(error))
+    return truths
 
 
 def errors(table: Table, extent: Extent) -> dict[str, Any]:
-    """For each quantity and estimator the root mean square relative error, over repetitions, at each number of passes."""
+    """The relative error of each estimator at each number of passes.
+
+    It is the root mean square over repetitions.
+    """
     true = truths(table, extent.truth)
+    grid = [n for n in GRID if 4 * table.size / 3 <= n <= extent.most]
     out: dict[str, Any] = {
         "units": table.size,
         "truth": {name: error for name, (_, error) in true.items()},
@@ -229,20 +250,22 @@ def errors(table: Table, extent: Extent) -> dict[str, Any]:
     for quantity, estimators in ESTIMATORS.items():
         beta = true[quantity][0]
         for name, run in estimators.items():
-            grid = [n for n in GRID if 4 * table.size / 3 <= n <= extent.most]
-            times = 1 if name == "shap, partition" else extent.repetitions  # nothing in it is drawn
+            # nothing in shap's partition explainer is drawn
+            times = 1 if name == PARTITION else extent.repetitions
             runs = [run(table, grid, seed) for seed in range(times)]
-            out[f"{quantity}: {name}"] = {
-                n: _root_mean_square([_relative(r[n], beta) for r in runs]) for n in grid
-            }
-            if name == "shap, partition":
+            curve = {}
+            for n in grid:
+                curve[n] = _root_mean_square([_relative(scores[n], beta) for scores in runs])
+            out[f"{quantity}: {name}"] = curve
+
+            if name == PARTITION:
                 limit = run(table, [10**6], 0)[10**6]
                 out[f"{quantity}: {name}, {OWN}"] = {n: _relative(runs[0][n], limit) for n in grid}
     return out
 
 
-def _relative(found: np.ndarray, beta: np.ndarray) -> float:
-    return float(np.linalg.norm(found - beta) / np.linalg.norm(beta))
+def _relative(scores: np.ndarray, beta: np.ndarray) -> float:
+    return float(np.linalg.norm(scores - beta) / np.linalg.norm(beta))
 
 
 def _root_mean_square(values: Sequence[float]) -> float:
@@ -250,7 +273,9 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 
 def passes_to(curve: Mapping[int, float], wanted: float = WANTED) -> float:
-    """Where the error falls below ``wanted`` for good, between points of the grid along a line in logarithms; infinite if it does not.
+    """The number of passes from which on the error is below ``wanted``; infinite if there is none.
+
+    Between points of the grid it is read off a straight line in logarithms.
 
     >>> passes_to({100: 0.4, 200: 0.2, 400: 0.05})
     282.84...
@@ -262,36 +287,41 @@ def passes_to(curve: Mapping[int, float], wanted: float = WANTED) -> float:
     if above[-1] == len(points) - 1:
         return float("inf")
     (n, high), (m, low) = points[above[-1]], points[above[-1] + 1]
-    return float(n * (m / n) ** (np.log(high / wanted) / np.log(high / max(low, 1e-12))))
+    share = np.log(high / wanted) / np.log(high / max(low, 1e-12))
+    return float(n * (m / n) ** share)
 
 
-# ---------------------------------------------------------------------- sentences and models
+# ------------------------------------------------------------------ sentences and models
 
 
 def sentences() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """Those to explain, and those to which a head is fitted, each with its label."""
-    lines = [
-        line.rstrip("\n").split("\t")
-        for line in SENTENCES.open(encoding="utf-8")
-        if not line.startswith("#")
-    ][1:]
-    rows = [(int(label), text) for label, text in lines]
+    with SENTENCES.open(encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in file if not line.startswith("#")]
+    rows = []
+    for line in lines[1:]:  # the first names the columns
+        label, text = line.split("\t")
+        rows.append((int(label), text))
     return rows[:EXPLAINED], rows[EXPLAINED:]
 
 
 def with_head(model: Model) -> Model:
-    """MiniLM with a classifier: ridge regression from its pooled output to the labels of the sentences that are not explained."""
+    """MiniLM with a classifier: ridge regression from its pooled output to labels.
+
+    The labels are those of the sentences that are not explained.
+    """
     _, known = sentences()
     hf = copy.deepcopy(model.hf)
+    outputs = []
     with torch.inference_mode():
-        pooled = torch.cat(
-            [hf.bert(**model.batch([model.encode(text)]).inputs).pooler_output for _, text in known]
-        )
+        for _, text in known:
+            inputs = model.batch([model.encode(text)]).inputs
+            outputs.append(hf.bert(**inputs).pooler_output)
+        pooled = torch.cat(outputs)
     x = torch.cat([pooled, torch.ones(len(pooled), 1)], 1).double().clone()
     y = torch.tensor([2.0 * label - 1 for label, _ in known], dtype=torch.float64)
-    solved = torch.linalg.solve(
-        x.T @ x + RIDGE * torch.eye(x.shape[1], dtype=torch.float64), x.T @ y
-    )
+    penalty = RIDGE * torch.eye(x.shape[1], dtype=torch.float64)
+    solved = torch.linalg.solve(x.T @ x + penalty, x.T @ y)
     both = torch.stack([-solved, solved]).to(hf.classifier.weight)
     hf.classifier.weight.data.copy_(both[:, :-1])
     hf.classifier.bias.data.copy_(both[:, -1])
@@ -299,7 +329,9 @@ def with_head(model: Model) -> Model:
 
 
 def spread(count: int) -> list[int]:
-    """All numbers below ``count``, in an order of which every beginning is spread evenly: the ranks of multiples of the golden ratio.
+    """All numbers below ``count``, in an order of which every beginning is spread evenly.
+
+    They are the ranks of multiples of the golden ratio.
 
     >>> spread(8)
     [0, 5, 2, 7, 4, 1, 6, 3]
@@ -315,54 +347,78 @@ def study(
     for k in spread(len(explained))[: extent.sentences]:
         for name, model in models.items():
             started = time.perf_counter()
-            path = None if values is None else values / f"{name.split()[0]}-{k}.npz"
+            path = None
+            if values is not None:
+                path = values / f"{name.split()[0]}-{k}.npz"
             table = Table(whence.game(model, explained[k][1], removal="mask"), path)
-            found = errors(table, extent)
+            errors_of_sentence = errors(table, extent)
             table.save()
             yield {
                 "model": name,
                 "sentence": k,
                 "seconds": time.perf_counter() - started,
                 "passes": len(table.known),
-                **found,
+                **errors_of_sentence,
             }
 
 
 def summary(rows: Sequence[Mapping[str, Any]], wanted: float = WANTED) -> Iterator[str]:
-    """For each model and estimator the passes to the wanted error: the median over sentences, its middle half, and beside the best peer."""
+    """For each model and estimator the passes to the wanted error, and beside the best peer.
+
+    They are the median over sentences, with its middle half.
+    """
     for model in dict.fromkeys(row["model"] for row in rows):
         mine = [row for row in rows if row["model"] == model]
-        off = {q: np.median([row["truth"][q] for row in mine]) for q in ESTIMATORS}
-        yield f"{model}, {len(mine)} sentences; the truth's own error: " + ", ".join(
-            f"{q} {e:.1%}" for q, e in off.items()
+        off = []
+        for quantity in ESTIMATORS:
+            error = np.median([row["truth"][quantity] for row in mine])
+            off.append(f"{quantity} {error:.1%}")
+        yield f"{model}, {len(mine)} sentences; the truth's own error: {', '.join(off)}"
+        for quantity in ESTIMATORS:
+            yield from _summary_of_quantity(mine, quantity, wanted)
+
+
+def _summary_of_quantity(
+    rows: Sequence[Mapping[str, Any]], quantity: str, wanted: float
+) -> Iterator[str]:
+    names = list(ESTIMATORS[quantity])
+    peers = [name for name in names if not name.startswith("whence")]
+    if PARTITION in names:
+        names.append(f"{PARTITION}, {OWN}")
+
+    needed = {}
+    for name in names:
+        curves = [row[f"{quantity}: {name}"] for row in rows]
+        needed[name] = np.array([passes_to(curve, wanted) for curve in curves])
+
+    def passes_then_error(name: str) -> tuple[float, float]:
+        return float(np.median(needed[name])), _last(rows, f"{quantity}: {name}")
+
+    best = min(peers, key=passes_then_error)
+    most_of_best = [max(map(int, row[f"{quantity}: {best}"])) for row in rows]
+    for name, passes in needed.items():
+        low, middle, high = np.quantile(passes, [0.25, 0.5, 0.75], method="inverted_cdf")
+        at = _at(rows, f"{quantity}: {name}")
+        beside = ""
+        if name.startswith("whence"):
+            beside = _beside(passes, best, needed[best], most_of_best)
+        yield (
+            f"  {quantity:<8} {name:<34} {_shown(middle)} [{_shown(low)}, {_shown(high)}] passes"
+            f"   {at}   {beside}"
         )
-        for quantity, estimators in ESTIMATORS.items():
-            names = [
-                *estimators,
-                *(f"{name}, {OWN}" for name in estimators if name == "shap, partition"),
-            ]
-            needed = {
-                name: np.array([passes_to(row[f"{quantity}: {name}"], wanted) for row in mine])
-                for name in names
-            }
-            peers = [name for name in estimators if not name.startswith("whence")]
-            best = min(
-                peers,
-                key=lambda name: (np.median(needed[name]), _last(mine, f"{quantity}: {name}")),
-            )
-            for name, passes in needed.items():
-                low, middle, high = np.quantile(passes, [0.25, 0.5, 0.75], method="inverted_cdf")
-                at = _at(mine, f"{quantity}: {name}")
-                beside = ""
-                if name.startswith("whence"):
-                    # a peer that did not get there needs more than the most that it was given, so the ratio is at most this
-                    theirs = np.minimum(
-                        needed[best], [max(map(int, row[f"{quantity}: {best}"])) for row in mine]
-                    )
-                    bound = "at most " if np.isinf(needed[best]).any() else ""
-                    ratio = np.median(passes / theirs)
-                    beside = f"{bound}{ratio:.2f} × {best}" if np.isfinite(ratio) else ""
-                yield f"  {quantity:<8} {name:<34} {_shown(middle)} [{_shown(low)}, {_shown(high)}] passes   {at}   {beside}"
+
+
+def _beside(passes: np.ndarray, peer: str, theirs: np.ndarray, most: Sequence[int]) -> str:
+    """The median ratio of our passes to a peer's, in words.
+
+    A peer that did not get there needs more than the ``most`` that it was given, so that the
+    ratio is at most what is shown.
+    """
+    ratio = np.median(passes / np.minimum(theirs, most))
+    if not np.isfinite(ratio):
+        return ""
+    bound = "at most " if np.isinf(theirs).any() else ""
+    return f"{bound}{ratio:.2f} × {peer}"
 
 
 def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float:
@@ -372,13 +428,16 @@ def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float:
 
 def _at(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     """The median error over sentences at some numbers of passes."""
-    shown = []
+    cells = []
     for n in (200, 400, 800):
-        found = [
-            curve[n] for row in rows if n in (curve := {int(k): e for k, e in row[name].items()})
-        ]
-        shown.append(f"{n}: {np.median(found):.3f}" if found else f"{n}: -")
-    return "  ".join(shown)
+        errors_there = []
+        for row in rows:
+            curve = {int(passes): error for passes, error in row[name].items()}
+            if n in curve:
+                errors_there.append(curve[n])
+        shown = f"{np.median(errors_there):.3f}" if errors_there else "-"
+        cells.append(f"{n}: {shown}")
+    return "  ".join(cells)
 
 
 def _shown(passes: float) -> str:

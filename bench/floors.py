@@ -1,4 +1,4 @@
-"""The floor: the model's own passes in plain torch and transformers, with nothing of ours around them."""
+"""The floor: the model's own passes in plain torch and transformers, with nothing of ours."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from whence.trace.trace import RERUN_TOKENS
 
 
 def passes(model: Model, text: str, *, backward: bool, count: int = 1) -> Any:
-    """A function that runs ``count`` sequences forward, and backward to the embeddings, in batches as large as ours."""
-    hf, passage = model.hf, model.encode(text)
+    """A function that runs ``count`` sequences forward, in batches as large as ours.
+
+    With ``backward`` it also runs them backward, to the embeddings.
+    """
+    hf = model.hf
+    passage = model.encode(text)
     inputs = model.batch([passage]).inputs
     table = model.input_embeddings
     per_batch = max(1, RERUN_TOKENS // len(passage))
@@ -26,17 +30,13 @@ def passes(model: Model, text: str, *, backward: bool, count: int = 1) -> Any:
             left -= n
             many = {k: v.expand(n, *v.shape[1:]) for k, v in inputs.items() if k != "input_ids"}
             with torch.set_grad_enabled(backward):
-                leaf = (
-                    table(inputs["input_ids"])
-                    .detach()
-                    .expand(n, -1, -1)
-                    .clone()
-                    .requires_grad_(backward)
-                )
+                embeddings = table(inputs["input_ids"]).detach()
+                leaf = embeddings.expand(n, -1, -1).clone().requires_grad_(backward)
                 logits = hf(inputs_embeds=leaf, **many).logits
-                out.append(
-                    torch.autograd.grad(logits[:, 0].sum(), [leaf])[0] if backward else logits
-                )
+                if backward:
+                    out += torch.autograd.grad(logits[:, 0].sum(), [leaf])
+                else:
+                    out.append(logits)
         return out
 
     return run

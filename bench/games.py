@@ -1,4 +1,7 @@
-"""Black-box methods: LIME beside the bare passes that it needs, beside the lime package and shap; compare beside separate runs; the fit."""
+"""Black-box methods: LIME beside the bare passes that it needs, the lime package and shap.
+
+Also compare beside separate runs of its methods, and the fit of the surrogate beside its passes.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,18 @@ from whence.models.batches import groups_of
 from whence.models.model import Model
 
 SAMPLES = 1000
-BUDGETS = (
-    256,
-    512,
-    1024,
-    2048,
-    4096,
-)  # tokens of a batch; more is slower, by what padding adds or the cache no longer holds
+# tokens of a batch; more is slower, by what padding adds or the cache no longer holds
+BUDGETS = (256, 512, 1024, 2048, 4096)
 BATCHES = (16, 32, 64, 128)  # texts of a batch, for the peers
 FITTED, AT_TOKENS = 300, 35
 
-# Many neighbours, one thread, nothing outside of this process: seconds of the processor say what an idle machine's clock would.
+# The machine is shared with many others, and all work is in one thread of this process: seconds of
+# the processor say what the clock of an idle machine would.
 measured = partial(interleaved, clock=time.process_time)
 Run = Callable[[], object]
 
 
-# ---------------------------------------------------------------------- the floor
+# ------------------------------------------------------------------ the floor
 
 
 def rows_of(model: Model, text: str, removal: str, masks: np.ndarray) -> list[np.ndarray]:
@@ -44,7 +43,8 @@ def rows_of(model: Model, text: str, removal: str, masks: np.ndarray) -> list[np
     kept = np.where(passage.unit_of >= 0, masks[:, passage.unit_of], True)
     if removal == "delete":
         return [passage.ids[k] for k in kept]
-    return list(np.where(kept, passage.ids, model.tokenizer.mask_token_id))
+    masked = np.where(kept, passage.ids, model.tokenizer.mask_token_id)
+    return list(masked)
 
 
 def prepared(
@@ -57,13 +57,13 @@ def prepared(
         ids = np.full((len(group), longest), model.pad_id, dtype=np.int64)
         for place, i in enumerate(group):
             ids[place, : len(rows[i])] = rows[i]
-        seen = np.arange(longest) < np.array([[len(rows[i])] for i in group])
-        batches.append(
-            {
-                "input_ids": torch.from_numpy(ids),
-                "attention_mask": torch.from_numpy(seen.astype(np.int64)),
-            }
-        )
+        lengths = np.array([len(rows[i]) for i in group])
+        seen = np.arange(longest) < lengths[:, None]
+        batch = {
+            "input_ids": torch.from_numpy(ids),
+            "attention_mask": torch.from_numpy(seen.astype(np.int64)),
+        }
+        batches.append(batch)
     return batches
 
 
@@ -79,9 +79,9 @@ def bare(
 
 def floor(model: Model, rows: Sequence[np.ndarray]) -> tuple[Run, int]:
     """The passes at the best of ``BUDGETS``, and which one that is: measured once."""
-    runs: dict[int, Run] = {
-        budget: bare(model, prepared(model, rows, budget)) for budget in BUDGETS
-    }
+    runs: dict[int, Run] = {}
+    for budget in BUDGETS:
+        runs[budget] = bare(model, prepared(model, rows, budget))
     return best_of(runs, turns=1)
 
 
@@ -100,7 +100,8 @@ class Recorded:
     """A game that writes down which masks were asked."""
 
     def __init__(self, game: Any) -> None:
-        self.game, self.masks = game, [np.ones((1, game.size), dtype=bool)]
+        self.game = game
+        self.masks = [np.ones((1, game.size), dtype=bool)]
 
     @property
     def size(self) -> int:
@@ -119,7 +120,11 @@ def asked_by_lime(model: Model, text: str, removal: str, samples: int) -> np.nda
 
 
 def afresh(model: Model, text: str, method: str, **settings: Any) -> Run:
-    """An explanation with nothing remembered: a sample's surrogates are kept for the method's siblings, and the next round is none."""
+    """An explanation with nothing remembered from the round before.
+
+    The surrogates of a sample are remembered for other methods of the same sample, and would be
+    there in the next round.
+    """
 
     def run() -> whence.Attribution:
         _fitted.cache_clear()
@@ -136,30 +141,34 @@ def lime_over_floor(
     ours = afresh(model, text, "lime", samples=SAMPLES, removal=removal, estimator=estimator)
     what = f"LIME, {SAMPLES} samples, {removal}, {estimator}"
     over = f"{len(masks)} bare passes, {budget} tokens at once"
-    return measured(
-        what, ours, over, lowest, limit=1.1, rounds=rounds
-    ), f"{len(model.encode(text))} tokens"
+    ratio = measured(what, ours, over, lowest, limit=1.1, rounds=rounds)
+    return ratio, f"{len(model.encode(text))} tokens"
 
 
-# ---------------------------------------------------------------------- peers, from strings to scores
+# ------------------------------------------------------------------ peers, from strings to scores
 
 
 def predictor(model: Model, at_once: int, careful: bool = False) -> Callable[[Any], np.ndarray]:
-    """Texts to logits: one call of the tokenizer, then batches; ``careful`` sorts by length first, which few users do."""
+    """Texts to logits: one call of the tokenizer, then batches.
+
+    ``careful`` sorts the texts by length first, which few users do.
+    """
 
     def predict(texts: Any) -> np.ndarray:
         ids = model.tokenizer([str(text) for text in texts], truncation=True)["input_ids"]
-        order = sorted(range(len(ids)), key=lambda i: len(ids[i])) if careful else range(len(ids))
+        order = list(range(len(ids)))
+        if careful:
+            order.sort(key=lambda i: len(ids[i]))
         out = np.empty((len(ids), len(model.labels)))
         with torch.inference_mode():
             for first in range(0, len(ids), at_once):
-                some = order[first : first + at_once]
-                batch = model.tokenizer.pad(
-                    {"input_ids": [ids[i] for i in some]}, return_tensors="pt"
-                )
-                out[list(some)] = model.hf(
+                places = order[first : first + at_once]
+                unpadded = {"input_ids": [ids[i] for i in places]}
+                batch = model.tokenizer.pad(unpadded, return_tensors="pt")
+                outputs = model.hf(
                     input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
-                ).logits.numpy()
+                )
+                out[places] = outputs.logits.numpy()
         return out
 
     return predict
@@ -183,7 +192,7 @@ def lime_package(model: Model, text: str, samples: int, at_once: int, careful: b
 
 
 def shap_partition(model: Model, text: str, samples: int, at_once: int) -> tuple[Run, list[int]]:
-    """Also the rows that were asked in the last run: its tree may be exhausted before ``samples``."""
+    """Also the rows asked in the last run, as its tree may be exhausted before ``samples``."""
     import shap
     from shap.maskers import Text
 
@@ -204,19 +213,20 @@ def shap_partition(model: Model, text: str, samples: int, at_once: int) -> tuple
 
 
 def shap_kernel(model: Model, text: str, samples: int, at_once: int) -> Run:
-    """On masks over the same words, whose texts are made of ids: as fast as a careful user can make it."""
+    """On masks over the same words, whose texts are made of token ids.
+
+    That is as fast as a careful user can make it.
+    """
     import shap
 
-    size, label = (
-        len(model.encode(text).unit_spans),
-        int(model.logits([model.encode(text)])[0].argmax()),
-    )
+    passage = model.encode(text)
+    size = len(passage.unit_spans)
+    label = int(model.logits([passage])[0].argmax())
 
     def values(masks: np.ndarray) -> np.ndarray:
         rows = rows_of(model, text, "mask", masks > 0.5)
-        return torch.cat(bare(model, prepared(model, rows, at_once * len(rows[0])))()).numpy()[
-            :, label
-        ]
+        run = bare(model, prepared(model, rows, at_once * len(rows[0])))
+        return torch.cat(run()).numpy()[:, label]
 
     def run() -> object:
         explainer = shap.KernelExplainer(values, np.zeros((1, size)))
@@ -236,51 +246,45 @@ def against_lime(
     rounds: int = 5,
 ) -> Ratio:
     """Seconds of ours over the package's at its best batch, both from the text to the scores."""
-    peer, at_once = best_of(
-        {b: lime_package(model, text, theirs, b, careful) for b in BATCHES}, turns=1
-    )
+    runs = {batch: lime_package(model, text, theirs, batch, careful) for batch in BATCHES}
+    peer, at_once = best_of(runs, turns=1)
     run = afresh(model, text, "lime", samples=ours, removal="mask")
-    return measured(
-        f"LIME, {ours} passes",
-        run,
-        f"lime package, {theirs}, {at_once} at once{', sorted' * careful}",
-        peer,
-        rounds=rounds,
-    )
+    over = f"lime package, {theirs}, {at_once} at once"
+    if careful:
+        over += ", sorted"
+    return measured(f"LIME, {ours} passes", run, over, peer, rounds=rounds)
 
 
 def against_partition(
     model: Model, text: str, samples: int = SAMPLES, ours: int | None = None, rounds: int = 5
 ) -> Ratio:
-    """Shapley values by ours over shap's partition explainer, at as many passes as that one takes unless ``ours`` says another number."""
-    runs = {b: shap_partition(model, text, samples, b) for b in BATCHES}
-    peer, at_once = best_of({b: run for b, (run, _) in runs.items()}, turns=1)
-    rows = sum(runs[at_once][1])
-    run = afresh(model, text, "shapley", samples=ours or rows, removal="mask")
-    return measured(
-        f"Shapley, {ours or rows} passes",
-        run,
-        f"shap partition, {rows}, {at_once} at once",
-        peer,
-        rounds=rounds,
-    )
+    """Shapley values by ours over shap's partition explainer.
+
+    Ours takes as many passes as shap's did, unless ``ours`` says another number.
+    """
+    runs: dict[int, Run] = {}
+    counts: dict[int, list[int]] = {}
+    for batch in BATCHES:
+        runs[batch], counts[batch] = shap_partition(model, text, samples, batch)
+    peer, at_once = best_of(runs, turns=1)
+    theirs = sum(counts[at_once])
+    passes = ours or theirs
+    run = afresh(model, text, "shapley", samples=passes, removal="mask")
+    over = f"shap partition, {theirs}, {at_once} at once"
+    return measured(f"Shapley, {passes} passes", run, over, peer, rounds=rounds)
 
 
 def against_kernel(
     model: Model, text: str, ours: int = SAMPLES, theirs: int = SAMPLES, rounds: int = 5
 ) -> Ratio:
-    peer, at_once = best_of({b: shap_kernel(model, text, theirs, b) for b in BATCHES}, turns=1)
+    runs = {batch: shap_kernel(model, text, theirs, batch) for batch in BATCHES}
+    peer, at_once = best_of(runs, turns=1)
     run = afresh(model, text, "shapley", samples=ours, removal="mask")
-    return measured(
-        f"Shapley, {ours} passes",
-        run,
-        f"shap kernel, {theirs}, {at_once} at once",
-        peer,
-        rounds=rounds,
-    )
+    over = f"shap kernel, {theirs}, {at_once} at once"
+    return measured(f"Shapley, {ours} passes", run, over, peer, rounds=rounds)
 
 
-# ---------------------------------------------------------------------- compare, and the fit
+# ------------------------------------------------------------------ compare, and the fit
 
 
 def together(model: Model, text: str, rounds: int = 3) -> tuple[Ratio, str]:
@@ -298,10 +302,11 @@ def together(model: Model, text: str, rounds: int = 3) -> tuple[Ratio, str]:
     ratio = measured(
         "compare, all methods, evidence", both, "one by one", alone, limit=0.6, rounds=rounds
     )
-    return (
-        ratio,
-        f"{len(whole)} methods, {whole.cost.forwards} passes, {whole.cost.saved} saved; one by one {passes} and evidence's",
+    note = (
+        f"{len(whole)} methods, {whole.cost.forwards} passes, {whole.cost.saved} saved; "
+        f"one by one {passes} and evidence's"
     )
+    return ratio, note
 
 
 def surrogate_fit(model: Model, text: str, rounds: int = 9) -> tuple[Ratio, str]:

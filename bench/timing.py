@@ -10,7 +10,10 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Ratio:
-    """Seconds of one thing over seconds of another: the median over interleaved pairs, and the middle half of the pairs."""
+    """Seconds of one thing over seconds of another, over pairs of runs that took turns.
+
+    ``ratio`` is the median over the pairs; ``low`` and ``high`` bound their middle half.
+    """
 
     what: str
     over: str
@@ -22,7 +25,9 @@ class Ratio:
 
     @property
     def holds(self) -> bool | None:
-        return None if self.limit is None else self.ratio <= self.limit
+        if self.limit is None:
+            return None
+        return self.ratio <= self.limit
 
 
 def interleaved(
@@ -35,23 +40,36 @@ def interleaved(
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Ratio:
-    """``clock`` may be ``time.process_time`` where all work is in this process and its neighbours are many."""
-    ours(), theirs()  # warm caches, compile nothing inside the measurement
-    pairs = []
-    for k in range(rounds):
-        first, second = (ours, theirs) if k % 2 else (theirs, ours)
-        a, b = _seconds(first, clock), _seconds(second, clock)
-        pairs.append((a, b) if k % 2 else (b, a))
-    ratios = sorted(a / b for a, b in pairs)
+    """Time ours and theirs in turns, and alternate which of them is first.
+
+    ``clock`` may be ``time.process_time`` where all work is in this process and the machine is
+    shared with many others.
+    """
+    # warm the caches, and compile nothing inside the measurement
+    ours()
+    theirs()
+
+    our_seconds, ratios = [], []
+    for turn in range(rounds):
+        if turn % 2:
+            of_ours = _seconds(ours, clock)
+            of_theirs = _seconds(theirs, clock)
+        else:
+            of_theirs = _seconds(theirs, clock)
+            of_ours = _seconds(ours, clock)
+        our_seconds.append(of_ours)
+        ratios.append(of_ours / of_theirs)
+
+    ratios.sort()
     quarter = len(ratios) // 4
     return Ratio(
-        what,
-        over,
-        median(ratios),
-        ratios[quarter],
-        ratios[-1 - quarter],
-        median(a for a, _ in pairs),
-        limit,
+        what=what,
+        over=over,
+        ratio=median(ratios),
+        low=ratios[quarter],
+        high=ratios[-1 - quarter],
+        seconds=median(our_seconds),
+        limit=limit,
     )
 
 

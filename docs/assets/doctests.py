@@ -1,4 +1,7 @@
-"""Doctests in docstrings are shown as code: Markdown would take ``>>>`` for a quotation of a quotation of a quotation."""
+"""Doctests in docstrings are shown as code.
+
+Markdown would take ``>>>`` for a quotation within a quotation within a quotation.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ class Doctests(griffe.Extension):
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         """Called by griffe for everything that has a docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = "\n\n".join(
-                _fenced(block) for block in obj.docstring.value.split("\n\n")
-            )
+            blocks = obj.docstring.value.split("\n\n")
+            obj.docstring.value = "\n\n".join(_fenced(block) for block in blocks)
 
 
 def _fenced(block: str) -> str:
-    return f"```pycon\n{block}\n```" if block.lstrip().startswith(">>>") else block
+    if not block.lstrip().startswith(">>>"):
+        return block
+    return f"```pycon\n{block}\n```"

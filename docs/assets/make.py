@@ -1,4 +1,7 @@
-"""Draw the pictures of the README and of docs/attention.md, from the real program: ``python docs/assets/make.py`` (needs chromium)."""
+"""Draw the pictures of the README and of docs/attention.md, from the real program.
+
+``python docs/assets/make.py``; it needs chromium.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,16 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 HERE = Path(__file__).parent
-TEXT = "the food is great and the selection on the menu is great but the service is not bad prices are fine"
+TEXT = (
+    "the food is great and the selection on the menu is great "
+    "but the service is not bad prices are fine"
+)
 COLUMNS = 124
 LOOKED_AT = "the food is great but the service is not bad"
 PAGE = (
     "<style>body{{margin:0;padding:22px 26px;background:#1a1b1f;color:#d8dade;width:max-content}}"
-    "pre{{margin:0;font:15px/1.32 'DejaVu Sans Mono',monospace}} {stylesheet}</style><pre>{code}</pre>"
+    "pre{{margin:0;font:15px/1.32 'DejaVu Sans Mono',monospace}} {stylesheet}</style>"
+    "<pre>{code}</pre>"
 )
 
 
@@ -35,9 +42,8 @@ def coloured_output(report: Path) -> str:
         "COLUMNS": str(COLUMNS),
     }
     command = [sys.executable, "-m", "whence.cli.main", "compare", TEXT, "--html", str(report)]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def as_page(ansi: str) -> str:
@@ -57,7 +63,10 @@ def shoot(
     before: str | None = None,
     scale: float = 1.25,
 ) -> None:
-    """A picture of one element, down to where ``before`` begins, in 256 colours: a third of the bytes, and nobody sees it."""
+    """A picture of one element, down to where ``before`` begins.
+
+    It has 256 colours: that takes a third of the bytes, and the difference is not seen.
+    """
     context = browser.new_context(
         viewport={"width": width, "height": 700}, color_scheme="light", device_scale_factor=scale
     )
