@@ -119,13 +119,18 @@ OPTIONAL = {
 }
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Say in one line each what was not tested for want of something that can be installed."""
+    # after pytest's own list of what failed and what was skipped, so that it is read
+    yield
+
     missing = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         # the reason comes with its place, as (file, line, reason)
-        reason = str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr)
-        missing.update(word for word in OPTIONAL if word in reason)
+        place_and_reason = report.longrepr
+        if isinstance(place_and_reason, tuple):
+            missing.update(word for word in OPTIONAL if word in place_and_reason[-1])
 
     for word, count in missing.items():
         what, remedy = OPTIONAL[word]

@@ -1,4 +1,4 @@
-"""Targets are resolved once, by name or number, and what does not exist is refused with what does."""
+"""Targets are resolved once, by name or number; what does not exist is refused with what does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ LOGITS = np.array([0.1, 2.0, 1.0])
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations, so wrong types reach our own refusals."""
+    """As a user meets it: outside tests nothing checks the annotations.
+
+    So wrong types reach our own refusals.
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
@@ -91,7 +94,8 @@ def test_what_a_caller_may_write_for_a_target(given: Any, expected: Target) -> N
         (
             Target("positiv"),
             LABELS,
-            "label 'positiv' is not among the 2 labels of this classifier (0 negative, 1 positive). Did you mean 'positive'?",
+            "label 'positiv' is not among the 2 labels of this classifier (0 negative, 1 positive)."
+            " Did you mean 'positive'?",
         ),
         (
             Target("xyz"),
@@ -101,7 +105,8 @@ def test_what_a_caller_may_write_for_a_target(given: Any, expected: Target) -> N
         (
             Target("a"),
             {0: "A", 1: "á", 2: "A"},
-            "label 'a' is not unique among the 3 labels of this classifier (0 A, 1 á, 2 A); give its index.",
+            "label 'a' is not unique among the 3 labels of this classifier (0 A, 1 á, 2 A); "
+            "give its index.",
         ),
         (Target("good", against="good"), THREE, "a contrast needs two labels; both are 'good'."),
         (Target(None, against=1), THREE, "a contrast needs two labels; both are 'good'."),

@@ -92,7 +92,7 @@ def test_effects_are_those_of_ablating_each_head(family: str) -> None:
     plain = trace(model, [passage])
     for kind in maps.kinds:
         for layer, head in ((0, 1), (1, 3)):
-            off = trace(model, [passage], list(plain.targets), edits=[ablate(layer, head, kind)])
+            off = trace(model, [passage], plain.targets[0], edits=[ablate(layer, head, kind)])
             expected = float(off.values[0] - plain.values[0])
             assert maps.heads(kind)["value_change"][layer, head] == pytest.approx(
                 expected, abs=1e-4

@@ -1,4 +1,7 @@
-"""Bad input at the Python level: each has a documented answer, an error that teaches or a result that says what it left out."""
+"""Bad input at the Python level: each has a documented answer.
+
+It is an error that teaches, or a result that says what it left out.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def bert() -> Model:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations, so wrong types reach our own refusals."""
+    """As a user meets it: outside tests nothing checks the annotations.
+
+    So wrong types reach our own refusals.
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
@@ -57,11 +63,13 @@ SURFACE = pytest.mark.parametrize("call", CALLS, ids=["explain", "compare", "att
         ("\x00", "the tokenizer leaves no token of it"),
         (
             "bad \udc80 bytes",
-            "lone surrogate U+DC80 at character 4, which is not valid Unicode; decode the bytes with the right encoding",
+            "lone surrogate U+DC80 at character 4, which is not valid Unicode; "
+            "decode the bytes with the right encoding",
         ),
         (
             "the " * 120,
-            "the text has 122 tokens and the model's positions end at 64. Options: overflow='truncate'",
+            "the text has 122 tokens and the model's positions end at 64. "
+            "Options: overflow='truncate'",
         ),
         (3.5, "this model reads text, not a float."),
     ],
@@ -166,7 +174,10 @@ def test_the_second_text_of_a_pair_must_be_there_too(bert: Model, call: Any) -> 
 
 
 def test_an_unknown_method_is_named_with_the_nearest(bert: Model) -> None:
-    told = r"no method named 'integrated-gradient'\. Did you mean 'integrated-gradients'\? Known: anchors, attention-arbiter"
+    told = (
+        r"no method named 'integrated-gradient'\. Did you mean 'integrated-gradients'\? "
+        "Known: anchors, attention-arbiter"
+    )
     with pytest.raises(UnknownName, match=told):
         whence.explain(bert, "the food", "integrated-gradient")
     with pytest.raises(UnknownName, match=r"no method named 'xyzzy'\. Known:"):
@@ -180,7 +191,8 @@ def test_an_unknown_method_is_named_with_the_nearest(bert: Model) -> None:
     [
         (
             "excellent",
-            "label 'excellent' is not among the 3 labels of this classifier (0 bad, 1 fair, 2 good).",
+            "label 'excellent' is not among the 3 labels of this classifier "
+            "(0 bad, 1 fair, 2 good).",
         ),
         ("godo", "Did you mean 'good'?"),
         (41, "label 41 is outside the 3 labels of this classifier (0 bad, 1 fair, 2 good)."),

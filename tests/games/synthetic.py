@@ -17,9 +17,9 @@ class Formula:
     asked: list[bytes] = field(default_factory=list)
 
     def __call__(self, masks: object) -> np.ndarray:
-        found = np.asarray(masks, dtype=bool)
-        self.asked += [mask.tobytes() for mask in found]
-        return self.value(found.astype(np.float64))
+        kept = np.asarray(masks, dtype=bool)
+        self.asked += [mask.tobytes() for mask in kept]
+        return self.value(kept.astype(np.float64))
 
 
 def sigmoid(units: int, seed: int) -> Formula:
@@ -32,9 +32,12 @@ def bent_attention(units: int, seed: int) -> Formula:
     rng = np.random.default_rng(seed)
     value, weight, ripple = rng.normal(size=(3, units))
     g = np.exp(1.2 * weight)
-    return Formula(
-        units, lambda z: np.tanh(z @ (2 * g * value) / (1 + z @ g)) + 0.2 * np.sin(z @ ripple)
-    )
+
+    def bent(z: np.ndarray) -> np.ndarray:
+        ratio = z @ (2 * g * value) / (1 + z @ g)
+        return np.tanh(ratio) + 0.2 * np.sin(z @ ripple)
+
+    return Formula(units, bent)
 
 
 def additive(units: int, seed: int) -> Formula:

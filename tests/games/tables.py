@@ -35,7 +35,8 @@ class Table:
         self.value = value
         self.units = Units(kind, names, spans=spans)
         self.asked: list[np.ndarray] = []
-        self.target = Target("yes", index=int(self.labels(np.ones((1, size), dtype=bool))[0]))
+        self.label: int | None = int(self.labels(np.ones((1, size), dtype=bool))[0])
+        self.target = Target("yes", index=self.label)
 
     @property
     def digest(self) -> bytes:

@@ -15,37 +15,38 @@ from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_
 
 def precision(game: Table, kept: np.ndarray) -> float:
     """Straight from the definition."""
-    masks = [
-        m
-        for m in product([False, True], repeat=game.size)
-        if all(m[u] for u in np.flatnonzero(kept))
-    ]
-    return float(np.mean([game.labels([m])[0] == game.label for m in masks]))
+    stays = []
+    for mask in product([False, True], repeat=game.size):
+        if all(mask[unit] for unit in np.flatnonzero(kept)):
+            stays.append(game.labels([mask])[0] == game.label)
+    return float(np.mean(stays))
 
 
-def some_game(seed: int, d: int) -> Table:
+def random_game(seed: int, d: int) -> Table:
     rng = np.random.default_rng(seed)
-    weights, pairs, shift = rng.normal(size=d), rng.normal(size=(d, d)) / 3, rng.normal() / 2
+    weights = rng.normal(size=d)
+    pairs = rng.normal(size=(d, d)) / 3
+    shift = rng.normal() / 2
     return Table(d, lambda z: z @ weights + ((z @ pairs) * z).sum(1) + shift)
 
 
 @settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(0, 10**6))
 def test_precisions_on_the_lattice_are_the_definition(d: int, seed: int) -> None:
-    game = some_game(seed, d)
+    game = random_game(seed, d)
     masks = completions(np.zeros(d, dtype=bool))
-    found = lattice_precisions(game.labels(masks) == game.label)
-    assert found == pytest.approx([precision(game, m) for m in masks], abs=1e-12)
+    precisions = lattice_precisions(game.labels(masks) == game.label)
+    assert precisions == pytest.approx([precision(game, m) for m in masks], abs=1e-12)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8))
 def test_completions_are_all_masks_that_keep_the_set(kept: list[bool]) -> None:
     masks = completions(np.array(kept))
-    expected = {
-        m
-        for m in product([False, True], repeat=len(kept))
-        if all(b or not a for a, b in zip(kept, m, strict=True))
-    }
+    units = range(len(kept))
+    expected = set()
+    for mask in product([False, True], repeat=len(kept)):
+        if all(mask[unit] for unit in units if kept[unit]):
+            expected.add(mask)
     assert {tuple(m) for m in masks.tolist()} == expected
     assert len(masks) == len(expected)
 
@@ -55,14 +56,20 @@ def test_grown_sets_are_all_sets_from_any_start(d: int, data: st.DataObject) -> 
     size = data.draw(st.integers(0, d - 1))
     larger = {tuple(s) for s in all_sets(d, size + 1).tolist()}
     assert {tuple(s) for s in grown(all_sets(d, size)).tolist()} == larger
+
     few = all_sets(d, size)[:2]
-    assert {tuple(s) for s in grown(few).tolist()} == {
-        s for s in larger if any((np.array(s) >= f).all() for f in few)
-    }
+    with_one_of_few = set()
+    for one in larger:
+        if (np.array(one) >= few).all(1).any():
+            with_one_of_few.add(one)
+    assert {tuple(s) for s in grown(few).tolist()} == with_one_of_few
 
 
 def test_shared_draws_are_fair() -> None:
-    """A draw that was forced to keep more than the set would be a biased one: with {0} forced, {1} would look more precise than it is."""
+    """A draw that was forced to keep more than the set would be a biased one.
+
+    With {0} forced, {1} would look more precise than it is.
+    """
     game = Table(8, lambda z: z[:, 0] + 0.2 * z[:, 1] - 0.5)
     pool = Pool(game, 0.1, 10**6, np.random.default_rng(0))
     forced, free = np.eye(8, dtype=bool)[:1], np.zeros((1, 8), dtype=bool)
@@ -78,39 +85,31 @@ def test_shared_draws_are_fair() -> None:
 @settings(max_examples=8)
 @given(st.integers(0, 10**6))
 def test_tallies_are_counts_of_their_definition_however_they_come(seed: int) -> None:
-    game = some_game(seed, 6)
+    game = random_game(seed, 6)
     pool = Pool(game, 0.1, 10**6, np.random.default_rng(seed))
     arms = Arms(pool, all_sets(6, 2))
-    for sets in (
-        np.zeros((1, 6), dtype=bool),
-        all_sets(6, 1),
-        all_sets(6, 2)[:3],
-        all_sets(6, 3)[:3],
-    ):
+    none = np.zeros((1, 6), dtype=bool)
+    for sets in (none, all_sets(6, 1), all_sets(6, 2)[:3], all_sets(6, 3)[:3]):
         pool.draw(sets, 150)
         arms.update()
     for i, kept in enumerate(arms.sets):
-        fair = [
-            bool((g <= kept).all() and (kept <= m).all())
-            for g, m in zip(pool.given, pool.masks, strict=True)
-        ]
-        assert arms.draws[i] == sum(fair)
+        fair = (pool.given <= kept).all(1) & (kept <= pool.masks).all(1)
+        assert arms.draws[i] == fair.sum()
         assert arms.hits[i] == pool.same[fair].sum()
 
 
 def test_all_intervals_are_right_at_once_and_at_all_times() -> None:
     missed = 0
     for seed in range(25):
-        game = some_game(seed, 7)
+        game = random_game(seed, 7)
         truth = lattice_precisions(game.labels(completions(np.zeros(7, dtype=bool))) == game.label)
         pool = Pool(game, 0.1, 10**6, np.random.default_rng(seed))
         levels = [Arms(pool, all_sets(7, size)) for size in range(3)]
         wrong = False
         for _ in range(5):
             for arms in levels:
-                arms.ask(
-                    [int(arms.mean.argmax())], 20, few=0
-                )  # the one that looks best: the choice depends on the draws
+                # The one that looks best: the choice depends on the draws.
+                arms.ask([int(arms.mean.argmax())], 20, few=0)
                 for level in levels:
                     level.update()
                     true = truth[level.sets @ (1 << np.arange(7))]
@@ -120,7 +119,7 @@ def test_all_intervals_are_right_at_once_and_at_all_times() -> None:
 
 
 def test_enumeration_makes_every_larger_set_exact() -> None:
-    game = some_game(3, 9)
+    game = random_game(3, 9)
     pool = Pool(game, 0.1, 1000, np.random.default_rng(0))
     arms = Arms(pool, all_sets(9, 3))
     pool.enumerate(np.eye(9, dtype=bool)[2])
@@ -132,7 +131,7 @@ def test_enumeration_makes_every_larger_set_exact() -> None:
 
 
 def test_the_budget_is_kept_to() -> None:
-    game = some_game(0, 10)
+    game = random_game(0, 10)
     pool = Pool(game, 0.1, 100, np.random.default_rng(0))
     game.asked.clear()
     arms = Arms(pool, all_sets(10, 1))
@@ -141,6 +140,5 @@ def test_the_budget_is_kept_to() -> None:
     arms.ask([3], 16, few=10**6)
     assert pool.left == 0
     assert pool.asked == len(pool.same) == 100
-    assert (
-        max(arms.draws[:3]) - min(arms.draws[:3]) < 25
-    )  # the last, shorter turn is dealt out evenly
+    # The last, shorter turn is dealt out evenly.
+    assert max(arms.draws[:3]) - min(arms.draws[:3]) < 25

@@ -1,4 +1,7 @@
-"""Kullback–Leibler bounds: against a fine grid, against scipy's root finder, and in tosses of a coin that are looked at all the time."""
+"""Kullback–Leibler bounds: against a fine grid and against scipy's root finder.
+
+And in tosses of a coin that are looked at all the time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from whence.games.bounds import anytime_rate, bernoulli_kl, kl_interval, log_cho
 
 @given(st.floats(0, 1), st.floats(0.001, 0.999))
 def test_the_divergence_is_its_formula(p: float, q: float) -> None:
-    expected = sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+    expected = 0.0
+    for a, b in ((p, q), (1 - p, 1 - q)):
+        if a > 0:
+            expected += a * math.log(a / b)
     assert bernoulli_kl(p, q) == pytest.approx(expected, abs=1e-12)
 
 
@@ -27,18 +33,19 @@ def test_the_ends_are_where_the_divergence_passes_the_rate(
     (low,), (high,) = kl_interval(np.array([hits]), np.array([n]), np.array([rate]))
     mean = hits / n
 
-    def beyond(
-        q: float,
-    ) -> float:  # one step of bisection, as the reference does it, would stop far from the root
+    def beyond(q: float) -> float:
         return n * float(bernoulli_kl(mean, q)) - rate
 
+    # One step of bisection, as the reference does it, would stop far from the root.
+    lowest, highest = 0.0, 1.0
+    if hits > 0:
+        lowest = brentq(beyond, 1e-300, mean, xtol=1e-14)
+    if hits < n:
+        highest = brentq(beyond, mean, 1 - 1e-16, xtol=1e-14)
     assert 0 <= low <= mean <= high <= 1
-    assert low == (
-        0 if hits == 0 else pytest.approx(brentq(beyond, 1e-300, mean, xtol=1e-14), abs=1e-10)
-    )
-    assert high == (
-        1 if hits == n else pytest.approx(brentq(beyond, mean, 1 - 1e-16, xtol=1e-14), abs=1e-10)
-    )
+    # Of no hits, and of nothing but hits, the end is exact.
+    assert low == pytest.approx(lowest, abs=1e-10 if hits > 0 else 0)
+    assert high == pytest.approx(highest, abs=1e-10 if hits < n else 0)
 
 
 def test_without_draws_everything_is_possible() -> None:
@@ -66,13 +73,16 @@ def test_the_interval_is_right_at_every_look_at_once(p: float) -> None:
 
 
 def test_the_rate_follows_from_the_mixture() -> None:
-    # of n tosses with k heads, Krichevsky and Trofimov's mixture is B(k + 1/2, n − k + 1/2) / B(1/2, 1/2); its loss is at most log(2√n)
+    # of n tosses with k heads, Krichevsky and Trofimov's mixture is
+    # B(k + 1/2, n − k + 1/2) / B(1/2, 1/2); its loss is at most log(2√n)
     for n in (1, 2, 7, 50, 400):
         for k in range(n + 1):
-            mixture = sum(
-                math.lgamma(x + 0.5) - math.lgamma(0.5) for x in (k, n - k)
-            ) - math.lgamma(n + 1)
-            best = sum(x * math.log(x / n) for x in (k, n - k) if x)
+            mixture = -math.lgamma(n + 1)
+            best = 0.0
+            for count in (k, n - k):
+                mixture += math.lgamma(count + 0.5) - math.lgamma(0.5)
+                if count:
+                    best += count * math.log(count / n)
             assert best - mixture <= math.log(2) + 0.5 * math.log(n) + 1e-9
 
 

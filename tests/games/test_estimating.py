@@ -31,8 +31,10 @@ def exact(functional: Functional, game: Formula) -> np.ndarray:
     return functional.of_values(all_masks(game.size), game(all_masks(game.size)))
 
 
-def coverage(found: list[Estimate], truth: np.ndarray) -> float:
-    return float(np.mean([np.abs(one.units - truth) <= 1.96 * one.standard_error for one in found]))
+def coverage(estimates: list[Estimate], truth: np.ndarray) -> float:
+    return float(
+        np.mean([np.abs(one.units - truth) <= 1.96 * one.standard_error for one in estimates])
+    )
 
 
 @pytest.mark.parametrize("make", [sigmoid, bent_attention])
@@ -43,16 +45,20 @@ def coverage(found: list[Estimate], truth: np.ndarray) -> float:
 def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
     make: Callable[[int, int], Formula], estimators: tuple[Stand, ...], times: int
 ) -> None:
-    """On 150 other seeds: 0.93 to 0.96. Without Student's t it was 0.895 to 0.925 for the surrogate and auto."""
+    """On 150 other seeds: 0.93 to 0.96.
+
+    Without Student's t it was 0.895 to 0.925 for the surrogate and auto.
+    """
     game = make(11, 3)
-    found: dict[tuple[str, Stand], list[Estimate]] = {
-        (name, one): [] for name in ALL for one in estimators
-    }
+    by_case: dict[tuple[str, Stand], list[Estimate]] = {}
+    for name in ALL:
+        for one in estimators:
+            by_case[name, one] = []
     for seed in range(times):
         sample = sampled(game, 120, seed)
-        for name, one in found:  # all share one surrogate
-            found[name, one].append(estimate(ALL[name](11), sample, one, seed))
-    for (name, one), estimates in found.items():
+        for name, one in by_case:  # all share one surrogate
+            by_case[name, one].append(estimate(ALL[name](11), sample, one, seed))
+    for (name, one), estimates in by_case.items():
         assert 0.90 <= coverage(estimates, exact(ALL[name](11), game)) <= 0.98, (name, one)
 
 
@@ -71,32 +77,31 @@ def test_an_additive_game_comes_back_with_no_error(
     sample = sampled(game, 4 * (units + 3), seed)
     weights = game(np.eye(units, dtype=bool)) - 2.0
     for functional in (lime(units, bandwidth), shapley(units), banzhaf(units)):
-        found = estimate(functional, sample, "plain")
-        np.testing.assert_allclose(found.units, weights, atol=1e-6)
-        assert found.standard_error.max() < 1e-6
+        beta = estimate(functional, sample, "plain")
+        np.testing.assert_allclose(beta.units, weights, atol=1e-6)
+        assert beta.standard_error.max() < 1e-6
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.05, 0.06, 0.1])
 def test_the_interval_holds_at_small_bandwidths_too(bandwidth: float) -> None:
-    game, functional = bent_attention(11, 3), lime(11, bandwidth)
-    law, truth = law_for(functional), exact(functional, game)
+    game = bent_attention(11, 3)
+    functional = lime(11, bandwidth)
+    law = law_for(functional)
+    truth = exact(functional, game)
     samples = [Sample.of(game, draw_pairs(11, law, 59, seed), law) for seed in range(120)]
-    assert (
-        0.90
-        <= coverage([estimate(functional, sample, "plain") for sample in samples], truth)
-        <= 0.98
-    )
+    estimates = [estimate(functional, sample, "plain") for sample in samples]
+    assert 0.90 <= coverage(estimates, truth) <= 0.98
 
 
 @pytest.mark.parametrize("estimator", ["plain", "surrogate"])
 def test_with_every_pair_drawn_nothing_is_left_to_estimate(estimator: str) -> None:
-    """The strata are complete: a surrogate fitted to some folds must cancel out to the last digit."""
+    """The strata are complete: a surrogate fitted to some folds must cancel out to the digit."""
     game = bent_attention(7, 0)
     sample = sampled(game, 2**7, 0)
     for of in ALL.values():
-        found = estimate(of(7), sample, estimator)  # type: ignore[arg-type]
-        np.testing.assert_allclose(found.units, exact(of(7), game), atol=1e-9)
-        assert found.standard_error.max() < 1e-9
+        beta = estimate(of(7), sample, estimator)  # type: ignore[arg-type]
+        np.testing.assert_allclose(beta.units, exact(of(7), game), atol=1e-9)
+        assert beta.standard_error.max() < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -106,30 +111,29 @@ def test_shapley_is_efficient_however_few_samples(estimator: str, counts: tuple[
     game = bent_attention(20, 1)
     for samples in counts:
         sample = sampled(game, samples, 5)
-        found = estimate(shapley(20), sample, estimator)  # type: ignore[arg-type]
-        assert found.units.sum() == pytest.approx(sample.ends[1] - sample.ends[0], abs=1e-6)
-        assert np.isfinite(found.units).all()
-        assert np.isfinite(found.standard_error).all()
+        beta = estimate(shapley(20), sample, estimator)  # type: ignore[arg-type]
+        assert beta.units.sum() == pytest.approx(sample.ends[1] - sample.ends[0], abs=1e-6)
+        assert np.isfinite(beta.units).all()
+        assert np.isfinite(beta.standard_error).all()
 
 
 def test_plain_lime_is_the_weighted_regression_itself() -> None:
-    """With the strata's weights it is least squares on the rows, no more: the correction must vanish."""
+    """With the strata's weights it is least squares on the rows: the correction must vanish."""
     game = sigmoid(9, 2)
     sample, functional = sampled(game, 120, 4), lime(9)
     strata = stratify(sample)
     masks, values = sample.masks, sample.all_values
-    root = np.sqrt(
-        functional.law[masks.sum(1)] * np.concatenate([[1, 1], strata.weight, strata.weight])
-    )
+    of_sampling = np.concatenate([[1, 1], strata.weight, strata.weight])
+    root = np.sqrt(functional.law[masks.sum(1)] * of_sampling)
     design = np.concatenate([np.ones((len(masks), 1)), masks], 1)
     expected = np.linalg.lstsq(design * root[:, None], values * root, rcond=None)[0][1:]
     np.testing.assert_allclose(estimate(functional, sample, "plain").units, expected, atol=1e-10)
 
 
 def test_auto_takes_the_surrogate_on_attention_and_the_plain_one_on_a_sum() -> None:
-    attention = Formula(
-        16, lambda z: z @ (np.arange(16) - 6.0) ** 3 / (1 + z @ np.exp(np.arange(16) / 4))
-    )
+    values = (np.arange(16) - 6.0) ** 3
+    weights = np.exp(np.arange(16) / 4)
+    attention = Formula(16, lambda z: z @ values / (1 + z @ weights))
     assert estimate(lime(16), sampled(attention, 400, 0)).estimator == "surrogate"
     assert estimate(lime(16), sampled(additive(16, 0), 400, 0)).estimator == "plain"
 
@@ -140,32 +144,34 @@ def test_a_surrogate_that_knows_nothing_does_no_harm(monkeypatch: pytest.MonkeyP
     from whence.games.surrogate import Surrogate
 
     def noise(masks: np.ndarray, values: np.ndarray, folds: np.ndarray) -> list[Surrogate]:
-        rng, d = (
-            np.random.default_rng(int(masks.sum()) * 7919 + int(1e6 * values.sum()) % 7919),
-            masks.shape[1],
-        )
-        return [
-            Surrogate(
-                1.0,
-                rng.normal(size=d),
-                rng.normal(size=(1, d)),
-                rng.normal(size=(1, d)),
-                np.ones((1, d)),
-                np.ones((1, d)),
-                *np.ones((2, 1)),
+        rng = np.random.default_rng(int(masks.sum()) * 7919 + int(1e6 * values.sum()) % 7919)
+        units = masks.shape[1]
+
+        def surrogate() -> Surrogate:
+            return Surrogate(
+                constant=1.0,
+                linear=rng.normal(size=units),
+                n=rng.normal(size=(1, units)),
+                nh=rng.normal(size=(1, units)),
+                g=np.ones((1, units)),
+                gh=np.ones((1, units)),
+                n0=np.ones(1),
+                d0=np.ones(1),
             )
-            for _ in range(5)
-        ]
+
+        return [surrogate() for _ in range(5)]
 
     monkeypatch.setattr(estimating, "fit", noise)
     estimating._fitted.cache_clear()
     game = sigmoid(10, 1)
     truth = exact(lime(10), game)
-    found = [estimate(lime(10), sampled(game, 102, seed), "surrogate", seed) for seed in range(120)]
+    estimates = [
+        estimate(lime(10), sampled(game, 102, seed), "surrogate", seed) for seed in range(120)
+    ]
     estimating._fitted.cache_clear()
-    errors = np.stack([one.units - truth for one in found])
+    errors = np.stack([one.units - truth for one in estimates])
     assert np.abs(errors.mean(0) / (errors.std(0) / np.sqrt(200))).max() < 4
-    assert 0.90 <= coverage(found, truth) <= 0.98
+    assert 0.90 <= coverage(estimates, truth) <= 0.98
 
 
 def test_folds_keep_pairs_together_and_sizes_apart() -> None:

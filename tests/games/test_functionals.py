@@ -25,12 +25,12 @@ EVERY = {
     "beta 4 1": lambda d: beta_shapley(d, 4, 1),
 }
 RATIONAL = RatioOfSums(
-    np.array([[1.0, -2.0, 2.0]]),
-    np.zeros((1, 3)),
-    np.array([[1.0, 2.0, 1.0]]),
-    np.ones((1, 3)),
-    np.zeros(1),
-    np.ones(1),
+    n=np.array([[1.0, -2.0, 2.0]]),
+    nh=np.zeros((1, 3)),
+    g=np.array([[1.0, 2.0, 1.0]]),
+    gh=np.ones((1, 3)),
+    n0=np.zeros(1),
+    d0=np.ones(1),
 )
 
 
@@ -56,11 +56,12 @@ def test_the_three_ways_agree(units: int, seed: int) -> None:
     masks = all_masks(units)
     average, kept = size_averages(ratio)
     for make in EVERY.values():
-        by_values = make(units).of_values(masks, ratio(masks).sum(1))
-        np.testing.assert_allclose(make(units).of_ratios(ratio), by_values, atol=1e-10)
-        np.testing.assert_allclose(
-            make(units).of_sizes(average.sum(0), kept.sum(0)), by_values, atol=1e-10
-        )
+        functional = make(units)
+        by_values = functional.of_values(masks, ratio(masks).sum(1))
+        by_ratios = functional.of_ratios(ratio)
+        by_sizes = functional.of_sizes(average.sum(0), kept.sum(0))
+        np.testing.assert_allclose(by_ratios, by_values, atol=1e-10)
+        np.testing.assert_allclose(by_sizes, by_values, atol=1e-10)
 
 
 @given(
@@ -72,16 +73,13 @@ def test_lime_gives_an_additive_game_back_for_every_bandwidth(
     bandwidth: float | None, units: int, seed: int
 ) -> None:
     coefficients = np.random.default_rng(seed).normal(size=units)
-    np.testing.assert_allclose(
-        lime(units, bandwidth).of_linear(coefficients, 3.0), coefficients, atol=1e-9
-    )
+    functional = lime(units, bandwidth)
+    by_formula = functional.of_linear(coefficients, 3.0)
+    np.testing.assert_allclose(by_formula, coefficients, atol=1e-9)
     if units <= 8:
         masks = all_masks(units)
-        np.testing.assert_allclose(
-            lime(units, bandwidth).of_values(masks, 3.0 + masks @ coefficients),
-            coefficients,
-            atol=1e-9,
-        )
+        by_values = functional.of_values(masks, 3.0 + masks @ coefficients)
+        np.testing.assert_allclose(by_values, coefficients, atol=1e-9)
 
 
 @given(
@@ -93,7 +91,10 @@ def test_lime_gives_an_additive_game_back_for_every_bandwidth(
 def test_lime_is_weighted_least_squares_with_an_intercept_and_a_ridge(
     units: int, bandwidth: float, ridge: float, seed: int
 ) -> None:
-    """The normal equations of the population: every mask with its probability times its weight, the intercept unpenalised."""
+    """The normal equations of the population: every mask has its probability times its weight.
+
+    The intercept is not penalised.
+    """
     masks = all_masks(units)[:-1]  # at least one unit is removed
     values = np.random.default_rng(seed).normal(size=len(masks))
     size = masks.sum(1)
@@ -101,20 +102,17 @@ def test_lime_is_weighted_least_squares_with_an_intercept_and_a_ridge(
     weight = kernel / units / np.bincount(size)[size]
     design = np.concatenate([np.ones((len(masks), 1)), masks], 1)
     penalty = np.diag([0.0] + [ridge] * units)
-    expected = np.linalg.solve(
-        (design * weight[:, None]).T @ design + penalty, (design * weight[:, None]).T @ values
-    )[1:]
-    whole, at = (
-        all_masks(units),
-        np.append(values, 1e3),
-    )  # the whole text has no weight, whatever its value
-    np.testing.assert_allclose(
-        lime(units, bandwidth, ridge).of_values(whole, at), expected, atol=1e-8
-    )
+    weighted = (design * weight[:, None]).T
+    expected = np.linalg.solve(weighted @ design + penalty, weighted @ values)[1:]
+
+    # The whole text has no weight, whatever its value.
+    with_whole = np.append(values, 1e3)
+    scores = lime(units, bandwidth, ridge).of_values(all_masks(units), with_whole)
+    np.testing.assert_allclose(scores, expected, atol=1e-8)
 
 
 def test_lime_falls_to_its_limit_as_the_bandwidth_does() -> None:
-    """At bandwidth 0 only texts with one unit removed count for contrasts, and with two for the slope."""
+    """At bandwidth 0 texts with one unit removed count for contrasts, with two for the slope."""
     values = np.random.default_rng(0).normal(size=32)
     smaller = [
         lime(5, bandwidth).of_values(all_masks(5), values)
@@ -138,21 +136,19 @@ def test_a_ridge_beside_vanishing_weights_is_refused() -> None:
 @given(units=st.integers(2, 7), seed=st.integers(0, 2**31))
 def test_beta_2_2_is_lime_of_infinite_bandwidth_over_all_sizes(units: int, seed: int) -> None:
     values = np.random.default_rng(seed).normal(size=2**units)
-    lime_all = lime(units, None, whole=True).of_values(all_masks(units), values)
-    np.testing.assert_allclose(
-        beta_shapley(units).of_values(all_masks(units), values), lime_all, atol=1e-10
-    )
+    of_lime = lime(units, None, whole=True).of_values(all_masks(units), values)
+    of_beta = beta_shapley(units).of_values(all_masks(units), values)
+    np.testing.assert_allclose(of_beta, of_lime, atol=1e-10)
 
 
 @given(units=st.integers(1, 5), seed=st.integers(0, 2**31))
 def test_shapley_is_the_mean_over_all_orders(units: int, seed: int) -> None:
-    values = dict(
-        zip(
-            map(tuple, all_masks(units).tolist()),
-            np.random.default_rng(seed).normal(size=2**units).tolist(),
-            strict=True,
-        )
-    )
+    masks = all_masks(units)
+    drawn = np.random.default_rng(seed).normal(size=2**units)
+    values = {}
+    for mask, value in zip(masks.tolist(), drawn.tolist(), strict=True):
+        values[tuple(mask)] = value
+
     expected = np.zeros(units)
     every = list(permutations(range(units)))
     for order in every:
@@ -161,11 +157,10 @@ def test_shapley_is_the_mean_over_all_orders(units: int, seed: int) -> None:
             before = values[tuple(mask)]
             mask[unit] = True
             expected[unit] += (values[tuple(mask)] - before) / len(every)
-    found = shapley(units).of_values(all_masks(units), np.array(list(values.values())))
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-    assert found.sum() == pytest.approx(
-        values[(True,) * units] - values[(False,) * units], abs=1e-9
-    )
+    scores = shapley(units).of_values(masks, drawn)
+    np.testing.assert_allclose(scores, expected, atol=1e-10)
+    change = values[(True,) * units] - values[(False,) * units]
+    assert scores.sum() == pytest.approx(change, abs=1e-9)
 
 
 @given(units=st.integers(1, 6), seed=st.integers(0, 2**31))
@@ -182,9 +177,8 @@ def test_symmetric_units_share_and_dummies_get_nothing(make: Callable[[int], Fun
     scores = make(5).of_values(masks, values)
     assert scores[0] == pytest.approx(scores[1])
     assert scores[2] == pytest.approx(scores[3])
-    if not make(5).name.startswith(
-        "lime"
-    ):  # LIME's slope along sizes is shared by all units, a dummy too
+    # LIME's slope along sizes is shared by all units, a dummy too.
+    if not make(5).name.startswith("lime"):
         assert scores[4] == pytest.approx(0, abs=1e-12)
 
 

@@ -23,20 +23,22 @@ def random_ratio(units: int, terms: int, sharpness: float, seed: int) -> RatioOf
     rng = np.random.default_rng(seed)
     n, nh = rng.normal(size=(2, terms, units))
     g, gh = np.exp(sharpness * rng.normal(size=(2, terms, units)))
-    return RatioOfSums(
-        n, nh, g, gh, rng.normal(size=terms), np.exp(sharpness * rng.normal(size=terms))
-    )
+    n0 = rng.normal(size=terms)
+    d0 = np.exp(sharpness * rng.normal(size=terms))
+    return RatioOfSums(n, nh, g, gh, n0, d0)
 
 
 def enumerated(ratio: RatioOfSums) -> tuple[np.ndarray, np.ndarray]:
     units = ratio.n.shape[1]
     masks = np.array(list(product([False, True], repeat=units)))
-    values, size = ratio(masks).T, masks.sum(1)
-    average = np.stack([values[:, size == k].mean(1) for k in range(units + 1)], 1)
-    kept = np.stack(
-        [(values[:, size == k, None] * masks[size == k]).mean(1) for k in range(units + 1)], 1
-    )
-    return average, kept
+    values = ratio(masks).T
+    size = masks.sum(1)
+    average, kept = [], []
+    for k in range(units + 1):
+        of_size = values[:, size == k]
+        average.append(of_size.mean(1))
+        kept.append((of_size[:, :, None] * masks[size == k]).mean(1))
+    return np.stack(average, 1), np.stack(kept, 1)
 
 
 @settings(max_examples=40)
@@ -52,23 +54,19 @@ def test_equals_enumeration_however_sharp(
     ratio = random_ratio(units, terms, sharpness, seed)
     average, kept = size_averages(ratio)
     expected, expected_kept = enumerated(ratio)
-    scale = (np.abs(ratio.n0) + np.abs(ratio.n).sum(1) + np.abs(ratio.nh).sum(1)) / (
-        ratio.d0 + np.minimum(ratio.g, ratio.gh).sum(1)
-    )
-    np.testing.assert_allclose(
-        average / scale[:, None], expected / scale[:, None], rtol=0, atol=2e-13
-    )
-    np.testing.assert_allclose(
-        kept / scale[:, None, None], expected_kept / scale[:, None, None], rtol=0, atol=2e-13
-    )
+    largest_numerator = np.abs(ratio.n0) + np.abs(ratio.n).sum(1) + np.abs(ratio.nh).sum(1)
+    scale = largest_numerator / (ratio.d0 + np.minimum(ratio.g, ratio.gh).sum(1))
+    off = (average - expected) / scale[:, None]
+    off_kept = (kept - expected_kept) / scale[:, None, None]
+    np.testing.assert_allclose(off, 0, rtol=0, atol=2e-13)
+    np.testing.assert_allclose(off_kept, 0, rtol=0, atol=2e-13)
 
 
 def test_ten_units_and_many_lanes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ratio = random_ratio(10, 5, 2.0, 7)
     expected, expected_kept = enumerated(ratio)
-    monkeypatch.setattr(
-        "whence.games.ratio.BYTES", 1
-    )  # sixteen lanes at a time, so that terms are cut in two
+    # Sixteen lanes at a time, so that terms are cut in two.
+    monkeypatch.setattr("whence.games.ratio.BYTES", 1)
     average, kept = size_averages(ratio)
     np.testing.assert_allclose(average, expected, atol=1e-10)
     np.testing.assert_allclose(kept, expected_kept, atol=1e-10)
@@ -78,9 +76,8 @@ def test_weighted_averages_are_rows_of_the_table() -> None:
     ratio = random_ratio(7, 2, 1.0, 3)
     weights = np.random.default_rng(1).normal(size=(3, 8))
     _, kept = size_averages(ratio)
-    np.testing.assert_allclose(
-        kept_averages(ratio, weights), np.einsum("fk,tkj->tfj", weights, kept), atol=1e-12
-    )
+    expected = np.einsum("fk,tkj->tfj", weights, kept)
+    np.testing.assert_allclose(kept_averages(ratio, weights), expected, atol=1e-12)
 
 
 def test_the_rational_example_of_three_units() -> None:
@@ -95,15 +92,16 @@ def test_the_rational_example_of_three_units() -> None:
     )
     sums = [Fraction(0)] * 4
     for mask in product([0, 1], repeat=3):
-        top = sum(a * z for a, z in zip(n, mask, strict=True))
-        sums[sum(mask)] += Fraction(
-            top, 1 + sum(b if z else 1 for b, z in zip(g, mask, strict=True))
-        )
-    np.testing.assert_allclose(
-        mean_by_size(ratio)[0],
-        [float(s / c) for s, c in zip(sums, (1, 3, 3, 1), strict=True)],
-        atol=1e-13,
-    )
+        numerator, denominator = 0, 1
+        for unit, is_kept in enumerate(mask):
+            if is_kept:
+                numerator += n[unit]
+                denominator += g[unit]
+            else:
+                denominator += 1
+        sums[sum(mask)] += Fraction(numerator, denominator)
+    means = [float(total / count) for total, count in zip(sums, (1, 3, 3, 1), strict=True)]
+    np.testing.assert_allclose(mean_by_size(ratio)[0], means, atol=1e-13)
 
 
 @given(spread=st.floats(1.0, 1e9), place=st.floats(0, 1))

@@ -49,7 +49,10 @@ def test_sizes_are_as_frequent_as_the_law_says_to_within_a_few() -> None:
 
 
 def test_units_are_drawn_alike() -> None:
-    """A wrong canonical half would favour the first unit: of twenty units each is in half of the masks of size ten."""
+    """A wrong canonical half would favour the first unit.
+
+    Of twenty units each is in half of the masks of size ten.
+    """
     halves = draw_pairs(20, np.eye(10)[9], 4000, seed=1)
     both = np.concatenate([halves, ~halves])
     np.testing.assert_allclose(both.mean(0), 0.5)
@@ -59,14 +62,8 @@ def test_units_are_drawn_alike() -> None:
 
 
 def test_methods_share_one_law_unless_it_would_cost_them_dear() -> None:
-    for functional in (
-        lime(23),
-        lime(23, None),
-        shapley(23),
-        beta_shapley(23),
-        shapley(100),
-        lime(300),
-    ):
+    of_23 = (lime(23), lime(23, None), shapley(23), beta_shapley(23))
+    for functional in (*of_23, shapley(100), lime(300)):
         np.testing.assert_array_equal(law_for(functional), even_law(functional.units))
     own = law_for(banzhaf(100))  # nearly all its weight is within ten units of the half
     assert own[39:].sum() > 0.75

@@ -223,7 +223,7 @@ def test_only_the_predicted_label_can_be_anchored() -> None:
     game.target = Target("no", index=0)
     with pytest.raises(Unsupported, match=r"'no' is not it\. Leave the target out"):
         Anchors()(game)
-    game.logits = np.zeros(1)
+    game.label = None
     with pytest.raises(Unsupported, match="one output"):
         Anchors()(game)
 
@@ -257,7 +257,7 @@ def test_a_slack_of_zero_demands_the_bound_itself() -> None:
 
 def test_on_the_bundled_model() -> None:
     model = whence.load("sentiment")
-    game = whence.games.game.game(model, "the service is not bad")
+    game = whence.game(model, "the service is not bad")
     found = Anchors()(game)
     assert [game.passage.names[u] for u in found.detail["anchor"]] == ["not", "bad"]
     assert found.note == (

@@ -81,7 +81,7 @@ def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
     model = build("bert")
     passage = model.encode(TEXT)
     a = whence.explain(model, TEXT, "attention-arbiter")
-    t = trace(model, [passage], [a.target], needs=Needs.ATTENTION | Needs.EMBEDDINGS)
+    t = trace(model, [passage], a.target, needs=Needs.ATTENTION | Needs.EMBEDDINGS)
     every = configurations(t)
     fallen = drops(t, 0, np.eye(len(passage.units), dtype=bool), "mean")
     faithful = ranked_faithful_truthfulness(readings(t, 0, every), fallen)

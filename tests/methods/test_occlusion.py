@@ -18,7 +18,7 @@ def by_definition(game: Table, window: int, stride: int) -> np.ndarray:
     """Slowly: every start in every text, then for each unit the mean over the windows that it is
     in.
     """
-    parts = [part for part, _, _ in game.passage.unit_spans]
+    parts = list(game.units.parts)
     holds: list[set[int]] = []
     for part in sorted(set(parts)):
         units = [u for u, p in enumerate(parts) if p == part]

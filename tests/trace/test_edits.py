@@ -8,6 +8,7 @@ import torch
 from tests.families import build, inputs
 from whence.core.errors import InputError
 from whence.core.registry import Needs
+from whence.core.request import Ask
 from whence.trace import edits
 from whence.trace.trace import trace
 
@@ -60,10 +61,10 @@ def test_permuted_rows_hold_the_same_weights_in_another_order(name: str) -> None
     passages = inputs(model, 2)
     plain = trace(model, passages, needs=KEEP)
     kind = next(iter(plain.attentions))
+    asks = [Ask(p, target) for p, target in zip(passages, plain.targets, strict=True)]
     moved = trace(
         model,
-        passages,
-        list(plain.targets),
+        asks,
         needs=KEEP,
         edits=[edits.permute(layer=0, kind=kind, seed=3)],
     )
@@ -73,8 +74,7 @@ def test_permuted_rows_hold_the_same_weights_in_another_order(name: str) -> None
     assert torch.all(b[a == 0] == 0) or kind == "encoder"  # masked keys stay masked
     again = trace(
         model,
-        passages,
-        list(plain.targets),
+        asks,
         needs=KEEP,
         edits=[edits.permute(layer=0, kind=kind, seed=3)],
     )
@@ -89,10 +89,10 @@ def test_an_edit_that_puts_back_what_was_there_changes_nothing() -> None:
         passages = inputs(model, 2)
         plain = trace(model, passages, needs=KEEP)
         for kind, maps in plain.attentions.items():
+            asks = [Ask(p, target) for p, target in zip(passages, plain.targets, strict=True)]
             same = trace(
                 model,
-                passages,
-                list(plain.targets),
+                asks,
                 edits=[edits.replace(maps[1], layer=1, kind=kind), edits.scale(1.0)],
             )
             torch.testing.assert_close(same.logits, plain.logits, atol=1e-4, rtol=1e-5)

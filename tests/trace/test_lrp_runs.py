@@ -107,7 +107,7 @@ def test_a_passage_alone_or_in_a_batch_is_the_same() -> None:
     passages = inputs(model, 3)
     together = trace(model, passages, needs=Needs.EMBEDDINGS)
     for i, passage in enumerate(passages):
-        alone = trace(model, [passage], [together.targets[i]], needs=Needs.EMBEDDINGS)
+        alone = trace(model, [passage], together.targets[i], needs=Needs.EMBEDDINGS)
         torch.testing.assert_close(
             embedding_relevance(together, i, AttnLRP()).tokens,
             embedding_relevance(alone, 0, AttnLRP()).tokens,

@@ -614,12 +614,15 @@ def test_two_fragments_on_one_page_do_not_meet(opened):
 UNPACKED = """<script>
 const Original = DecompressionStream;
 window.unpacked = 0;
-window.DecompressionStream = function (...how) { window.unpacked += 1; return new Original(...how); };
+window.DecompressionStream = function (...how) {
+  window.unpacked += 1;
+  return new Original(...how);
+};
 </script>"""
 
 
 def test_a_large_page_does_no_more_than_is_looked_at(opened):
-    """Would catch a page that unpacks twelve layers, or draws 196,608 lines, before it is painted."""
+    """Would catch a page that unpacks twelve layers, or draws 196,608 lines, to be painted."""
     maps = maps_of(128, layers=12, heads=12)
     page = opened(f"<!doctype html><body>{UNPACKED}{maps_fragment(maps)}</body>")
     assert page.evaluate("unpacked") == 1

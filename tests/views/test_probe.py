@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.views.conftest import passage_of
-from whence.core.heads import table_of
+from whence.core.heads import HeadTable, measured
 from whence.core.maps import AttentionMaps, Axis
 from whence.core.probe import probed
 from whence.views.heads import heads_view
@@ -70,15 +70,9 @@ def test_the_terminal_shows_the_strongest() -> None:
 def test_heads_in_a_terminal(terminal) -> None:
     terminal(80)
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None].astype(np.float32)
-    t = table_of(
-        "encoder",
-        ["0"],
-        ["0", "1"],
-        weights,
-        list("abcd"),
-        np.zeros(4, dtype=bool),
-        {"output_change": np.array([[0.2, 0.1]])},
-    )
+    columns = measured(weights, list("abcd"), np.zeros(4, dtype=bool))
+    columns["output_change"] = np.array([[0.2, 0.1]])
+    t = HeadTable("encoder", ("0",), ("0", "1"), columns, weights)
     assert "layer 0, head 0: self; entropy 0.000" in t._repr_html_()
     shown = to_text(lambda _: heads_view(t))
     assert "o self" in shown

@@ -1,1 +1,1 @@
-"""The concepts: passages, units, targets, attributions. numpy only; imports nothing else of ours."""
+"""The concepts: passages, units, targets, attributions. It needs numpy and nothing else of ours."""

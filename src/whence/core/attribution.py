@@ -234,22 +234,31 @@ class Attribution:
         seed: int | None = None,
         standard_error: Any = None,
     ) -> Attribution:
-        """Scores that another tool made, laid on the units of ``text`` (or of a Passage); one forward pass reads the target.
+        """Scores that another tool made, laid on the units of ``text`` (or of a Passage).
 
-        ``scores`` is a lime or shap explanation of the text; a tensor of captum's, or any numbers: one for each unit, for each token (with
-        or without the special ones, merged by the rule ``merge``), for each of ``tokens`` (pieces in reading order) or of ``spans``
-        ((start, end) in characters); or words with their scores, of which every occurrence gets its word's. A piece over several units is
-        split among them by its characters; several pieces in a unit add up; units without a score get 0. What a lime or shap explanation
-        tells by itself (method, label, reading) may be left out. ``signed`` says whether a score below zero speaks against the target;
-        ``standard_error`` is one for each unit.
+        One forward pass reads the target. ``scores`` may be
+
+        - a lime or shap explanation of the text; what it tells by itself (method, label, reading)
+          may be left out;
+        - a tensor of captum's, or any numbers: one for each unit, for each token (with or without
+          the special ones, merged by the rule ``merge``), for each of ``tokens`` (pieces in reading
+          order) or of ``spans`` ((start, end) in characters);
+        - words with their scores, of which every occurrence gets its word's.
+
+        A piece over several units is split among them by its characters; several pieces in a unit
+        add up; units without a score get 0. ``signed`` says whether a score below zero speaks
+        against the target; ``standard_error`` is one for each unit.
 
         >>> import whence
         >>> model = whence.load("sentiment")
-        >>> a = Attribution.from_scores(model, "It isn't bad", [0.1, 0.9, -0.4], method="by hand", target="positive")
+        >>> scores = [0.1, 0.9, -0.4]
+        >>> a = Attribution.from_scores(
+        ...     model, "It isn't bad", scores, method="by hand", target="positive"
+        ... )
         >>> a.top(1), a.target.describe()
         ([("isn't", 0.9)], 'logit of positive')
         """
-        # found by name: the package of other tools' scores makes Attributions, and stands above core
+        # found by name: the package of other tools' scores stands above core
         foreign = import_module("whence.foreign.scores")
         given = foreign.ForeignScores(
             scores,
@@ -287,7 +296,7 @@ class Attribution:
         return render("attribution_latex", self)
 
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
-        """A bar for each unit, or for the ``top`` strongest; of an image, the heat over the picture.
+        """A bar for each unit, or for the ``top`` strongest; of an image, heat over the picture.
 
         matplotlib's Axes in and out.
         """

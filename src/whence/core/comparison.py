@@ -111,7 +111,10 @@ class Comparison:
         return page
 
     def to_latex(self) -> str:
-        """A table for a paper that uses the package xcolor: the coloured text, a line for each method."""
+        """A table for a paper that uses the package xcolor.
+
+        It has the coloured text, a line for each method.
+        """
         return render("comparison_latex", self)
 
     def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:

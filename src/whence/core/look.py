@@ -9,12 +9,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from whence.core.errors import InputError, SettingsError
+from whence.core.request import Overflow, Via
 from whence.core.sizes import parsed
 from whence.core.target import Target, as_target
 
-AttentionVia = Literal["auto", "interface", "output"]
-# "window" is known elsewhere, and refused here
-Overflow = Literal["error", "truncate", "window"]
 HeadWord = Literal["all", "mean", "max"]
 
 
@@ -47,7 +45,7 @@ class Look:
     pair: str | None = None
     overflow: Overflow = "error"
     memory: str | int | float | None = None
-    attention_via: AttentionVia = "auto"
+    attention_via: Via = "auto"
 
     def __post_init__(self) -> None:
         # what may be said in several ways is kept in one
@@ -68,8 +66,8 @@ class Look:
             raise InputError(f"overflow is 'error' or 'truncate', not {self.overflow!r}.")
         if not isinstance(self.generate, int):
             raise InputError(f"generate= is a number of tokens, not {self.generate!r}.")
-        if self.attention_via not in get_args(AttentionVia):
-            ways = ", ".join(get_args(AttentionVia))
+        if self.attention_via not in get_args(Via):
+            ways = ", ".join(get_args(Via))
             raise SettingsError(f"attention_via is one of {ways}, not {self.attention_via!r}.")
         if self.memory is not None:
             parsed(self.memory)

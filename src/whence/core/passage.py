@@ -1,4 +1,7 @@
-"""A Passage: a text (or a pair, or an image, or a text with an image), its tokens, the characters of each token, and its units."""
+"""A Passage: what a model reads, its tokens, the characters of each token, and its units.
+
+It is a text, a pair of texts, an image, or a text with an image.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,17 @@ from whence.core.units import UnitKind, Units
 MERGE_RULES = ("sum", "mean", "max", "norm")
 LONGEST_NAME = 80  # of a unit in a table; a "word" may be a thousand characters without a space
 SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
-IMAGE = 3  # the part of a token that a picture stands behind, where there is a text too (2 is what a model wrote: see core/maps.py)
+# the part of a token of a picture beside a text (2 is what a model wrote: see core/maps.py)
+IMAGE = 3
 NO_ID = -1  # in place of a vocabulary's id, for the tokens of such a picture
 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """A picture as a detector leaves it: the features of each region, and its box (left, top, right, bottom, from 0 to 1)."""
+    """A picture as a detector leaves it: the features of each region, and its box.
+
+    A box is left, top, right, bottom, each from 0 to 1.
+    """
 
     features: Float[np.ndarray, "region dim"]
     boxes: Float[np.ndarray, "region 4"]
@@ -44,12 +51,19 @@ class Regions:
 class Passage:
     """What goes into a model, and the units that a person scores.
 
-    ``parts`` says which text a token comes from (0, or 1 for the second of a pair; -1 for a special token), ``spans`` where in that
-    text. ``unit_of`` gives the unit of every token, -1 for special ones. The strings of ``units`` concatenate back to the text.
-    Where a model reads a text and a picture, the picture's tokens follow the text's: their part is 3, and they have no id (-1).
+    ``parts`` says which text a token comes from (0, or 1 for the second of a pair; -1 for a special
+    token), and ``spans`` where in that text. ``unit_of`` gives the unit of every token, -1 for
+    special ones. The strings of ``units`` concatenate back to the text. Where a model reads a text
+    and a picture, the picture's tokens follow the text's: their part is 3, and they have no id
+    (-1).
 
-    >>> p = Passage.from_tokens("so good", ids=[101, 7, 8, 102], tokens=["[CLS]", "so", "good", "[SEP]"],
-    ...                         spans=[(0, 0), (0, 2), (3, 7), (0, 0)], parts=[-1, 0, 0, -1])
+    >>> p = Passage.from_tokens(
+    ...     "so good",
+    ...     ids=[101, 7, 8, 102],
+    ...     tokens=["[CLS]", "so", "good", "[SEP]"],
+    ...     spans=[(0, 0), (0, 2), (3, 7), (0, 0)],
+    ...     parts=[-1, 0, 0, -1],
+    ... )
     >>> p.units
     ('so', ' good')
     """
@@ -60,21 +74,21 @@ class Passage:
     spans: Int[np.ndarray, "token 2"]
     parts: Int[np.ndarray, " token"]
     unit_of: Int[np.ndarray, " token"]
-    unit_spans: tuple[
-        tuple[int, int, int], ...
-    ]  # part, start, end; of an image: 0 (3 beside a text), row, column; of a region: 3, i, i + 1
+    # part, start, end; of an image: 0 (3 beside a text), row, column; of a region: 3, i, i + 1
+    unit_spans: tuple[tuple[int, int, int], ...]
     kind: UnitKind | str = "word"
     pair: str | None = None
-    reply: Passage | None = None  # the decoder's side of an encoder-decoder model, teacher-forced
+    # the decoder's side of an encoder-decoder model, teacher-forced
+    reply: Passage | None = None
     pixels: Float[np.ndarray, "channel height width"] | None = field(default=None, repr=False)
-    types: Int[np.ndarray, " token"] | None = (
-        None  # the tokenizer's segment of each token, where the model reads it
-    )
-    readout: int | None = None  # the token at which a masked language model is read
-    dropped: int = 0  # characters that truncation left out; never silently
-    regions: Regions | None = field(
-        default=None, repr=False
-    )  # the picture beside the text, where it is not pixels
+    # the tokenizer's segment of each token, where the model reads it
+    types: Int[np.ndarray, " token"] | None = None
+    # the token at which a masked language model is read
+    readout: int | None = None
+    # characters that truncation left out; never silently
+    dropped: int = 0
+    # the picture beside the text, where it is not pixels
+    regions: Regions | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -98,13 +112,17 @@ class Passage:
         reply: Passage | None = None,
         types: Sequence[int] | None = None,
     ) -> Passage:
-        """Cut the units of freshly tokenized text; ``units`` may also be the character positions at which own sections begin."""
+        """Cut the units of freshly tokenized text.
+
+        ``units`` may also be the character positions at which the caller's own sections begin.
+        """
         span_array = np.asarray(spans, dtype=np.int64).reshape(-1, 2)
         part_array = np.asarray(parts, dtype=np.int64)
         unit_of = np.full(len(ids), SPECIAL, dtype=np.int64)
         cut: list[tuple[int, int, int]] = []
         units = checked_units(units, max(len(text), len(pair or "")))
-        for part, content in enumerate([text] if pair is None else [text, pair]):
+        contents = [text] if pair is None else [text, pair]
+        for part, content in enumerate(contents):
             here = part_array == part
             of_part = unit_spans(content, span_array[here], units)
             unit_of[here] = unit_of_tokens(of_part, span_array[here], units) + len(cut)
@@ -133,28 +151,36 @@ class Passage:
     def _unit_texts(self) -> tuple[str, ...]:
         if self.pixels is not None and not self.text:
             return tuple(f"patch {row},{column}" for _, row, column in self.unit_spans)
-        texts = (self.text, self.pair or "")
-        return tuple(
-            self._picture(a, b) if part == IMAGE else texts[part][a:b]
-            for part, a, b in self.unit_spans
-        )
+        contents = (self.text, self.pair or "")
+        texts = []
+        for part, start, end in self.unit_spans:
+            if part == IMAGE:
+                texts.append(self._picture(start, end))
+            else:
+                texts.append(contents[part][start:end])
+        return tuple(texts)
 
-    def _picture(self, a: int, b: int) -> str:
+    def _picture(self, row: int, column: int) -> str:
         """A unit of the picture beside a text; the space in front keeps it apart from the last."""
-        return f" region {a}" if self.regions is not None else f" patch {a},{b}"
+        if self.regions is not None:
+            return f" region {row}"
+        return f" patch {row},{column}"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The units as a table or a figure shows them: trimmed; where no character is left, the token's own string."""
-        first_token = {int(u): t for t, u in reversed(list(enumerate(self.unit_of)))}
-        # the last unit of what a model wrote may have no token in a passage that ends before it
-        names = (
-            unit.strip() or (self.tokens[first_token[u]] if u in first_token else "")
-            for u, unit in enumerate(self._unit_texts)
-        )
-        return tuple(
-            name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names
-        )
+        """The units as a table or a figure shows them: trimmed, and not too long.
+
+        Where no character is left after trimming, it is the string of the unit's first token.
+        """
+        first_token: dict[int, str] = {}
+        for token, unit in zip(self.tokens, self.unit_of.tolist(), strict=True):
+            first_token.setdefault(unit, token)
+        names = []
+        for unit, text in enumerate(self._unit_texts):
+            # the last unit of what a model wrote may have no token in a passage that ends before it
+            name = text.strip() or first_token.get(unit, "")
+            names.append(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
+        return tuple(names)
 
     @property
     def special(self) -> Bool[np.ndarray, " token"]:
@@ -163,7 +189,10 @@ class Passage:
 
     @property
     def of_text(self) -> Bool[np.ndarray, " token"]:
-        """True for the tokens that a tokenizer made, special ones included; False for those of a picture beside the text."""
+        """True for the tokens that a tokenizer made, special ones included.
+
+        False for those of a picture beside the text.
+        """
         return self.ids != NO_ID
 
     @property
@@ -178,14 +207,16 @@ class Passage:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of what the model reads: the seed of anything random, so that a batch or a padding does not change it."""
-        pixels = b"" if self.pixels is None else np.ascontiguousarray(self.pixels).tobytes()
-        regions = (
-            b""
-            if self.regions is None
-            else self.regions.features.tobytes() + self.regions.boxes.tobytes()
-        )
-        return hashlib.sha256(np.ascontiguousarray(self.ids).tobytes() + pixels + regions).digest()
+        """A hash of what the model reads.
+
+        It is the seed of anything random, so that neither batch nor padding changes that.
+        """
+        content = np.ascontiguousarray(self.ids).tobytes()
+        if self.pixels is not None:
+            content += np.ascontiguousarray(self.pixels).tobytes()
+        if self.regions is not None:
+            content += self.regions.features.tobytes() + self.regions.boxes.tobytes()
+        return hashlib.sha256(content).digest()
 
     @cached_property
     def input_key(self) -> tuple[Any, ...]:
@@ -195,17 +226,20 @@ class Passage:
         return (self.digest, types, self.readout, reply)
 
     def still_open(self) -> Passage:
-        """Without the special tokens that close it: what a decoder has behind it when it is to say more."""
+        """Without the special tokens that close it: what stands before a decoder's next token."""
         of_text = np.flatnonzero(~self.special)
         if not len(of_text):  # a reply that ended before it began
-            none = {
-                "ids": self.ids[:0],
-                "tokens": (),
-                "spans": self.spans[:0],
-                "parts": self.parts[:0],
-                "unit_of": self.unit_of[:0],
-            }
-            return replace(self, text="", unit_spans=(), types=None, **none)
+            return replace(
+                self,
+                text="",
+                ids=self.ids[:0],
+                tokens=(),
+                spans=self.spans[:0],
+                parts=self.parts[:0],
+                unit_of=self.unit_of[:0],
+                unit_spans=(),
+                types=None,
+            )
         return _part(self, np.arange(int(of_text[-1]) + 1))
 
     def __len__(self) -> int:
@@ -222,24 +256,28 @@ class Passage:
     ) -> Float[np.ndarray, " unit"]:
         """Scores of tokens to scores of units; special tokens are left out.
 
-        ``sum`` keeps completeness; ``mean`` and ``max`` are what they say; ``norm`` is the root of the sum of squares, which makes
-        the L2 norm of a word's gradient out of the norms of its tokens' gradients.
+        ``sum`` keeps completeness; ``mean`` and ``max`` are what they say; ``norm`` is the root of
+        the sum of squares, which makes the L2 norm of a word's gradient out of the norms of its
+        tokens' gradients.
         """
         if rule not in MERGE_RULES:
             raise SettingsError(
                 f"tokens are merged by one of {', '.join(MERGE_RULES)}, not {rule!r}."
             )
         of_text = self.unit_of >= 0
-        unit, score = self.unit_of[of_text], np.asarray(scores, dtype=np.float64)[of_text]
-        d = len(self.unit_spans)
+        unit = self.unit_of[of_text]
+        score = np.asarray(scores, dtype=np.float64)[of_text]
+        count = len(self.unit_spans)
         if rule == "max":
-            out = np.full(d, -np.inf)
-            np.maximum.at(out, unit, score)
-            return out
+            largest = np.full(count, -np.inf)
+            np.maximum.at(largest, unit, score)
+            return largest
         if rule == "norm":
-            return np.sqrt(np.bincount(unit, score**2, minlength=d))
-        total = np.bincount(unit, score, minlength=d)
-        return total / np.bincount(unit, minlength=d) if rule == "mean" else total
+            return np.sqrt(np.bincount(unit, score**2, minlength=count))
+        total = np.bincount(unit, score, minlength=count)
+        if rule == "mean":
+            return total / np.bincount(unit, minlength=count)
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; pixels as the bytes of their float32."""
@@ -270,7 +308,11 @@ class Passage:
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Passage:
         """What ``to_dict`` gave, bit by bit."""
-        pixels, regions = d.get("pixels"), d.get("regions")
+        regions = None
+        if d.get("regions") is not None:
+            stored = d["regions"]
+            regions = Regions(_unpacked(stored["features"]), _unpacked(stored["boxes"]))
+        pixels = d.get("pixels")
         return cls(
             text=d["text"],
             ids=np.asarray(d["ids"], dtype=np.int64),
@@ -286,9 +328,7 @@ class Passage:
             readout=d["readout"],
             dropped=d["dropped"],
             pixels=None if pixels is None else _unpacked(pixels),
-            regions=None
-            if regions is None
-            else Regions(_unpacked(regions["features"]), _unpacked(regions["boxes"])),
+            regions=regions,
         )
 
 
@@ -298,11 +338,8 @@ def _packed(array: np.ndarray) -> dict[str, Any]:
 
 
 def _unpacked(packed: dict[str, Any]) -> np.ndarray:
-    return (
-        np.frombuffer(base64.b64decode(packed["float32"]), dtype="<f4")
-        .reshape(packed["shape"])
-        .copy()
-    )
+    content = base64.b64decode(packed["float32"])
+    return np.frombuffer(content, dtype="<f4").reshape(packed["shape"]).copy()
 
 
 def with_picture(
@@ -313,26 +350,30 @@ def with_picture(
     pixels: Float[np.ndarray, "channel height width"] | None = None,
     regions: Regions | None = None,
 ) -> Passage:
-    """A text's passage with a picture's tokens behind it: special ones first, then a token and unit for each of ``cells``."""
+    """A text's passage with a picture's tokens behind it.
+
+    Special ones come first, then a token and a unit for each of ``cells``.
+    """
     count = len(special) + len(cells)
-    units = np.concatenate(
-        [np.full(len(special), SPECIAL), len(passage.unit_spans) + np.arange(len(cells))]
-    )
+    no_units = np.full(len(special), SPECIAL)
+    new_units = len(passage.unit_spans) + np.arange(len(cells))
+    unit_of = np.concatenate([no_units, new_units])
+    if regions is not None:
+        names = [f"region {number}" for number, _ in cells]
+    else:
+        names = [f"{row},{column}" for row, column in cells]
+    types = passage.types
+    if types is not None:
+        types = np.concatenate([types, np.zeros(count, dtype=np.int64)])
     return replace(
         passage,
         ids=np.concatenate([passage.ids, np.full(count, NO_ID)]),
-        tokens=(
-            *passage.tokens,
-            *special,
-            *(f"region {a}" if regions is not None else f"{a},{b}" for a, b in cells),
-        ),
+        tokens=(*passage.tokens, *special, *names),
         spans=np.concatenate([passage.spans, np.zeros((count, 2), dtype=np.int64)]),
-        parts=np.concatenate([passage.parts, np.where(units < 0, SPECIAL, IMAGE)]),
-        types=None
-        if passage.types is None
-        else np.concatenate([passage.types, np.zeros(count, dtype=np.int64)]),
-        unit_of=np.concatenate([passage.unit_of, units]),
-        unit_spans=(*passage.unit_spans, *((IMAGE, a, b) for a, b in cells)),
+        parts=np.concatenate([passage.parts, np.where(unit_of < 0, SPECIAL, IMAGE)]),
+        types=types,
+        unit_of=np.concatenate([passage.unit_of, unit_of]),
+        unit_spans=(*passage.unit_spans, *((IMAGE, row, column) for row, column in cells)),
         pixels=pixels,
         regions=regions,
     )
@@ -353,29 +394,20 @@ def first_tokens(passage: Passage, count: int) -> Passage:
 
 
 def windows(passage: Passage, limit: int) -> list[Passage]:
-    """Cut a passage that is too long into consecutive ones of at most ``limit`` tokens, at unit boundaries, each with the special tokens.
+    """Cut a passage that is too long into consecutive ones of at most ``limit`` tokens.
 
-    Spans keep counting from the beginning of the whole text; the windows' units, one after the other, are the whole passage's units.
+    Cuts are at the borders of units, and every window has the special tokens. Spans keep counting
+    from the beginning of the whole text; the units of the windows, one after the other, are those
+    of the whole passage.
     """
-    if (
-        passage.pair is not None
-        or passage.reply is not None
-        or passage.pixels is not None
-        or passage.regions is not None
-    ):
-        raise InputError(
-            "only a single text can be cut into windows; shorten the pair, or use overflow='truncate'."
-        )
-    if passage.readout is not None:
-        raise InputError(
-            "a masked language model is read in one place, so its text cannot be cut into windows; shorten it around the mask."
-        )
+    _check_one_text(passage)
     content = np.flatnonzero(~passage.special)
     before = np.arange(content[0])
     after = np.arange(content[-1] + 1, len(passage))
     room = limit - len(before) - len(after)
     unit = passage.unit_of[content]
-    cuts, start = [], 0
+    parts = []
+    start = 0
     while start < len(content):
         end = min(start + room, len(content))
         if end < len(content):
@@ -384,17 +416,34 @@ def windows(passage: Passage, limit: int) -> list[Passage]:
         if end <= start:
             name = passage.names[int(unit[start])][:40]
             raise InputError(
-                f"the unit {name!r} alone has more than the {room} tokens that fit the model; use smaller units."
+                f"the unit {name!r} alone has more than the {room} tokens that fit the model; "
+                "use smaller units."
             )
-        cuts.append((start, end))
+        parts.append(_part(passage, np.concatenate([before, content[start:end], after])))
         start = end
-    return [_part(passage, np.concatenate([before, content[a:b], after])) for a, b in cuts]
+    return parts
+
+
+def _check_one_text(passage: Passage) -> None:
+    """Raise for what cannot be cut: it has two sides, or is read in one place."""
+    beside = (passage.pair, passage.reply, passage.pixels, passage.regions)
+    if any(other is not None for other in beside):
+        raise InputError(
+            "only a single text can be cut into windows; shorten the pair, "
+            "or use overflow='truncate'."
+        )
+    if passage.readout is not None:
+        raise InputError(
+            "a masked language model is read in one place, so its text cannot be cut into "
+            "windows; shorten it around the mask."
+        )
 
 
 def truncate(passage: Passage, limit: int) -> Passage:
-    """The beginning of a passage, at most ``limit`` tokens with the special ones, ended at a unit; ``dropped`` counts what is left out.
+    """The beginning of a passage: at most ``limit`` tokens with the special ones, whole units.
 
-    Of a pair, the end of the second text goes first, as its tail is the last to be read.
+    ``dropped`` counts the characters that are left out. Of a pair, the end of the second text goes
+    first, as its tail is the last to be read.
     """
     if len(passage) <= limit:
         return passage
@@ -405,7 +454,8 @@ def truncate(passage: Passage, limit: int) -> Passage:
         keep -= 1
     if keep <= 0:
         raise InputError(
-            f"the first unit alone has more tokens than the {limit} that fit the model; use smaller units."
+            f"the first unit alone has more tokens than the {limit} that fit the model; "
+            "use smaller units."
         )
     kept = np.sort(np.concatenate([np.flatnonzero(passage.special), content[:keep]]))
     ends = {part: end for part, _, end in passage.unit_spans[: int(unit[keep - 1]) + 1]}
@@ -419,11 +469,15 @@ def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
     unit = passage.unit_of[tokens]
     first = int(unit[unit >= 0].min())
     last = int(unit.max())
-    readout = None if passage.readout is None else np.flatnonzero(tokens == passage.readout)
-    if readout is not None and not len(readout):
-        raise InputError(
-            "the masked unit lies in the part of the text that does not fit the model; shorten the text before it."
-        )
+    readout = None
+    if passage.readout is not None:
+        places = np.flatnonzero(tokens == passage.readout)
+        if not len(places):
+            raise InputError(
+                "the masked unit lies in the part of the text that does not fit the model; "
+                "shorten the text before it."
+            )
+        readout = int(places[0])
     return replace(
         passage,
         ids=passage.ids[tokens],
@@ -433,5 +487,5 @@ def _part(passage: Passage, tokens: Int[np.ndarray, " kept"]) -> Passage:
         types=None if passage.types is None else passage.types[tokens],
         unit_of=np.where(unit >= 0, unit - first, SPECIAL),
         unit_spans=passage.unit_spans[first : last + 1],
-        readout=None if readout is None else int(readout[0]),
+        readout=readout,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.passage import Passage
+from whence.core.sizes import parsed
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
 
@@ -23,7 +24,7 @@ class Ask:
     """One question to a model: this passage, and this number about it."""
 
     passage: Passage
-    target: Target = Target()
+    target: Target = field(default_factory=Target)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Request:
             raise InputError("a run needs at least one target; None is what the model predicts.")
         _check_choice("overflow", self.overflow, Overflow)
         _check_choice("attention_via", self.attention_via, Via)
+        if self.memory is not None:
+            parsed(self.memory)
 
     @classmethod
     def of(

@@ -1,7 +1,8 @@
-"""The Target: which number is being explained. It is resolved once, before any method runs, and stands in every result.
+"""The Target: which number is being explained.
 
-An argmax evaluated along the way would change under the explainer's hands: along a path of integrated gradients the predicted
-token was seen to move from 42 to 73 to 0.
+It is resolved once, before any method runs, and stands in every result. An argmax that is
+evaluated along the way may change: along a path of integrated gradients the predicted token was
+seen to move from 42 to 73 to 0.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ LONGEST_LABEL_LIST = 12
 
 @dataclass(frozen=True)
 class Target:
-    """A class (or a token of the vocabulary), optionally against another one, read in one of four ways.
+    """A class (or a token of the vocabulary), perhaps against another one, and how it is read.
 
-    ``label`` is a name or an index, ``None`` for what the model predicts. ``against`` makes it a contrast: *why A rather than B*.
-    ``read``: the ``logit`` (default); the ``log-probability``; the ``probability``; the ``margin``, that is the logit less that of the
-    strongest rival, who is chosen once, on the unperturbed input. ``at`` is the unit that a masked language model is to fill.
-    ``index`` and ``against_index`` are filled in when the target is resolved.
+    ``label`` is a name or an index, ``None`` for what the model predicts. ``against`` makes it a
+    contrast: *why A rather than B*. ``read`` is the ``logit`` (default); the ``log-probability``;
+    the ``probability``; or the ``margin``: the logit less that of the strongest rival, which is
+    chosen once, on the unperturbed input. ``at`` is the unit that a masked language model is to
+    fill. ``index`` and ``against_index`` are filled in when the target is resolved.
 
     >>> Target("positive", against="negative", read="probability").describe()
     'probability of positive rather than negative'
@@ -73,19 +75,16 @@ def as_target(
 def resolve(
     target: Target, logits: Float[np.ndarray, " label"], labels: Mapping[int, str] | Any
 ) -> Target:
-    """Fix the indices of a target, given the logits of the unperturbed input. ``labels`` maps an index to its name.
+    """Fix the indices of a target, given the logits of the unperturbed input.
 
-    >>> resolve(Target(read="margin"), np.array([0.1, 2.0, 1.0]), {0: "bad", 1: "good", 2: "fair"}).describe()
+    ``labels`` maps an index to its name.
+
+    >>> labels = {0: "bad", 1: "good", 2: "fair"}
+    >>> resolve(Target(read="margin"), np.array([0.1, 2.0, 1.0]), labels).describe()
     'margin of good rather than fair'
     """
-    if target.index is not None:
-        # resolved before: on this model, or on another one whose label of that index may be a different one
-        same = all(
-            i is None or labels.get(i) == n
-            for i, n in ((target.index, target.label), (target.against_index, target.against))
-        )
-        if same and (target.read != "margin" or target.against_index is not None):
-            return target
+    if _is_resolved(target, labels):
+        return target
     index = int(logits.argmax()) if target.label is None else _index(target.label, labels)
     against = None if target.against is None else _index(target.against, labels)
     if target.read == "margin" and against is None:
@@ -101,12 +100,18 @@ def resolve(
     return replace(target, label=labels[index], index=index, against=name, against_index=against)
 
 
+def _is_resolved(target: Target, labels: Mapping[int, str]) -> bool:
+    """Whether it was resolved before, on a model whose labels of these indices are the same."""
+    if target.index is None or labels.get(target.index) != target.label:
+        return False
+    if target.against_index is None:
+        return target.read != "margin"
+    return labels.get(target.against_index) == target.against
+
+
 def _index(label: str | int, labels: Mapping[int, str]) -> int:
-    owner = (
-        "tokens of this model's vocabulary"
-        if hasattr(labels, "index_of")
-        else "labels of this classifier"
-    )
+    is_vocabulary = hasattr(labels, "index_of")
+    owner = "tokens of this model's vocabulary" if is_vocabulary else "labels of this classifier"
     count = len(labels)
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         if not 0 <= label < count:
@@ -116,29 +121,36 @@ def _index(label: str | int, labels: Mapping[int, str]) -> int:
         raise TargetError(
             f"a label is a name or a whole number, not the {type(label).__name__} {label!r}."
         )
-    index_of = getattr(labels, "index_of", None)  # a vocabulary answers without being searched
-    if index_of is not None:
-        found = list(index_of(label))
-        if len(found) > 1:
-            raise TargetError(
-                f"label {label!r} is {len(found)} tokens, not one: {', '.join(repr(labels[i]) for i in found)}. Name one of them."
-            )
-    else:
-        found = [i for i, name in labels.items() if name == label] or [
-            i for i, name in labels.items() if name.lower() == label.lower()
-        ]
-        if len(found) > 1:
-            raise TargetError(
-                f"label {label!r} is not unique among the {count} {owner}{_listing(labels)}; give its index."
-            )
-    if found:
-        return int(found[0])
+    matches = _matches(label, labels)
+    if len(matches) > 1 and is_vocabulary:
+        tokens = ", ".join(repr(labels[match]) for match in matches)
+        raise TargetError(
+            f"label {label!r} is {len(matches)} tokens, not one: {tokens}. Name one of them."
+        )
+    if len(matches) > 1:
+        raise TargetError(
+            f"label {label!r} is not unique among the {count} {owner}{_listing(labels)}; "
+            "give its index."
+        )
+    if matches:
+        return int(matches[0])
     if label.isdecimal():
         return _index(int(label), labels)
-    by_lower = {} if index_of else {name.lower(): name for name in labels.values()}
+    by_lower = {} if is_vocabulary else {name.lower(): name for name in labels.values()}
     close = get_close_matches(label.lower(), by_lower, n=1)
     hint = f" Did you mean {by_lower[close[0]]!r}?" if close else ""
     raise TargetError(f"label {label!r} is not among the {count} {owner}{_listing(labels)}.{hint}")
+
+
+def _matches(label: str, labels: Mapping[int, str]) -> list[int]:
+    """The indices of a label's name: exactly so, or else whatever its capitals."""
+    index_of = getattr(labels, "index_of", None)
+    if index_of is not None:  # a vocabulary answers without being searched
+        return list(index_of(label))
+    exact = [index for index, name in labels.items() if name == label]
+    if exact:
+        return exact
+    return [index for index, name in labels.items() if name.lower() == label.lower()]
 
 
 def _listing(labels: Mapping[int, str]) -> str:

@@ -1,1 +1,5 @@
-"""A user's words become one request; the request, one trace and one game for each removal; these, results with evidence."""
+"""From a user's words to results.
+
+They become one request; the request becomes one trace, and one game for each removal; and these
+become attributions with evidence.
+"""

@@ -89,8 +89,9 @@ def closed_forms(
     )
     first = comparison.first
     book = Notebook("Closed forms beside measured values", seed=seed)
-    heads = heads_of(model, first.passage, first.target)
-    _gradients(book, model, first.passage, heads, first.target)
+    passage = _passage_of(first)
+    heads = heads_of(model, passage, first.target)
+    _gradients(book, model, passage, heads, first.target)
     _lime(book, model, first, comparison["lime"])
     return comparison, book
 
@@ -141,8 +142,13 @@ def _gradients(
     )
 
 
+def _passage_of(attribution: Attribution) -> Passage:
+    assert attribution.passage is not None  # compare was given a text
+    return attribution.passage
+
+
 def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -> None:
-    ratio = ratio_of(model, first.passage, first.target, "mask")
+    ratio = ratio_of(model, _passage_of(first), first.target, "mask")
     exact, infinite = exact_lime(ratio, 0.25), exact_lime(ratio, None)  # (unit,) each
     shapley = exact_shapley(ratio)
     approximations = {

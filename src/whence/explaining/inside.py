@@ -39,10 +39,11 @@ class Look:
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
     groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
-    for group in groups:
-        longest = max((asks[i].passage for i in group), key=len)
-        forecast = forecast_trace(job.model, longest, job.needs, len(group))
-        check(forecast, job.request.memory, OPTIONS)
+    if job.needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
+        for group in groups:
+            longest = max((asks[i].passage for i in group), key=len)
+            forecast = forecast_trace(job.model, longest, job.needs, len(group))
+            check(forecast, job.request.memory, OPTIONS)
     look_of: dict[int, Look] = {}
     for group in groups:
         looks = _look_at_group(job, [asks[i] for i in group])

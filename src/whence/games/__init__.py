@@ -1,1 +1,1 @@
-"""Looking from outside: the target's value when units of the text are removed, and what can be estimated from it."""
+"""Looking from outside: the target's value when units are removed, and what follows from it."""

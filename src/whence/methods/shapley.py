@@ -10,7 +10,7 @@ from whence.games.functionals import shapley
 from whence.games.permuting import from_orders
 from whence.games.protocol import SetFunction
 from whence.games.scoring import score, score_by
-from whence.games.settings import Sampling
+from whence.games.settings import Regression, Sampling
 
 
 @method("shapley", version=1, cites="shapley1953value")
@@ -34,8 +34,10 @@ class Shapley(Sampling):
     def __call__(self, game: SetFunction) -> Scores:
         if self.estimator == "permutation":
             scores = self._by_orders(game)
+        elif self.estimator == "kernel":
+            scores = self._by_regression(game, "plain")
         else:
-            scores = self._by_regression(game)
+            scores = self._by_regression(game, self.estimator)
         full, empty = game([[True] * game.size, [False] * game.size])
         return replace(scores, change=float(full - empty))
 
@@ -45,8 +47,7 @@ class Shapley(Sampling):
 
         return score_by(sampled, game, shapley(game.size), self.plan())
 
-    def _by_regression(self, game: SetFunction) -> Scores:
-        estimator = "plain" if self.estimator == "kernel" else self.estimator
+    def _by_regression(self, game: SetFunction, estimator: Regression) -> Scores:
         scores = score(game, shapley(game.size), self.plan(), estimator)
         return _with_its_own_name(scores)
 

@@ -108,13 +108,14 @@ def evidence(
         )
     orders = rankings_of(scores, controls[0].game, seed)
     trials = tuple(_tried(control, orders, metric) for control in controls)
+    shares = [trial.beaten for trial in trials if trial.beaten is not None]
     intervals = [trial.interval for trial in trials if trial.interval]
     paid = sum(trial.forwards for trial in trials)
     paid_by_controls = sum(control.forwards for control in controls)
     return Evidence(
         measure=CURVES,
         verdict=_joint_verdict(trials),
-        value=float(np.mean([trial.beaten for trial in trials])),
+        value=float(np.mean(shares)),
         interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
         p=max(trial.p for trial in trials if trial.p is not None),
         question=question,

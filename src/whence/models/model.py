@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.passage import Passage, truncate, windows
+from whence.core.request import Overflow
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
 from whence.models.batches import Batch, groups_of
@@ -31,7 +32,6 @@ from whence.models.texts import tokenize
 from whence.models.untouched import untouched
 from whence.models.values import finite, probabilities, target_values
 
-Overflow = Literal["error", "truncate", "window"]
 LEADING_LABELS = 5
 
 # Of one forward pass in ``predict``: enough to keep a CPU busy, little enough for a small

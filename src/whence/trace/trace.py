@@ -296,7 +296,7 @@ class _Questions:
 def _questions(
     asks: Sequence[Ask | Passage], target: AnyTarget, runs_alone: bool = False
 ) -> _Questions:
-    """Equal passages share a row, unless each ask runs alone: an edit may treat rows differently."""
+    """Equal passages share a row, unless each ask runs alone: an edit may be of single rows."""
     asked_of_all = as_target(target)
     questions: list[Ask] = []
     for ask in asks:

@@ -342,20 +342,10 @@ def _settings(a: Attribution) -> str:
 
 
 def _data(result: Attribution | Comparison) -> dict[str, Any]:
-    """The numbers behind the page, the passage once, without the pixels.
+    """The numbers behind the page, without the pixels of a picture.
 
     These would be a megabyte, and the picture above already shows them.
     """
     content: dict[str, Any] = result.to_dict()
-    if isinstance(result, Comparison):
-        stored = content["attributions"].items()
-        content["attributions"] = {name: _without(a, "passage") for name, a in stored}
-    passage = _attributions(result)[0].passage
-    if passage is None:
-        return content
-    content["passage"] = _without(passage.to_dict(), "pixels")
+    content.get("passage", {}).pop("pixels", None)
     return content
-
-
-def _without(stored: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in stored.items() if name != key}

@@ -105,7 +105,7 @@ def _check_class(author: Author) -> None:
             "it is no dataclass. Put @dataclass(frozen=True, slots=True) between "
             f"@{author.kind} and the class."
         )
-    if not settings.__dataclass_params__.frozen:
+    if not vars(settings)["__dataclass_params__"].frozen:
         raise author.error("its settings can change. Write @dataclass(frozen=True, slots=True).")
     _check_docstring(author)
     _check_fields(author)

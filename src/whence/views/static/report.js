@@ -28,11 +28,6 @@
   button.hidden = false;
   button.addEventListener("click", () => {
     const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
-    // a passage is written once and belongs to every attribution
-    if (data.kind === "comparison") {
-      for (const one of Object.values(data.attributions)) one.passage = data.passage;
-      delete data.passage;
-    }
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(data)], { type: "application/json" }));
     link.download = `whence-${data.kind}.json`;
