@@ -185,7 +185,7 @@ print(peak, told[0].total if told else 0)
 """
 
 
-# glibc raises the size from which it maps memory apart as it goes, so that what a process holds on to
+# glibc raises the size from which it maps memory apart as it goes, so that what a process holds
 # depends on the order of its threads: 224 to 600 MB were seen for one and the same run
 STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 

@@ -166,6 +166,8 @@ def _attributions(
 ) -> tuple[dict[str, Attribution], dict[str, Exception]]:
     """Attributions in the order in which methods were asked for, and the methods that failed."""
     calls = {call.name: call for call in (*job.looking, *job.playing)}
+    # made once, as a fingerprint looks at all weights
+    provenance = Provenance.of(job.model, attention="")
     attributions, failed = {}, {}
     for wish in job.request.wishes:
         finding = findings[wish.method]
@@ -173,11 +175,13 @@ def _attributions(
             failed[wish.method] = finding
         else:
             call = calls[wish.method]
-            attributions[wish.method] = _attribution(job, passage, call, finding)
+            attributions[wish.method] = _attribution(job, passage, call, finding, provenance)
     return attributions, failed
 
 
-def _attribution(job: Job, passage: Passage, call: MethodCall, finding: Finding) -> Attribution:
+def _attribution(
+    job: Job, passage: Passage, call: MethodCall, finding: Finding, provenance: Provenance
+) -> Attribution:
     said, scores = finding.said, finding.scores
     assert scores.units is not None
     return Attribution(
@@ -191,7 +195,7 @@ def _attribution(job: Job, passage: Passage, call: MethodCall, finding: Finding)
         seed=job.request.seed,
         signed=call.settings.signed,
         cost=finding.cost,
-        provenance=Provenance.of(job.model, finding.attention),
+        provenance=replace(provenance, attention=finding.attention),
         error=_error(scores),
         evidence=scores.evidence,
         detail=scores.detail,
