@@ -59,29 +59,34 @@ def command(
     off, and whether its ranking is better than random ones.
     """
     del debug
+    from whence.core.registry import methods as all_methods
+    from whence.core.request import Request, wishes_for
     from whence.core.target import Target
 
     writable(html)
     lines = read_texts(words or [], file)
     settings_by_method = chosen(methods, setting or [], seed)
+    takes_all = settings_by_method is None
+    wanted = list(all_methods()) if settings_by_method is None else settings_by_method
+    request = Request(
+        wishes=wishes_for(wanted),
+        targets=(Target(target, against, read, at),),
+        pair=pair,
+        seed=seed,
+        overflow=overflow,
+        memory=memory,
+        evidence=evidence is not False,
+    )
 
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.explain import compare
+        from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
             with naming(line), progress(label_of("compare", i, len(lines))) as say:
-                comparison = compare(
-                    loaded_model,
-                    passage,
-                    settings_by_method,
-                    target=Target(target, against, read, at),
-                    seed=seed,
-                    overflow=overflow,
-                    memory=memory,
-                    evidence=evidence is not False,
-                    progress=say,
+                comparison = compare_as_asked(
+                    loaded_model, passage, request, say, skip_unfit=takes_all
                 )
             show_comparison(comparison, as_json, every_row)
             if html:

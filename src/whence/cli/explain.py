@@ -48,6 +48,7 @@ def command(
     del debug
     from whence.core.errors import InputError
     from whence.core.registry import find_method, settings_of
+    from whence.core.request import Request
     from whence.core.target import Target
 
     writable(html)
@@ -62,10 +63,21 @@ def command(
         )
     if evidence is None:
         evidence = len(lines) == 1
+    request = Request.of(
+        method,
+        target=Target(target, against, read, at),
+        units=units,
+        pair=pair,
+        seed=seed,
+        overflow=overflow,
+        memory=memory,
+        evidence=evidence,
+        **settings,
+    )
 
     results = []
     with loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.explain import explain
+        from whence.explaining.explain import explain_as_asked
         from whence.trace.forecast import forecast_trace
 
         for first in range(0, len(lines), AT_ONCE):
@@ -77,19 +89,7 @@ def command(
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
             with progress(label_of(method, first, len(lines))) as say:
-                attributions = explain(
-                    loaded_model,
-                    passages,
-                    method,
-                    target=Target(target, against, read, at),
-                    units=units,
-                    seed=seed,
-                    overflow=overflow,
-                    memory=memory,
-                    evidence=evidence,
-                    progress=say,
-                    **settings,
-                )
+                attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 show_attribution(attribution, as_json, every_row)
             # kept only where they are written at the end: a file may have many texts

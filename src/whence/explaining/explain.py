@@ -85,25 +85,32 @@ def explain(
         **settings,
     )
     texts = text if isinstance(text, list) else [text]
-    results: list[Any] = []
-    for outcomes in run(model, texts, request, progress):
-        if isinstance(target, list):
-            results.append(_by_target(outcomes, method))
-        else:
-            results.append(_only(outcomes[0], method))
+    if isinstance(target, list):
+        results = [_by_target(outcomes) for outcomes in run(model, texts, request, progress)]
+    else:
+        results = explain_as_asked(model, texts, request, progress)
     return results if isinstance(text, list) else results[0]
 
 
-def _only(outcome: Outcome, method: str) -> Attribution:
-    if method in outcome.failed:
-        raise outcome.failed[method]
-    return outcome.attributions[method]
+def explain_as_asked(
+    model: Model, texts: Sequence[Any], request: Request, progress: Progress | None = None
+) -> list[Attribution]:
+    """The attributions of a request for one method and one target, one for each text."""
+    return [_only(outcome) for (outcome,) in run(model, texts, request, progress)]
 
 
-def _by_target(outcomes: Sequence[Outcome], method: str) -> Attributions:
+def _only(outcome: Outcome) -> Attribution:
+    """The attribution of the only method, or its refusal."""
+    for problem in outcome.failed.values():
+        raise problem
+    (attribution,) = outcome.attributions.values()
+    return attribution
+
+
+def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
     entries = {}
     for outcome in outcomes:
-        attribution = _only(outcome, method)
+        attribution = _only(outcome)
         name = attribution.target.describe()
         if name in entries:
             raise InputError(f"two targets are the same number: {name}. Name each one once.")

@@ -296,8 +296,8 @@ def from_words(pairs: Iterable[Any], passage: Passage) -> PlacedScores:
     return placed(passage, places, table, list(score_of))
 
 
-def _score_of_words(pairs: Iterable[Any]) -> dict[str, float]:
-    score_of: dict[str, float] = {}
+def _score_of_words(pairs: Iterable[Any]) -> dict[str, Any]:
+    score_of: dict[str, Any] = {}  # whether they are numbers is checked with all of them
     for name, score in pairs:
         if not isinstance(name, str):
             raise InputError(
