@@ -42,7 +42,13 @@ TESTS = Path(__file__).parent
 SHAPES = (
     "core/",
     "games/",
-    "trace/",
+    "trace/test_asks.py",
+    "trace/test_attention.py",
+    "trace/test_edits.py",
+    "trace/test_families.py",
+    "trace/test_lrp_rules.py",
+    "trace/test_reducers.py",
+    "trace/test_relevance.py",
     "methods/test_contract.py::test_the_model_is_left_as_found",
     "methods/test_contract.py::test_settings_are_frozen_and_survive_json",
 )

@@ -190,7 +190,7 @@ print(peak, told[0].total if told else 0)
 STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 
 
-@pytest.mark.parametrize("what", ["attend", "rollout"])
+@pytest.mark.parametrize("what", ["attend", pytest.param("rollout", marks=pytest.mark.slow)])
 def test_2048_tokens_on_12_by_12_stay_far_below_whole_maps(what: str) -> None:
     """Half of the 4,096 tokens that ``bench`` measures: 2 GB there is 0.5 GB here.
 

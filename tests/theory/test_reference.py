@@ -21,6 +21,7 @@ def model() -> Model:
     return whence.load("single-layer", dtype="float64")
 
 
+@pytest.mark.slow  # a simulation: every estimator many times over
 @pytest.mark.parametrize(
     ("method", "given"),
     [
