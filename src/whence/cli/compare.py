@@ -50,6 +50,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     evidence: o.Evidence = None,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -88,7 +89,7 @@ def command(
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, skip_unfit=takes_all
                 )
-            show_comparison(comparison, as_json, every_row)
+            show_comparison(comparison, as_json, every_row, full)
             if html:
                 results.append(comparison)
     finish(results, html)

@@ -38,6 +38,7 @@ def command(
     html: o.Html = None,
     save: o.Save = None,
     evidence: o.Evidence = None,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -91,7 +92,7 @@ def command(
             with progress(label_of(info.name, first, len(lines))) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
-                show_attribution(attribution, as_json, every_row)
+                show_attribution(attribution, as_json, every_row, full)
             # kept only where they are written at the end: a file may have many texts
             if html or save:
                 results += attributions

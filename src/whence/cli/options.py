@@ -102,6 +102,12 @@ Evidence = Annotated[
         show_default=False,
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Also print every score, the costs, the notes, and how far methods agree."
+    ),
+]
 EveryRow = Annotated[
     bool, typer.Option("--all", help="List every unit of a long text, not only the strongest.")
 ]

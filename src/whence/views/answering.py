@@ -12,6 +12,7 @@ from whence.views import wording
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
 HARDLY_MORE = 0.5  # of the first label's probability: so near a second one is worth a word
 MOST_CAUTIONS = 3
+LEAD = 2
 MOST_CONTESTED = 2
 
 
@@ -52,7 +53,10 @@ def answer_cautions(answer: Answer) -> list[str]:
 
 
 def sentences(answer: Answer) -> list[Sentence]:
-    """What the model says, which units hold that up, who says so, and what attention says."""
+    """What the model says, which units hold that up, who says so, and what attention says.
+
+    The first ``LEAD`` of them are the answer itself, and the others tell how far to trust it.
+    """
     parts = [_prediction(answer), *_reasons(answer)]
     if answer.kept is not None:
         parts.append(_anchor(answer, answer.kept))
@@ -191,13 +195,22 @@ def _who_says_so(answer: Answer) -> Sentence:
     if not answer.is_carried:
         chance = f"; by chance alone {_about(answer.by_chance)} would"
         return _sentence(f"{beaten}{chance}, so that is no reason to believe them.")
-    if _naming(answer):
-        says = "says" if count == 1 else "say"
-        beaten += f" and {says} so"
     if answer.agreement is None:
-        return _sentence(f"{beaten} ({wording.few([*answer.holding])}).")
+        return _sentence(f"{_voices(answer, beaten)}: {wording.few([*answer.holding])}.")
     number = wording.correlation(answer.agreement)
-    return _sentence(f"{beaten}; they {_agree(answer.agreement)} (rank correlation {number}).")
+    agree = f"they {_agree(answer.agreement)} (rank correlation {number})"
+    return _sentence(f"{_voices(answer, beaten)}; {agree}.")
+
+
+def _voices(answer: Answer, beaten: str) -> str:
+    """Who named the units, and how many others were tested."""
+    if not _naming(answer):
+        return beaten
+    count, tried = len(answer.holding), len(answer.tried)
+    if count == 1:
+        return f"The one method that beats random rankings says so ({tried} were tested)"
+    who = "Both methods" if count == 2 else f"Most of the {count} methods"
+    return f"{who} that beat random rankings say so ({tried} were tested)"
 
 
 def _about(count: float) -> str:
@@ -329,8 +342,8 @@ def _removal(swayed: Sequence[Swayed]) -> Sentence:
     for group in swayed:
         methods = wording.few(group.methods, most=3)
         good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
-        groups.append(f"by {good} but not by {bad} for {methods}")
-    return _sentence(f"the removal decides: better than random {'; '.join(groups)}.")
+        groups.append(f"{methods} (better than random by {good}, not by {bad})")
+    return _sentence(f"the way of removing words decides for {' and for '.join(groups)}.")
 
 
 def _sentence(*parts: Phrase | str) -> Sentence:
