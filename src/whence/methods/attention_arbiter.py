@@ -117,8 +117,9 @@ class AttentionArbiter:
         if evidence is not None:
             (trial,) = evidence.trials
             note += (
-                f"; on {len(removed)} held-out removals r = {trial.statistic:.2f}, {trial.verdict} "
-                f"({trial.random_low:.2f} to {trial.random_high:.2f})"
+                f"; tested on {len(removed)} removals that the search did not see: correlation "
+                f"{trial.statistic:.2f} with their effect, where random scores get "
+                f"{trial.random_low:.2f} to {trial.random_high:.2f}: {trial.verdict}"
             )
         return Scores(units=weights[best], note=note, evidence=evidence)
 
@@ -131,12 +132,16 @@ class AttentionArbiter:
     ) -> tuple[int, str]:
         """The candidate with the best ranked faithful truthfulness, and a note on the search."""
         if len(candidates) == 1:
-            return 0, f"configuration: {candidates[0]}"
+            return 0, f"attention read as asked: {candidates[0]}"
         one_each = np.eye(len(trace.passages[i].units), dtype=bool)
         faithful = ranked_faithful_truthfulness(weights, drops(trace, i, one_each, self.baseline))
         best = best_of(faithful)
-        note = f"best of {len(candidates)} configurations: {candidates[best]}"
-        measured = f"RFT {faithful[best]:.3g}"
+        measured = f"{faithful[best]:.3g} by ranked faithful truthfulness"
         if BASELINE in candidates:
-            measured += f", {BASELINE}: {faithful[candidates.index(BASELINE)]:.3g}"
-        return best, f"{note} ({measured})"
+            plain = faithful[candidates.index(BASELINE)]
+            measured += f", the plain mean of all layers and heads {plain:.3g}"
+        note = (
+            f"of {len(candidates)} ways to read attention, this one fits single removals best: "
+            f"{candidates[best]} ({measured})"
+        )
+        return best, note

@@ -52,20 +52,21 @@ class AttnLrp:
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros_like(trace.content, dtype=trace.embeddings.dtype)
         rules = AttnLRP(self.softmax, self.epsilon)
-        elsewhere = "biases, positions, softmax"
+        elsewhere = "biases, positions and the softmax"
         if trace.model.is_encoder_decoder:
-            elsewhere += ", the decoder's own tokens"
+            elsewhere = "biases, positions, the softmax and the decoder's own tokens"
         handed = []
         notes = []
         for i, passage in enumerate(trace.passages):
             relevance = embedding_relevance(trace, i, rules)
             is_content = trace.content[i, : len(passage)]
             scores[i, : len(passage)] = relevance.tokens
+            words = float(relevance.tokens[is_content].sum())
             special = float(relevance.tokens[~is_content].sum())
-            absorbed = relevance.handed - float(relevance.tokens.sum())
+            absorbed = relevance.handed - words - special
             handed.append(relevance.handed)
             notes.append(
-                f"of {relevance.handed:.3g} handed down, special tokens hold {special:.2g}; "
-                f"{elsewhere} hold {absorbed:.2g}"
+                f"of {relevance.handed:.3g} to be shared out, the units got {words:.2g}, "
+                f"special tokens {special:.2g}, and {elsewhere} kept {absorbed:.2g}"
             )
         return Scores.rows(scores, changes=handed, notes=notes)

@@ -60,7 +60,7 @@ class Flow:
             rows.append(torch.from_numpy(values))
             note = ""
             if flow.gap > WORTH_A_NOTE:
-                note = f"flow and cut differ by {flow.gap:.1e}"
+                note = f"the flow is known to within {flow.gap:.1e} of its value, not exactly"
             notes.append(note)
         return Scores.rows(padded(rows, trace.content.shape[1]), notes=notes)
 

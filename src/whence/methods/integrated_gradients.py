@@ -85,8 +85,8 @@ class IntegratedGradients:
             note = ""
             if missed > self.tolerance:
                 note = (
-                    f"panels miss completeness by {missed:.2g} in all "
-                    f"within max_nodes={self.max_nodes}"
+                    f"parts of the path still miss {100 * missed:.2g} % of the target's change "
+                    f"after max_nodes={self.max_nodes} points: allow more, or take another baseline"
                 )
             changes.append(change)
             notes.append(note)

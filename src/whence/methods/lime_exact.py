@@ -44,4 +44,6 @@ class LimeExact:
 
     def __call__(self, game: AnyGame) -> Scores:
         ratio = as_ratio(game, "lime-exact")
-        return Scores(units=exact_lime(ratio, self.bandwidth), note="exact, by formula: no masks")
+        return Scores(
+            units=exact_lime(ratio, self.bandwidth), note="exact, by formula: nothing was sampled"
+        )

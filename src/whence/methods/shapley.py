@@ -71,5 +71,4 @@ def _with_its_own_name(scores: Scores) -> Scores:
     detail = dict(scores.detail or {})
     if detail.get("estimator") != "plain":
         return scores
-    note = scores.note.replace("plain estimate", "kernel estimate", 1)
-    return replace(scores, note=note, detail=detail | {"estimator": "kernel"})
+    return replace(scores, detail=detail | {"estimator": "kernel"})

@@ -46,7 +46,7 @@ class ShapleyExact:
         return Scores(
             units=exact_shapley(ratio),
             change=float(full - empty),
-            note="exact, by formula: no masks",
+            note="exact, by formula: nothing was sampled",
         )
 
 
