@@ -134,15 +134,16 @@ class AttentionMaps:
             apart[0] = True
         return apart
 
-    def opening(self) -> Opening:
-        """The head and the word that a page opens on.
+    def opening(self, kind: str | None = None) -> Opening:
+        """The head and the word that a page opens on; without ``kind``, in which kind of map too.
 
         Of the effects, if they were measured, the head whose loss changes the output most. Else the
         head with the largest "reach": its words look most strongly at one word that is neither
         themselves, nor beside them, nor punctuation, nor set apart. The word is the one of this
         head that does so most.
         """
-        kind = next((k for k in SEEN_FIRST if k in self.weights), self.kinds[0])
+        seen_first = next((k for k in SEEN_FIRST if k in self.weights), None)
+        kind = self._kind(kind or seen_first)
         table = self.heads(kind)
         by: Literal["effects", "reach"] = "reach"
         column = table["reach"]

@@ -13,8 +13,8 @@ from whence.views import wording
 # a share from which on it is named beside others
 NAMED = 0.1
 WHY = {
-    "effects": "Of all heads, the output changes most without this one.",
-    "reach": "Of all heads, its words look most strongly at a word further away.",
+    "effects": "It is shown first because the output changes most without it.",
+    "reach": "It is shown first because no other head links distant words so strongly.",
 }
 
 
@@ -51,7 +51,7 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
         return f"the first {unit if unit == 'patch' else 'token'}{name}"
     if pattern == "one":
         favourite = int(table.favourite[layer, head])
-        return f"one {unit}: {quoted(table.names[favourite])}" if table.names else f"one {unit}"
+        return f"the {unit} {quoted(table.names[favourite])}" if table.names else f"one {unit}"
     return {
         "previous": f"the {unit} before",
         "next": f"the {unit} after",
