@@ -109,11 +109,12 @@ def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[s
     if methods is None:
         names = list(all_methods())
     else:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
+        given_names = [name.strip() for name in methods.split(",")]
+        names = [find_method(name).name for name in given_names if name]
 
     by_method = assigned(given)
     for name in by_method:
-        if find_method(name).name not in names:
+        if name not in names:
             raise SettingsError(
                 f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}."
             )

@@ -65,7 +65,7 @@ def command(
     if evidence is None:
         evidence = len(lines) == 1
     request = Request.of(
-        method,
+        info.name,
         target=Target(target, against, read, at),
         units=units,
         pair=pair,
@@ -89,7 +89,7 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(method, first, len(lines))) as say:
+            with progress(label_of(info.name, first, len(lines))) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 show_attribution(attribution, as_json, every_row, full)
