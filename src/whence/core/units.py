@@ -49,6 +49,15 @@ class Units(Sequence[str]):
             return (0,) * len(self.texts)
         return tuple(part for part, _, _ in self.spans)
 
+    @property
+    def distinct_names(self) -> tuple[str, ...]:
+        """The names, told apart where they repeat.
+
+        >>> Units("word", ("the ", "cat ", "the ")).distinct_names
+        ('the', 'cat', 'the (2)')
+        """
+        return distinct(self.names)
+
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -96,3 +105,26 @@ class Units(Sequence[str]):
             names=tuple(stored["names"]),
             spans=None if spans is None else tuple((p, start, end) for p, start, end in spans),
         )
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which no two are alike: a repeated one says which of them it is.
+
+    A number that would make a name that stands elsewhere is passed over.
+
+    >>> distinct(["the", "cat", "saw", "the", "dog", "the"])
+    ('the', 'cat', 'saw', 'the (2)', 'dog', 'the (3)')
+    >>> distinct(["the", "the", "the (2)"])
+    ('the', 'the (3)', 'the (2)')
+    """
+    given, seen = set(names), dict.fromkeys(names, 0)
+    out = []
+    for name in names:
+        seen[name] += 1
+        if seen[name] > 1:
+            # "the (2)" may be a name of its own
+            while f"{name} ({seen[name]})" in given:
+                seen[name] += 1
+            name = f"{name} ({seen[name]})"
+        out.append(name)
+    return tuple(out)
