@@ -49,7 +49,7 @@ def command(
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
     html: o.Html = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -76,7 +76,7 @@ def command(
         seed=seed,
         overflow=overflow,
         memory=memory,
-        evidence=evidence is not False,
+        evidence=evidence,
     )
 
     results = []

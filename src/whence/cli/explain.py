@@ -37,7 +37,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     save: o.Save = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -62,8 +62,6 @@ def command(
         raise InputError(
             f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
         )
-    if evidence is None:
-        evidence = len(lines) == 1
     request = Request.of(
         info.name,
         target=Target(target, against, read, at),

@@ -94,12 +94,10 @@ Memory = Annotated[
     ),
 ]
 Evidence = Annotated[
-    bool | None,
+    bool,
     typer.Option(
         "--evidence/--no-evidence",
-        help="Hold each ranking against random ones of the same text. "
-        "[default: yes; of several texts, explain does not]",
-        show_default=False,
+        help="Hold each ranking against random ones of the same text.",
     ),
 ]
 Full = Annotated[

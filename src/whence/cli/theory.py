@@ -28,7 +28,7 @@ def command(
     dtype: o.Dtype = "float64",
     as_json: o.AsJson = False,
     html: o.Html = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -57,7 +57,7 @@ def command(
                     target=Target(target, against),
                     seed=seed,
                     overflow=overflow,
-                    evidence=evidence is not False,
+                    evidence=evidence,
                     progress=say,
                 )
             if as_json:

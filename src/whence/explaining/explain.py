@@ -51,7 +51,7 @@ def explain(
     overflow: Overflow = "error",
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
-    evidence: bool = False,
+    evidence: bool = True,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -61,8 +61,8 @@ def explain(
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
     runs once. ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
-    ``evidence=True`` also holds the ranking against random ones of the same text (deletion and
-    insertion curves under two removals). Everything after that is a setting of the method.
+    Unless ``evidence=False``, the ranking is held against random ones of the same text (deletion
+    and insertion curves under two removals). Everything after that is a setting of the method.
 
     >>> import whence
     >>> model = whence.load("sentiment")
