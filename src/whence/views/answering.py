@@ -16,7 +16,7 @@ LEAD = 2
 MOST_CONTESTED = 2
 
 
-ADVICE = {
+ADVICE: dict[Verdict | None, str] = {
     Verdict.SAME: " This may not be the reason.",
     Verdict.WORSE: " Do not believe it.",
 }
