@@ -221,7 +221,7 @@ def _controls(maps: AttentionMaps) -> str:
         _select("scale", "The darkest colour is", DARKEST),
         _threshold(),
     ]
-    heads = "heads; a double click leaves only one on"
+    heads = "heads; Shift and click adds one or takes it away"
     parts = [
         element("div", "".join(controls), class_="controls"),
         element("div", class_="heads", role="group", aria_label=heads),

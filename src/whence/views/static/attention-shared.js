@@ -175,7 +175,7 @@ function arrows(list, selector, steps) {
     const next = all[jump === Infinity ? all.length - 1 : jump];
     event.preventDefault();
     if (!next) return;
-    here.tabIndex = -1;
+    for (const other of all) other.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   });

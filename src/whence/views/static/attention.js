@@ -106,7 +106,7 @@ const app = {
     context.clearRect(0, 0, columns, rows);
     places.forEach((p, n) => {
       if (!cells[p] || weights[n] < state.threshold) return;
-      context.fillStyle = `rgb(107 70 184 / ${(0.8 * weights[n]) / most})`;
+      context.fillStyle = `rgb(107 70 184 / ${(0.75 * weights[n]) / most})`;
       context.fillRect(cells[p][1], cells[p][0], 1, 1);
     });
     figure.querySelector("figcaption").textContent = caption ? `${caption}; ${where}; the darkest patch gets ${about(most)}` : "";
@@ -160,7 +160,7 @@ function chips() {
   const { heads } = app.kind(), group = find(".heads");
   if (group.dataset.kind !== String(state.kind)) {
     group.dataset.kind = state.kind;
-    const chip = (name, h) => made("button", { type: "button", className: "chip", "data-head": h, title: "click: on or off; double click: only this one", textContent: name });
+    const chip = (name, h) => made("button", { type: "button", className: "chip", "data-head": h, title: "click: this head alone; Shift and click: add it or take it away", textContent: name });
     group.replaceChildren(made("span", { className: "soft", textContent: "Heads" }), ...heads.map(chip), made("button", { type: "button", className: "every", textContent: "all" }));
   }
   group.querySelectorAll(".chip").forEach((chip, h) => {
@@ -218,13 +218,10 @@ root.addEventListener("click", (event) => {
   if (tab) change("view", tab.dataset.view);
   if (event.target.closest(".every")) change("heads", new Set(app.kind().heads.keys()));
   if (!chip) return;
-  const heads = new Set(state.heads), head = Number(chip.dataset.head);
+  const head = Number(chip.dataset.head), several = event.shiftKey || event.ctrlKey || event.metaKey;
+  const heads = new Set(several ? state.heads : []);
   if (!heads.delete(head)) heads.add(head);
   change("heads", heads);
-});
-root.addEventListener("dblclick", (event) => {
-  const chip = event.target.closest(".chip");
-  if (chip) change("heads", new Set([Number(chip.dataset.head)]));
 });
 root.addEventListener("keydown", (event) => {
   const step = { "[": -1, "]": 1 }[event.key], layer = state.layer + step;
