@@ -20,13 +20,16 @@ EXAMPLE = (
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names with commas between. [default: all that fit the model]", metavar="A,B,…"
+        help="The methods to compare, with commas between. [default: all that fit the model]",
+        metavar="A,B,…",
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE"
+        "--set",
+        help="A setting of one method, such as lime.samples=500; may be repeated.",
+        metavar="METHOD.SETTING=VALUE",
     ),
 ]
 Add = Annotated[
@@ -68,10 +71,10 @@ def command(
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain by several methods, side by side.
+    """Explain one text, or many, by several methods, and test each of them.
 
-    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be
-    off, and whether its ranking is better than random ones.
+    Prints the answer: what the model says, the words that hold it up, which methods beat random
+    rankings, and how far those agree. --full adds every score, cost and note.
     """
     del debug
     from whence.core.comparison import read as read_result

@@ -19,7 +19,9 @@ AT_ONCE = 16
 def command(
     words: o.Words = None,
     method: str = typer.Option(
-        "integrated-gradients", help="The method; 'whence methods' lists them.", metavar="NAME"
+        "integrated-gradients",
+        help="The method; 'whence methods' lists them, 'whence methods NAME' explains one.",
+        metavar="NAME",
     ),
     model: o.ModelName = "sentiment",
     target: o.TargetLabel = None,
@@ -42,9 +44,10 @@ def command(
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain by one method: a score for each unit.
+    """Explain one text, or many, by one method: a score for each word.
 
-    The settings of the method are flags too: see 'whence methods'.
+    The method's own settings are options too, such as --baseline mask: 'whence methods NAME' lists
+    and explains them.
     """
     del debug
     from whence.core.errors import InputError

@@ -32,11 +32,11 @@ def command(
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain with the single-layer attention model: its formulas beside measured values.
+    """Explain by a model of one attention layer, where formulas give the exact scores.
 
-    The model is that of "Attention meets post-hoc interpretability" (ICML 2024), whose gradients,
-    LIME coefficients and Shapley values are formulas. Prints the text as every method of that
-    paper's figure colours it, then formula and measurement of each word.
+    The model is that of "Attention meets post-hoc interpretability" (ICML 2024). Prints the text as
+    each method colours it, then, for each word, what the formula says (gradients, LIME, Shapley
+    values) beside what was measured.
     """
     del debug
     from whence.core.target import Target

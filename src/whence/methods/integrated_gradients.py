@@ -33,7 +33,7 @@ Panel = tuple[float, float]
     "integrated-gradients",
     version=1,
     cites="sundararajan2017axiomatic",
-    aliases=("ig", "integrated-gradient"),
+    aliases=("ig",),
 )
 @dataclass(frozen=True, slots=True)
 class IntegratedGradients:
