@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_comparison
+from whence.cli.reports import finish, show_comparison, write_csv
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
 from whence.cli.texts import encode, label_of, naming, read_texts
@@ -66,6 +66,7 @@ def command(
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
     html: o.Html = None,
+    csv: o.Csv = None,
     evidence: o.Evidence = True,
     full: o.Full = False,
     every_row: o.EveryRow = False,
@@ -84,6 +85,7 @@ def command(
     from whence.explaining.added import of_lines, shared_target, wishes_and_added
 
     writable(html)
+    writable(csv)
     lines = read_texts(words or [], file)
     settings_by_method = chosen(methods, setting or [], seed)
     takes_all = settings_by_method is None
@@ -117,8 +119,9 @@ def command(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
             show_comparison(comparison, as_json, every_row, full)
-            if html:
+            if html or csv:
                 results.append(comparison)
+    write_csv(results, csv)
     finish(results, html)
 
 

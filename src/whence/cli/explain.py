@@ -6,7 +6,7 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_attribution
+from whence.cli.reports import finish, show_attribution, write_csv
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.texts import encode, label_of, read_texts
@@ -38,6 +38,7 @@ def command(
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
     html: o.Html = None,
+    csv: o.Csv = None,
     save: o.Save = None,
     evidence: o.Evidence = True,
     full: o.Full = False,
@@ -56,6 +57,7 @@ def command(
     from whence.core.target import Target
 
     writable(html)
+    writable(csv)
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
@@ -95,10 +97,11 @@ def command(
             for attribution in attributions:
                 show_attribution(attribution, as_json, every_row, full)
             # kept only where they are written at the end: a file may have many texts
-            if html or save:
+            if html or save or csv:
                 results += attributions
     if save is not None:
         results[0].save(save)
+    write_csv(results, csv)
     finish(results, html)
 
 

@@ -114,6 +114,14 @@ Html = Annotated[
         readable=False,
     ),
 ]
+Csv = Annotated[
+    Path | None,
+    typer.Option(
+        help="Also write a table: a row for each method and unit, with verdict, p, cost and error.",
+        metavar="FILE",
+        readable=False,
+    ),
+]
 Save = Annotated[
     Path | None,
     typer.Option(

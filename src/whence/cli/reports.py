@@ -42,3 +42,14 @@ def finish(results: Sequence[Attribution | Comparison], html: Path | None) -> No
 
     write_text(html, page(results))
     note(f"report written to {html.resolve()}")
+
+
+def write_csv(results: Sequence[Attribution | Comparison], csv: Path | None) -> None:
+    """One table of all results, if one was asked for; of several texts, it says which."""
+    if csv is None:
+        return
+    from whence.core.render import write_text
+    from whence.views.tables import result_csv
+
+    write_text(csv, result_csv(results[0] if len(results) == 1 else results))
+    note(f"table written to {csv.resolve()}")
