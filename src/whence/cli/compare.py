@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_comparison
+from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
 from whence.cli.texts import encode, label_of, naming, read_texts
@@ -50,6 +50,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -78,7 +79,7 @@ def command(
         evidence=evidence,
     )
 
-    results = []
+    results = Results(len(lines), as_json, full, every_row, kept=html is not None)
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import compare_as_asked
 
@@ -88,10 +89,8 @@ def command(
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, skip_unfit=takes_all
                 )
-            show_comparison(comparison, as_json, every_row)
-            if html:
-                results.append(comparison)
-    finish(results, html)
+            results.add(comparison)
+    results.finish(None, html)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:

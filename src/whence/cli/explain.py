@@ -6,13 +6,13 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_attribution
+from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.texts import encode, label_of, read_texts
 
 EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
-# texts between two prints
+# texts that run together; with evidence, which takes far longer, each is shown as it is done
 AT_ONCE = 16
 
 
@@ -38,6 +38,7 @@ def command(
     html: o.Html = None,
     save: o.Save = None,
     evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -46,7 +47,6 @@ def command(
     The settings of the method are flags too: see 'whence methods'.
     """
     del debug
-    from whence.core.errors import InputError
     from whence.core.registry import find_method, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
@@ -57,10 +57,6 @@ def command(
     texts, settings = split_flags(words or [], info, own_flags)
     settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
-    if save is not None and len(lines) > 1:
-        raise InputError(
-            f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
-        )
     request = Request.of(
         method,
         target=Target(target, against, read, at),
@@ -73,14 +69,15 @@ def command(
         **settings,
     )
 
-    results = []
+    results = Results(len(lines), as_json, full, every_row, kept=bool(html or save))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import explain_as_asked
         from whence.trace.forecast import forecast_trace
 
-        for first in range(0, len(lines), AT_ONCE):
+        at_once = 1 if evidence else AT_ONCE
+        for first in range(0, len(lines), at_once):
             passages = []
-            for line in lines[first : first + AT_ONCE]:
+            for line in lines[first : first + at_once]:
                 passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
                 passages.append(passage)
             longest = max(passages, key=len)
@@ -89,13 +86,8 @@ def command(
             with progress(label_of(method, first, len(lines))) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
-                show_attribution(attribution, as_json, every_row)
-            # kept only where they are written at the end: a file may have many texts
-            if html or save:
-                results += attributions
-    if save is not None:
-        results[0].save(save)
-    finish(results, html)
+                results.add(attribution)
+    results.finish(save, html)
 
 
 def own_flags() -> list[str]:

@@ -94,6 +94,12 @@ Evidence = Annotated[
         help="Hold each ranking against random ones of the same text.",
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Of several texts, show each in full, not only the index and the counts."
+    ),
+]
 EveryRow = Annotated[
     bool, typer.Option("--all", help="List every unit of a long text, not only the strongest.")
 ]
