@@ -89,7 +89,8 @@ def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
     assert faithful[best] >= faithful.max() - 1e-4
     np.testing.assert_allclose(a.scores, readings(t, 0, [every[best]])[0], atol=1e-6)
     assert faithful[best] >= faithful[every.index(BASELINE)]
-    assert f"best of {len(every)} configurations: {every[best]}" in a.error.note
+    assert f"of {len(every)} ways to read attention" in a.error.note
+    assert f"fits single removals best: {every[best]} (" in a.error.note
     assert a.cost.forwards == 1 + len(passage.units) + 32
 
 

@@ -170,14 +170,14 @@ def test_the_gap_and_the_note_say_where_the_rest_is() -> None:
     whole = whence.explain(model, "not bad prices", "attn-lrp", softmax="constant", evidence=False)
     assert whole.error is not None
     assert whole.error.completeness_gap is not None
-    special = float(whole.error.note.split("special tokens hold ")[1].split(";")[0])
+    special = float(whole.error.note.split("special tokens ")[1].split(",")[0])
     assert whole.scores.sum() + special == pytest.approx(whole.value, rel=0.02)
     bert = whence.explain(precise("bert")[0], "not bad prices", "attn-lrp", evidence=False)
     assert bert.error is not None
     assert bert.error.completeness_gap == pytest.approx(
         abs(bert.scores.sum() - bert.value) / abs(bert.value)
     )
-    assert "biases, positions, softmax hold" in bert.error.note
+    assert "biases, positions and the softmax kept" in bert.error.note
 
 
 def test_a_margin_is_the_difference_of_two_logits() -> None:

@@ -208,7 +208,7 @@ def test_integrated_gradients_stop_at_the_tolerance_or_say_that_they_did_not(mod
     )
     assert start.cost.backwards == 4
     assert start.error is not None
-    assert "miss completeness" in start.error.note
+    assert "of the target's change after max_nodes=" in start.error.note
     assert start.scores.sum() == pytest.approx(fine.scores.sum(), rel=0.5)
 
 

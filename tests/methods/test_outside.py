@@ -47,7 +47,7 @@ def test_one_unit(sentiment: Model, name: str) -> None:
     a = whence.explain(sentiment, "great", name, evidence=True)
     v = whence.game(sentiment, "great")
     assert a.evidence is not None
-    assert a.evidence.note == "one unit has one ranking"
+    assert a.evidence.note == "there is only one unit, so there is nothing to rank"
     if a.detail and "anchor" in a.detail:
         assert set(a.detail["anchor"]) <= {0}
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,16 +29,29 @@ Set = Annotated[
         "--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE"
     ),
 ]
+Add = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--add",
+        help="A saved result of the same text, to be judged beside the others; may be repeated.",
+        metavar="FILE.json",
+    ),
+]
+Read = Annotated[
+    Literal["logit", "log-probability", "probability", "margin"] | None,
+    typer.Option(help="How the target is read. [default: logit, or as in --add]"),
+]
 
 
 def command(
     words: o.Words = None,
     methods: Methods = None,
     setting: Set = None,
+    add: Add = None,
     model: o.ModelName = "sentiment",
     target: o.TargetLabel = None,
     against: o.Against = None,
-    read: o.Read = "logit",
+    read: Read = None,
     units: o.Units = "word",
     pair: o.Pair = None,
     at: o.At = None,
@@ -60,18 +74,28 @@ def command(
     off, and whether its ranking is better than random ones.
     """
     del debug
+    from whence.core.reading import read as read_result
     from whence.core.registry import methods as all_methods
-    from whence.core.request import Request, wishes_for
+    from whence.core.request import Request
     from whence.core.target import Target
+    from whence.explaining.added import of_lines, shared_target, wishes_and_added
 
     writable(html)
     lines = read_texts(words or [], file)
     settings_by_method = chosen(methods, setting or [], seed)
     takes_all = settings_by_method is None
-    wanted = list(all_methods()) if settings_by_method is None else settings_by_method
+    if settings_by_method is None:
+        settings_by_method = {name: {} for name in all_methods()}
+    saved = [read_result(path) for path in add or []]
+    wishes, added = wishes_and_added([settings_by_method, *saved])
+    added_to_lines = of_lines(added, [line.content for line in lines])
+    names_no_target = target is None and against is None and at is None and read is None
+    wanted_target = Target(target, against, read or "logit", at)
+    if added and names_no_target:
+        wanted_target = shared_target(added)
     request = Request(
-        wishes=wishes_for(wanted),
-        targets=(Target(target, against, read, at),),
+        wishes=wishes,
+        targets=(wanted_target,),
         pair=pair,
         seed=seed,
         overflow=overflow,
@@ -87,7 +111,7 @@ def command(
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
             with naming(line), progress(label_of("compare", i, len(lines))) as say:
                 comparison = compare_as_asked(
-                    loaded_model, passage, request, say, skip_unfit=takes_all
+                    loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
             results.add(comparison)
     results.finish(None, html)
@@ -107,11 +131,12 @@ def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[s
     if methods is None:
         names = list(all_methods())
     else:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
+        given_names = [name.strip() for name in methods.split(",")]
+        names = [find_method(name).name for name in given_names if name]
 
     by_method = assigned(given)
     for name in by_method:
-        if find_method(name).name not in names:
+        if name not in names:
             raise SettingsError(
                 f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}."
             )

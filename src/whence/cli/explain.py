@@ -58,7 +58,7 @@ def command(
     settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     request = Request.of(
-        method,
+        info.name,
         target=Target(target, against, read, at),
         units=units,
         pair=pair,
@@ -83,7 +83,7 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(method, first, len(lines))) as say:
+            with progress(label_of(info.name, first, len(lines))) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 results.add(attribution)

@@ -19,6 +19,12 @@ Words = Annotated[
         "'-' or nothing: from stdin, one a line.",
     ),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The one to explain. [default: list all]")
+]
+WithSettings = Annotated[
+    bool, typer.Option("--settings", help="List the settings of each as well.")
+]
 ModelName = Annotated[
     str, typer.Option("--model", help="A bundled name, a folder or a hub id.", metavar="NAME")
 ]
@@ -97,7 +103,9 @@ Evidence = Annotated[
 Full = Annotated[
     bool,
     typer.Option(
-        "--full", help="Of several texts, show each in full, not only the index and the counts."
+        "--full",
+        help="Also print every score, the costs, the notes, and how far methods agree; "
+        "of several texts, each one below the index.",
     ),
 ]
 EveryRow = Annotated[

@@ -40,7 +40,7 @@ class Results:
         if self.as_json:
             emit_json(result.to_dict())
         elif self.texts == 1:
-            show(_view(result, self.every_row))
+            show(_view(result, self.every_row, self.full))
         # JSON of many texts is not held in memory for nothing
         if self.kept or not self.as_json:
             self.results.append(result)
@@ -66,7 +66,7 @@ class Results:
             return
         for result in self.results:
             emit(BETWEEN_TEXTS)
-            show(_view(result, self.every_row))
+            show(_view(result, self.every_row, self.full))
 
     def _whole(self) -> Attribution | Comparison | Many:
         """The only result, or all of them."""
@@ -77,11 +77,13 @@ class Results:
         return Many(tuple(self.results))
 
 
-def _view(result: Attribution | Comparison, every_row: bool) -> Callable[[Console], RenderableType]:
+def _view(
+    result: Attribution | Comparison, every_row: bool, full: bool
+) -> Callable[[Console], RenderableType]:
     """How one text is laid out."""
     from whence.core.comparison import Comparison
     from whence.views.terminal import attribution_view, comparison_view
 
     if isinstance(result, Comparison):
-        return lambda console: comparison_view(result, console, every_row)
-    return lambda console: attribution_view(result, console, every_row)
+        return lambda console: comparison_view(result, console, every_row, full)
+    return lambda console: attribution_view(result, console, every_row, full)

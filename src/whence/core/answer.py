@@ -1,4 +1,4 @@
-"""The answer: what may be said of a text in two or three sentences, and nothing beyond the evidence.
+"""The answer: what may be said of a text in a few sentences, and nothing beyond the evidence.
 
 Every rule stands here; ``views/answering.py`` puts what they give into words.
 

@@ -148,7 +148,7 @@ class Attribution:
 
     @property
     def answer(self) -> Any:
-        """What may be said of it in two or three sentences, and nothing beyond the evidence."""
+        """What may be said of it in a few sentences, and nothing beyond the evidence."""
         # found by name: the rules of an answer are about attributions, and stand above them
         return import_module("whence.core.answer").answer({self.method: self})
 
@@ -288,6 +288,10 @@ class Attribution:
         except (TypeError, ValueError) as problem:
             raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
         return write_text(path, content)
+
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("attribution_text", self, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def answer(self) -> Answer:
-        """What may be said in two or three sentences, and nothing beyond the evidence.
+        """What may be said in a few sentences, and nothing beyond the evidence.
 
         >>> print(c.answer)                    # doctest: +SKIP
         """
@@ -117,6 +117,10 @@ class Comparison:
         """Write JSON; ``whence.read`` reads it back."""
         content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         return write_text(path, content)
+
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("comparison_text", self, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

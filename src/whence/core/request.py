@@ -61,8 +61,6 @@ class Request:
     evidence: bool = True
 
     def __post_init__(self) -> None:
-        if not self.wishes:
-            raise InputError("compare needs at least one method; methods=None takes all that fit.")
         if not self.targets:
             raise InputError("a run needs at least one target; None is what the model predicts.")
         _check_choice("overflow", self.overflow, Overflow)

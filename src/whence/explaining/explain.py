@@ -21,14 +21,17 @@ from whence.core.request import (
     Via,
     targets_of,
     units_as_given,
-    wishes_for,
 )
 from whence.core.target import Reading
 from whence.core.units import UnitKind
+from whence.explaining.added import of_lines, shared_target, wishes_and_added
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
 from whence.models.model import Model
+
+# names, names with settings, and results that are there already
+Methods = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
 
 @overload
@@ -123,20 +126,20 @@ def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
 def compare(
     model: Model,
     text: str | Passage,
-    methods: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = ...,
+    methods: Methods | None = ...,
     **options: Any,
 ) -> Comparison: ...
 @overload
 def compare(
     model: Model,
     text: list[Any],
-    methods: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = ...,
+    methods: Methods | None = ...,
     **options: Any,
 ) -> Many: ...
 def compare(  # type: ignore[misc]  # the overloads name what the result depends on
     model: Model,
     text: Any,
-    methods: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    methods: Methods | None = None,
     *,
     pair: str | None = None,
     target: AnyTarget = None,
@@ -154,9 +157,11 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     A list of texts gives Many: a comparison for each text, with counts for each method over them.
 
     ``methods=None`` takes every method that fits the model. A mapping gives settings:
-    ``{"integrated-gradients": {"baseline": "mask"}}``. Unless ``evidence=False``, each ranking is
-    held against the same random rankings of this text, by deletion and insertion curves under two
-    removals.
+    ``{"integrated-gradients": {"baseline": "mask"}}``. A list may hold names, such mappings, and
+    results that are there already: an Attribution (of this model, text and target; from
+    ``explain``, from ``Attribution.from_scores``, or read from a file), or several of them. Where
+    no target is named, theirs is taken. Unless ``evidence=False``, each ranking is held against
+    the same random rankings of this text, by deletion and insertion curves under two removals.
 
     >>> import whence
     >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
@@ -164,8 +169,11 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     ['gradient-l2', 'random']
     """
     check_is_model(model)
+    wishes, added = wishes_and_added(list(all_methods()) if methods is None else methods)
+    if added and target is None and read is None:
+        target = shared_target(added)
     request = Request(
-        wishes=wishes_for(list(all_methods()) if methods is None else methods),
+        wishes=wishes,
         targets=targets_of(target, read),
         units=units_as_given(units),
         pair=pair,
@@ -177,11 +185,13 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     )
     skip_unfit = methods is None
     if not isinstance(text, list):
-        return compare_as_asked(model, text, request, progress, skip_unfit)
+        return compare_as_asked(model, text, request, progress, skip_unfit, added)
+    added_to_texts = of_lines(added, [getattr(one, "text", one) for one in text])
     comparisons = []
     for place, one in enumerate(text):
         say = _of_several(progress, place, len(text))
-        comparisons.append(compare_as_asked(model, one, request, say, skip_unfit))
+        own = added_to_texts[place]
+        comparisons.append(compare_as_asked(model, one, request, say, skip_unfit, own))
     return Many(tuple(comparisons))
 
 
@@ -198,13 +208,18 @@ def compare_as_asked(
     request: Request,
     progress: Progress | None = None,
     skip_unfit: bool = False,
+    added: Sequence[Attribution] = (),
 ) -> Comparison:
-    """The comparison of a request; a method that does not fit the model is skipped or an error."""
+    """The comparison of a request; a method that does not fit the model is skipped or an error.
+
+    ``added`` are attributions that were made before.
+    """
     begun = time.perf_counter()
-    ((outcome,),) = run(model, [text], request, progress)
+    ((outcome,),) = run(model, [text], request, progress, tuple(added))
     if outcome.failed and not (skip_unfit and outcome.attributions):
         raise next(iter(outcome.failed.values()))
-    peaks = [a.cost.peak_bytes for a in outcome.attributions.values()]
+    own = [wish.method for wish in request.wishes if wish.method in outcome.attributions]
+    peaks = [outcome.attributions[name].cost.peak_bytes for name in own]
     cost = replace(
         outcome.cost,
         seconds=time.perf_counter() - begun,

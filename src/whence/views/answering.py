@@ -12,7 +12,14 @@ from whence.views import wording
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
 HARDLY_MORE = 0.5  # of the first label's probability: so near a second one is worth a word
 MOST_CAUTIONS = 3
+LEAD = 2
 MOST_CONTESTED = 2
+
+
+ADVICE = {
+    Verdict.SAME: " This may not be the reason.",
+    Verdict.WORSE: " Do not believe it.",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,10 @@ def answer_cautions(answer: Answer) -> list[str]:
 
 
 def sentences(answer: Answer) -> list[Sentence]:
-    """What the model says, which units hold that up, who says so, and what attention says."""
+    """What the model says, which units hold that up, who says so, and what attention says.
+
+    The first ``LEAD`` of them are the answer itself, and the others tell how far to trust it.
+    """
     parts = [_prediction(answer), *_reasons(answer)]
     if answer.kept is not None:
         parts.append(_anchor(answer, answer.kept))
@@ -191,13 +201,22 @@ def _who_says_so(answer: Answer) -> Sentence:
     if not answer.is_carried:
         chance = f"; by chance alone {_about(answer.by_chance)} would"
         return _sentence(f"{beaten}{chance}, so that is no reason to believe them.")
-    if _naming(answer):
-        says = "says" if count == 1 else "say"
-        beaten += f" and {says} so"
     if answer.agreement is None:
-        return _sentence(f"{beaten} ({wording.few([*answer.holding])}).")
+        return _sentence(f"{_voices(answer, beaten)}: {wording.few([*answer.holding])}.")
     number = wording.correlation(answer.agreement)
-    return _sentence(f"{beaten}; they {_agree(answer.agreement)} (rank correlation {number}).")
+    agree = f"they {_agree(answer.agreement)} (rank correlation {number})"
+    return _sentence(f"{_voices(answer, beaten)}; {agree}.")
+
+
+def _voices(answer: Answer, beaten: str) -> str:
+    """Who named the units, and how many others were tested."""
+    if not _naming(answer):
+        return beaten
+    count, tried = len(answer.holding), len(answer.tried)
+    if count == 1:
+        return f"The one method that beats random rankings says so ({tried} were tested)"
+    who = "Both methods" if count == 2 else f"Most of the {count} methods"
+    return f"{who} that beat random rankings say so ({tried} were tested)"
 
 
 def _about(count: float) -> str:
@@ -234,15 +253,11 @@ def _verdict_on_one(answer: Answer) -> Sentence:
         reason = "" if evidence is None or not evidence.note else f" ({evidence.note})"
         untested = "It was not tested against random rankings"
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
-    numbers = f"it beats {wording.share(evidence.value)} of them"
+    numbers = f"it beats {wording.share(evidence.value)} of random rankings"
     if evidence.p is not None:
         numbers += f", {wording.p_value(evidence.p)}"
-    if evidence.verdict == Verdict.BETTER:
-        return _sentence(f"Its ranking is better than random ones: {numbers}.")
-    if evidence.verdict == Verdict.WORSE:
-        return _sentence(f"Its ranking is worse than random ones: {numbers}. Do not believe it.")
-    cannot = "Its ranking cannot be told from random ones"
-    return _sentence(f"{cannot}: {numbers}. This may not be the reason.")
+    advice = ADVICE.get(evidence.verdict, "")
+    return _sentence(f"Its ranking is {evidence.verdict}: {numbers}.{advice}")
 
 
 # ---------------------------------------------------------------------- anchors and attention
@@ -273,7 +288,7 @@ def _belief(says: AttentionSays) -> str:
     if says.verdict is None:
         return "that was not tested"
     if says.verdict == Verdict.WORSE:
-        return "that is worse than random rankings: do not believe it"
+        return f"that is {says.verdict}: do not believe it"
     if says.verdict == Verdict.SAME:
         return "that cannot be told from random rankings, so do not rely on it"
     shared = f"{says.shared} of these {len(says.units)}" if says.shared else "none of these"
@@ -294,7 +309,7 @@ def cautions(answer: Answer) -> list[Sentence]:
     if answer.swayed:
         found.append(_removal(answer.swayed))
     if answer.control_held:
-        found.append(_sentence("even random scores were called better than random here."))
+        found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
     if answer.rankings is not None:
         fewer = f"there were {answer.rankings} random rankings, not {USUAL_RANKINGS} as usual: "
         found.append(_sentence(fewer, "shares and p-values are rougher."))
@@ -329,8 +344,8 @@ def _removal(swayed: Sequence[Swayed]) -> Sentence:
     for group in swayed:
         methods = wording.few(group.methods, most=3)
         good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
-        groups.append(f"by {good} but not by {bad} for {methods}")
-    return _sentence(f"the removal decides: better than random {'; '.join(groups)}.")
+        groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
+    return _sentence(f"the way of removing words decides for {' and for '.join(groups)}.")
 
 
 def _sentence(*parts: Phrase | str) -> Sentence:
