@@ -90,6 +90,29 @@ def test_one_page_for_all_texts_and_its_path_on_stderr(whence, tmp_path):
     assert page.read_text().count('<section class="whence"') == 2
 
 
+def test_several_texts_have_an_index_and_counts_and_each_in_full_if_asked_for(whence, tmp_path):
+    flags = ("--methods", "gradient-l2,random")
+    lines = b"not bad\ngreat food\n"
+    short = whence("compare", *flags, stdin=lines)
+    assert short.out.count("not bad") == short.out.count("great food") == 1
+    assert [line.split()[1:4] for line in short.out.splitlines() if line.startswith("rand")] == [
+        ["0", "of", "2"]  # evidence is on, and two words have too few orders for a verdict
+    ]
+    assert "--full" in short.err
+    full = whence("compare", *flags, "--full", stdin=lines)
+    assert full.out.startswith(short.out)
+    assert full.out.count("great food") > 1
+
+
+def test_many_texts_are_saved_together(whence, tmp_path):
+    path = tmp_path / "many.json"
+    flags = ("--method", "gradient-l2", "--json", "--save", path)
+    done = whence("explain", *flags, stdin=b"not bad\ngreat food\n")
+    printed = tmp_path / "many.jsonl"
+    printed.write_text(done.out, encoding="utf-8")
+    assert wh.read(path) == wh.read(printed)
+
+
 def test_save_can_be_read_back(whence, tmp_path):
     path = tmp_path / "a.json"
     done = whence("explain", TEXT, "--save", path, "--json", "--method", "gradient-l2")

@@ -148,7 +148,9 @@ Evidence = Annotated[
 Full = Annotated[
     bool,
     typer.Option(
-        "--full", help="Also print every score, the costs, the notes, and how far methods agree."
+        "--full",
+        help="Also print every score, the costs, the notes, and how far methods agree; "
+        "of several texts, each one below the index.",
     ),
 ]
 EveryRow = Annotated[

@@ -179,26 +179,3 @@ class Comparison:
 
     def __str__(self) -> str:
         return render("comparison_text", self)
-
-
-def read(path: str | Path) -> Attribution | Attributions | Comparison:
-    """Read what ``save`` wrote: an attribution, several of one passage, or a comparison."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as problem:
-        raise LoadError(f"no file {str(path)!r}.") from problem
-    except OSError as problem:
-        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
-    except ValueError as problem:
-        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
-    if not isinstance(content, dict):
-        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
-    kinds = {
-        "attribution": Attribution.from_dict,
-        "attributions": Attributions.from_dict,
-        "comparison": Comparison.from_dict,
-    }
-    kind = content.get("kind", "attribution")
-    if kind not in kinds:
-        raise LoadError(f"{str(path)!r} holds no attribution but a {kind}.")
-    return kinds[kind](content)

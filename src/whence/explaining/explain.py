@@ -11,6 +11,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.passage import Passage
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
@@ -23,7 +24,7 @@ from whence.core.request import (
 )
 from whence.core.target import Reading
 from whence.core.units import UnitKind
-from whence.explaining.added import shared_target, wishes_and_added
+from whence.explaining.added import of_lines, shared_target, wishes_and_added
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
@@ -38,9 +39,7 @@ def explain(
     model: Model, text: str | Passage, method: str = ..., **options: Any
 ) -> Attribution: ...
 @overload
-def explain(
-    model: Model, text: list[Any], method: str = ..., **options: Any
-) -> list[Attribution]: ...
+def explain(model: Model, text: list[Any], method: str = ..., **options: Any) -> Many: ...
 def explain(
     model: Model,
     text: Any,
@@ -58,7 +57,9 @@ def explain(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
-    """Explain one target of a model on one text (or on each text of a list) by one method.
+    """Explain one target of a model on one text, or on each text of a list, by one method.
+
+    A list gives Many: its attributions in order, with counts over the texts.
 
     ``target`` is a class by name or index, None for the predicted one, a pair for a contrast (*why
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
@@ -89,10 +90,10 @@ def explain(
     )
     texts = text if isinstance(text, list) else [text]
     if isinstance(target, list):
-        results = [_by_target(outcomes) for outcomes in run(model, texts, request, progress)]
-    else:
-        results = explain_as_asked(model, texts, request, progress)
-    return results if isinstance(text, list) else results[0]
+        several = [_by_target(outcomes) for outcomes in run(model, texts, request, progress)]
+        return several if isinstance(text, list) else several[0]
+    results = explain_as_asked(model, texts, request, progress)
+    return Many(tuple(results)) if isinstance(text, list) else results[0]
 
 
 def explain_as_asked(
@@ -121,7 +122,21 @@ def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
     return Attributions("target", entries, total_cost([outcome.cost for outcome in outcomes]))
 
 
+@overload
 def compare(
+    model: Model,
+    text: str | Passage,
+    methods: Methods | None = ...,
+    **options: Any,
+) -> Comparison: ...
+@overload
+def compare(
+    model: Model,
+    text: list[Any],
+    methods: Methods | None = ...,
+    **options: Any,
+) -> Many: ...
+def compare(  # type: ignore[misc]  # the overloads name what the result depends on
     model: Model,
     text: Any,
     methods: Methods | None = None,
@@ -136,8 +151,10 @@ def compare(
     memory: str | int | float | None = None,
     evidence: bool = True,
     progress: Progress | None = None,
-) -> Comparison:
+) -> Any:
     """Explain one text by several methods on one shared trace and one game for each removal.
+
+    A list of texts gives Many: a comparison for each text, with counts for each method over them.
 
     ``methods=None`` takes every method that fits the model. A mapping gives settings:
     ``{"integrated-gradients": {"baseline": "mask"}}``. A list may hold names, such mappings, and
@@ -166,7 +183,23 @@ def compare(
         memory=memory,
         evidence=evidence,
     )
-    return compare_as_asked(model, text, request, progress, skip_unfit=methods is None, added=added)
+    skip_unfit = methods is None
+    if not isinstance(text, list):
+        return compare_as_asked(model, text, request, progress, skip_unfit, added)
+    added_to_texts = of_lines(added, [getattr(one, "text", one) for one in text])
+    comparisons = []
+    for place, one in enumerate(text):
+        say = _of_several(progress, place, len(text))
+        own = added_to_texts[place]
+        comparisons.append(compare_as_asked(model, one, request, say, skip_unfit, own))
+    return Many(tuple(comparisons))
+
+
+def _of_several(progress: Progress | None, place: int, count: int) -> Progress | None:
+    """What is told of a step, with the number of the text that it belongs to."""
+    if progress is None:
+        return None
+    return lambda step: progress(f"text {place + 1} of {count}: {step}")
 
 
 def compare_as_asked(
