@@ -66,12 +66,12 @@ def comparison_page(c: Comparison) -> str:
 
 def attribution_fragment(a: Attribution) -> str:
     """What a notebook shows for one attribution."""
-    return style(static("report.css")) + _body(a, fresh_id())
+    return style(static("report.css")) + body(a, fresh_id())
 
 
 def comparison_fragment(c: Comparison) -> str:
     """What a notebook shows for one comparison."""
-    return style(static("report.css")) + _body(c, fresh_id())
+    return style(static("report.css")) + body(c, fresh_id())
 
 
 def page(results: Sequence[Attribution | Comparison]) -> str:
@@ -79,7 +79,7 @@ def page(results: Sequence[Attribution | Comparison]) -> str:
     first = _attributions(results[0])[0]
     words = "" if first.passage is None else first.passage.text
     title = title_of(words, first.provenance.model)
-    bodies = "\n".join(_body(result, f"whence-{i}") for i, result in enumerate(results))
+    bodies = "\n".join(body(result, f"whence-{i}") for i, result in enumerate(results))
     return document(
         f"whence: {title}",
         element("main", f"\n{bodies}\n", class_="whence-many"),
@@ -93,7 +93,8 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
     return list(result.attributions.values())
 
 
-def _body(result: Attribution | Comparison, name: str) -> str:
+def body(result: Attribution | Comparison, name: str) -> str:
+    """One result in a section of its own, which has this name."""
     parts = _compared(result) if isinstance(result, Comparison) else _explained(result)
     parts += [
         fold("What the words mean", _glossary()),
