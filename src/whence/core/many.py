@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from whence.core.answer import binomial_tail
+from whence.core.answer import CONTROL, binomial_tail
 from whence.core.attribution import SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, LoadError
@@ -24,7 +24,10 @@ TAIL = 0.025  # on either side of what holds 95 %
 
 @dataclass(frozen=True)
 class Row:
-    """One text in the index: what the model predicts, and how many methods got which verdict."""
+    """One text in the index: what the model predicts, and how many methods got which verdict.
+
+    The control is not among them.
+    """
 
     text: str
     pair: str | None
@@ -225,7 +228,9 @@ def _distinct(results: Sequence[Result]) -> list[Result]:
 
 def _row(result: Result) -> Row:
     every = list(attributions_of(result).values())
-    counted = _verdicts(every)
+    # a control is no method whose verdict would count
+    explaining = [attribution for attribution in every if attribution.method != CONTROL]
+    counted = _verdicts(explaining)
     label, probability = None, None
     if every[0].prediction:
         label, probability = max(every[0].prediction.items(), key=lambda entry: entry[1])
@@ -238,7 +243,7 @@ def _row(result: Result) -> Row:
         better=counted[Verdict.BETTER],
         same=counted[Verdict.SAME],
         worse=counted[Verdict.WORSE],
-        unjudged=len(every) - sum(counted.values()),
+        unjudged=len(explaining) - sum(counted.values()),
     )
 
 

@@ -73,9 +73,13 @@ def _folded(many: Many, place: int, name: str) -> str:
 
 def _index(many: Many, name: str) -> str:
     """One row for each text, with a link to its report."""
-    heads = ["", "text", "prediction", "answer in short", "methods"]
+    heads = [
+        element("th", "", scope="col"),
+        elements("th", ["text", "prediction", "answer in short"], scope="col", class_="left"),
+        element("th", "methods that beat random", scope="col"),
+    ]
     rows = [_index_row(row, many, place, name) for place, row in enumerate(many.rows())]
-    shown = table(element("tr", elements("th", heads, scope="col")), rows, class_="costs index")
+    shown = table(element("tr", "".join(heads)), rows, class_="costs index")
     return element("h3", "Index") + scrolling("all texts", shown, whole=True)
 
 
@@ -100,9 +104,11 @@ def _counts(many: Many) -> str:
     if not any(tally.judged for tally in tallies):
         return ""
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
-    heads = ["method", better, same, worse, f"{better} by chance", "p", "beats"]
+    first = element("th", "method", scope="col", class_="left")
+    numbers = [better, same, worse, f"{better} by chance", "p", "beats"]
     rows = [_count_row(tally) for tally in strongest_first(tallies)]
-    shown = table(element("tr", elements("th", heads, scope="col")), rows, class_="costs")
+    heads = element("tr", first + elements("th", numbers, scope="col"))
+    shown = table(heads, rows, class_="costs")
     title = element("h3", "Which methods can be believed, over all texts?")
     explained = paragraphs(notes(many, tallies))
     return title + scrolling("counts for each method", shown, whole=True) + explained
