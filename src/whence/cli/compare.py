@@ -50,6 +50,9 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     evidence: o.Evidence = None,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -77,6 +80,9 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence is not False,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
 
     results = []
@@ -85,7 +91,8 @@ def command(
 
         for i, line in enumerate(lines):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+            label = label_of("compare", i, len(lines))
+            with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, skip_unfit=takes_all
                 )

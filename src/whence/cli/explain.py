@@ -38,6 +38,9 @@ def command(
     html: o.Html = None,
     save: o.Save = None,
     evidence: o.Evidence = None,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -48,7 +51,7 @@ def command(
     """
     del debug
     from whence.core.errors import InputError
-    from whence.core.registry import find_method, settings_of
+    from whence.core.registry import find_method, own_budget, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
 
@@ -56,6 +59,7 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
+    run_budget, settings = own_budget(info, budget, settings)
     settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     if save is not None and len(lines) > 1:
@@ -73,6 +77,9 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=run_budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
 
@@ -89,7 +96,8 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(method, first, len(lines))) as say:
+            label = label_of(method, first, len(lines))
+            with progress(label, is_first=first == 0) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 show_attribution(attribution, as_json, every_row, full)

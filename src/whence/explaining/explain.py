@@ -12,6 +12,7 @@ from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.registry import find_method, own_budget
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
     AnyTarget,
@@ -52,6 +53,9 @@ def explain(
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = False,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -62,7 +66,10 @@ def explain(
     runs once. ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
     ``evidence=True`` also holds the ranking against random ones of the same text (deletion and
-    insertion curves under two removals). Everything after that is a setting of the method.
+    insertion curves under two removals), by ``rankings`` random ones and ``steps`` steps.
+    ``budget`` is the most that a text may cost: a time ("30s"), passes ("500 passes"), or "full";
+    by default a large model gets a leaner plan, which the result tells (``plan``). ``progress`` is
+    called with each step. Everything after that is a setting of the method.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -71,6 +78,7 @@ def explain(
     True
     """
     check_is_model(model)
+    budget, settings = own_budget(find_method(method), budget, settings)
     request = Request.of(
         method,
         pair=pair,
@@ -82,6 +90,9 @@ def explain(
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
     texts = text if isinstance(text, list) else [text]
@@ -104,7 +115,9 @@ def _only(outcome: Outcome) -> Attribution:
     for problem in outcome.failed.values():
         raise problem
     (attribution,) = outcome.attributions.values()
-    return attribution
+    if outcome.plan.is_full:
+        return attribution
+    return replace(attribution, plan=outcome.plan)
 
 
 def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
@@ -132,6 +145,9 @@ def compare(
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Explain one text by several methods on one shared trace and one game for each removal.
@@ -139,7 +155,9 @@ def compare(
     ``methods=None`` takes every method that fits the model. A mapping gives settings:
     ``{"integrated-gradients": {"baseline": "mask"}}``. Unless ``evidence=False``, each ranking is
     held against the same random rankings of this text, by deletion and insertion curves under two
-    removals.
+    removals: ``rankings`` random ones and ``steps`` steps. ``budget`` is the most that it may cost:
+    a time ("30s"), passes ("500 passes"), or "full"; by default a large model gets a leaner plan.
+    What was made smaller, or left out, is told by ``plan`` and ``skipped``.
 
     >>> import whence
     >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
@@ -157,6 +175,9 @@ def compare(
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
     return compare_as_asked(model, text, request, progress, skip_unfit=methods is None)
 
@@ -180,4 +201,6 @@ def compare_as_asked(
         peak_bytes=max((peak for peak in peaks if peak is not None), default=None),
     )
     skipped = {name: str(problem) for name, problem in outcome.failed.items()}
-    return Comparison(outcome.attributions, cost, skipped)
+    plan = outcome.plan
+    skipped |= plan.left_out
+    return Comparison(outcome.attributions, cost, skipped, None if plan.is_full else plan)

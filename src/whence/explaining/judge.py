@@ -7,13 +7,12 @@ from typing import Any
 
 from whence.core.attribution import Attribution
 from whence.core.errors import InputError
+from whence.core.request import check_rankings, check_steps
 from whence.explaining.job import Progress
 from whence.explaining.outside import Games, with_evidence
 from whence.games.game import check_is_model
-from whence.metrics.evidence import RANKINGS
+from whence.metrics.evidence import RANKINGS, STEPS
 from whence.models.model import Model
-
-FEWEST_RANKINGS = 100
 
 
 def judge(
@@ -22,6 +21,7 @@ def judge(
     *,
     removals: Sequence[str] | None = None,
     rankings: int = RANKINGS,
+    steps: int = STEPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Any:
@@ -29,7 +29,8 @@ def judge(
 
     It does not matter where the scores come from. Attributions of one text share their games, and
     those of one target its control. ``removals`` are two by default: ``mask`` and ``delete`` where
-    there is a mask token.
+    there is a mask token. ``rankings`` random ones are drawn, 39 at least, and each curve has at
+    most ``steps`` steps.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -39,11 +40,8 @@ def judge(
     ['mask', 'delete']
     """
     check_is_model(model)
-    if rankings < FEWEST_RANKINGS:
-        raise InputError(
-            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
-            "fewer cannot tell 95 % from 90."
-        )
+    check_rankings(rankings)
+    check_steps(steps)
     if isinstance(removals, str) or (removals is not None and not removals):
         raise InputError(
             f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
@@ -62,7 +60,7 @@ def judge(
             assert passage is not None
             games = Games(model, passage, (target,), seed, progress or (lambda _: None))
             games_of_texts.append(games)
-        judged += with_evidence([attribution], games, rankings, removals)
+        judged += with_evidence([attribution], games, rankings, removals, steps)
     return judged[0] if isinstance(attributions, Attribution) else judged
 
 

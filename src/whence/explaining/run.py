@@ -21,9 +21,10 @@ from whence.core.scores import Scores
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
 from whence.explaining.outside import Games, look_from_outside, with_evidence
+from whence.explaining.planning import Text, planned_jobs
 from whence.explaining.windows import asks_of_windows, joined
 from whence.games.game import check_has_head
-from whence.metrics.evidence import OF_WINDOWS, RANKINGS
+from whence.metrics.evidence import OF_WINDOWS
 from whence.models.model import Model
 
 NO_COST = Cost()
@@ -39,19 +40,33 @@ def run(
     passages = [_encoded(job, text) for text in texts]
     windows_of = [model.windows(passage) for passage in passages]
 
-    short_asks: list[Ask] = []
-    for passage, windows in zip(passages, windows_of, strict=True):
-        if len(windows) == 1:
-            short_asks += [Ask(passage, target) for target in request.targets]
-    short_outcomes = iter(_explain(job, short_asks))
+    jobs = planned_jobs(job, [Text(windows) for windows in windows_of])
 
-    outcomes = []
-    for passage, windows in zip(passages, windows_of, strict=True):
-        if len(windows) == 1:
-            outcomes.append([next(short_outcomes) for _ in request.targets])
+    outcomes: dict[int, list[Outcome]] = {}
+    for alike in _texts_by_plan(jobs):
+        job = jobs[alike[0]]
+        short = [i for i in alike if len(windows_of[i]) == 1]
+        asks = [Ask(passages[i], target) for i in short for target in request.targets]
+        of_asks = iter(_explain(job, asks))
+        for i in alike:
+            if i in short:
+                outcomes[i] = [next(of_asks) for _ in request.targets]
+            else:
+                outcomes[i] = _explain_in_windows(job, passages[i], windows_of[i])
+    return [outcomes[i] for i in range(len(texts))]
+
+
+def _texts_by_plan(jobs: Sequence[Job]) -> list[list[int]]:
+    """The texts with equal plans, which may share a trace."""
+    groups: list[list[int]] = []
+    for i, job in enumerate(jobs):
+        for group in groups:
+            if jobs[group[0]].plan == job.plan:
+                group.append(i)
+                break
         else:
-            outcomes.append(_explain_in_windows(job, passage, windows))
-    return outcomes
+            groups.append([i])
+    return groups
 
 
 def _encoded(job: Job, text: Any) -> Passage:
@@ -81,8 +96,9 @@ def _explain(job: Job, asks: Sequence[Ask]) -> list[Outcome]:
         findings = _findings(job, ask, look, games)
         attributions, failed = _attributions(job, ask.passage, findings)
         if job.request.evidence and games is not None:
-            attributions = _judged(attributions, games)
-        outcomes.append(Outcome(attributions, failed, _paid(look, games, paid_before)))
+            attributions = _judged(job, attributions, games)
+        paid = _paid(look, games, paid_before)
+        outcomes.append(Outcome(attributions, failed, paid, job.plan))
     return outcomes
 
 
@@ -102,7 +118,7 @@ def _explain_in_windows(job: Job, passage: Passage, windows: Sequence[Passage]) 
         if job.request.evidence:
             for name, attribution in attributions.items():
                 attributions[name] = replace(attribution, evidence=OF_WINDOWS)
-        outcomes.append(Outcome(attributions, failed, total_cost(costs)))
+        outcomes.append(Outcome(attributions, failed, total_cost(costs), job.plan))
     return outcomes
 
 
@@ -116,7 +132,7 @@ def _games(job: Job, passage: Passage) -> Games | None:
     """The games on a passage, where a method or the evidence plays; none has run yet."""
     if not job.playing and not job.request.evidence:
         return None
-    return Games(job.model, passage, job.request.targets, job.request.seed, job.say)
+    return Games(job.model, passage, job.request.targets, job.request.seed, job.meter)
 
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:
@@ -129,11 +145,13 @@ def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Fin
     return findings | look_from_outside(job, games, target)
 
 
-def _judged(attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
+def _judged(job: Job, attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
     if not attributions:
         return attributions
+    plan = job.plan
+    several = list(attributions.values())
     try:
-        judged = with_evidence(list(attributions.values()), games, RANKINGS)
+        judged = with_evidence(several, games, plan.rankings, steps=plan.steps)
     except Unsupported:  # nothing can be removed from this input: a text beside an image
         return attributions
     return dict(zip(attributions, judged, strict=True))

@@ -1,7 +1,8 @@
 """The settings that LIME and the values of the Shapley family share: how masks are sampled."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from whence.games.scoring import Plan, Samples
 
@@ -27,6 +28,8 @@ class Sampling:
     estimator: str = "auto"
     exact: int = 12
     seed: int = 0
+
+    lean: ClassVar[Mapping[str, Any]] = {"budget": 200}
 
     def __post_init__(self) -> None:
         self.plan()

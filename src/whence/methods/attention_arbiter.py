@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError, Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method
 from whence.core.scores import Scores
 from whence.metrics.held_out import held_out_evidence, subsets
 from whence.trace.baselines import Baseline
@@ -54,6 +54,9 @@ class AttentionArbiter:
             raise ValueError(
                 "held_out is a number of removals: 0 for none, or 3 and more, as fewer tell nothing"
             )
+
+    def passes(self, units: int) -> Passes:
+        return Passes(forwards=units + self.held_out, at_most=True)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         candidates = [c for c in configurations(trace) if self._fits(c)]

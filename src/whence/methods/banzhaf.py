@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method
 from whence.core.scores import Scores
 from whence.games.functionals import banzhaf
 from whence.games.protocol import SetFunction
@@ -27,6 +27,9 @@ class Banzhaf(Sampling):
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+
+    def passes(self, units: int) -> Passes:
+        return self.plan().passes(banzhaf(units))
 
     def __call__(self, game: SetFunction) -> Scores:
         return score(game, banzhaf(game.size), self.plan(), self.estimator)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate
 from whence.games.functionals import shapley
@@ -30,6 +30,12 @@ class Shapley(Sampling):
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+
+    def passes(self, units: int) -> Passes:
+        passes = self.plan().passes(shapley(units))
+        if self.estimator == "permutation" and passes.at_most:
+            return replace(passes, pool="")  # orders, not pairs: no other method draws them
+        return passes
 
     def __call__(self, game: SetFunction) -> Scores:
         if self.estimator == "permutation":

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from whence.core.errors import Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method
 from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.games.protocol import AnyGame
@@ -32,6 +32,10 @@ class ShapleyExact:
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
     only_for: ClassVar[str] = ONLY_FOR
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
         ratio = as_ratio(game, "shapley-exact")

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method
 from whence.core.scores import Scores
 from whence.methods.generic_attention import relevance
 from whence.trace.lrp.run import map_relevance
@@ -35,6 +35,10 @@ class TransformerAttribution:
 
     needs: ClassVar[Needs] = Needs.ATTENTION_GRADIENTS | Needs.ATTENTION_GRAPH
     signed: ClassVar[bool] = False
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=1, backwards=1)  # a run of its own, for relevance to pass through
 
     def __call__(self, trace: Trace) -> list[Scores]:
         note = ""

@@ -18,7 +18,8 @@ from whence.core.registry.catalogue import (
 )
 from whence.core.registry.info import Better, MethodInfo, MetricInfo
 from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
-from whence.core.registry.settings import settings_dict, settings_of
+from whence.core.registry.passes import Passes
+from whence.core.registry.settings import own_budget, settings_dict, settings_of
 
 __all__ = [
     "ANY_ATTENTION",
@@ -30,6 +31,7 @@ __all__ = [
     "MethodInfo",
     "MetricInfo",
     "Needs",
+    "Passes",
     "as_scores",
     "as_unit_scores",
     "as_values",
@@ -39,6 +41,7 @@ __all__ = [
     "methods",
     "metric",
     "metrics",
+    "own_budget",
     "settings_dict",
     "settings_of",
 ]
