@@ -27,7 +27,7 @@ _VERBS = {
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
     "probe": "whence.explaining.attend",
-    "read": "whence.core.comparison",
+    "read": "whence.core.reading",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -40,6 +40,7 @@ _TYPES = {
     "Evidence": "whence.core.evidence",
     "Game": "whence.games.game",
     "HeadTable": "whence.core.heads",
+    "Many": "whence.core.many",
     "Measurement": "whence.core.measurement",
     "Model": "whence.models.model",
     "Needs": "whence.core.registry",
@@ -50,6 +51,7 @@ _TYPES = {
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
     "Scores": "whence.core.scores",
+    "Tally": "whence.core.many",
     "Target": "whence.core.target",
     "Trace": "whence.trace.trace",
     "Trial": "whence.core.evidence",
@@ -82,6 +84,7 @@ __all__ = [
     "Game",
     "HeadTable",
     "InputError",
+    "Many",
     "Measurement",
     "Model",
     "Needs",
@@ -93,6 +96,7 @@ __all__ = [
     "Request",
     "Scores",
     "SettingsError",
+    "Tally",
     "Target",
     "TargetError",
     "Trace",
@@ -123,7 +127,7 @@ if TYPE_CHECKING:
     from whence.core.agreement import Agreement
     from whence.core.attribution import Attribution, Cost, Error
     from whence.core.attributions import Attributions
-    from whence.core.comparison import Comparison, read
+    from whence.core.comparison import Comparison
     from whence.core.errors import (
         AuthorError,
         InputError,
@@ -134,11 +138,13 @@ if TYPE_CHECKING:
     )
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.heads import HeadTable
+    from whence.core.many import Many, Tally
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
     from whence.core.probe import Probe
     from whence.core.provenance import Provenance
+    from whence.core.reading import read
     from whence.core.registry import Needs, method, metric
     from whence.core.request import Request
     from whence.core.scores import Scores

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import comb, factorial
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -247,11 +247,11 @@ def binomial_tail(tries: int, successes: int, chance: float) -> float:
     >>> round(binomial_tail(2, 1, 0.5), 6)
     0.75
     """
-    terms = (
-        comb(tries, k) * chance**k * (1 - chance) ** (tries - k)
-        for k in range(successes, tries + 1)
-    )
-    return float(sum(terms))
+    from scipy.special import bdtrc  # exact also for thousands of tries
+
+    if successes <= 0:
+        return 1.0
+    return float(bdtrc(successes - 1, tries, chance))
 
 
 def best_supported(attributions: Mapping[str, Attribution]) -> str:

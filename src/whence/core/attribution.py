@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -306,12 +306,38 @@ class Attribution:
             write_text(path, page)
         return page
 
-    def to_latex(self) -> str:
-        """The coloured text, for a paper that uses the package xcolor.
+    def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each unit, or with one row for the method.
 
-        What it explains, and how, stands in its comments.
+        The latter is ``table="methods"``. Both have verdict, p, the share of random rankings
+        beaten, cost and error of the method; a unit's row has its score and standard error too.
         """
-        return render("attribution_latex", self)
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+        """The coloured text, and a table with the verdict, cost and error, for a paper.
+
+        The paper uses the package xcolor. What is explained, and how, stands in comments. ``part``
+        asks for one of the two alone: ``"text"`` or ``"methods"``.
+        """
+        return draw("result_latex", self, part)
 
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
         """A bar for each unit, or for the ``top`` strongest; of an image, heat over the picture.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from whence.core.agreement import Agreement, agreement
 from whence.core.answer import Answer, answer
@@ -135,12 +135,39 @@ class Comparison:
             write_text(path, page)
         return page
 
-    def to_latex(self) -> str:
-        """A table for a paper that uses the package xcolor.
+    def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each method and unit, or with a row for each method.
 
-        It has the coloured text, a line for each method.
+        The latter is ``table="methods"``. Both have verdict, p, the share of random rankings
+        beaten, cost and error of the method; a unit's row has its score and standard error too.
         """
-        return render("comparison_latex", self)
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+        """Two tables for a paper that uses the package xcolor.
+
+        The first has the coloured text, a line for each method; the second the verdicts with p,
+        what each cost, and how far it may be off. ``part`` asks for one of them alone: ``"text"``
+        or ``"methods"``.
+        """
+        return draw("result_latex", self, part)
 
     def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:
         """A heat map of every two methods' rank correlation. matplotlib's Axes in and out.
@@ -158,26 +185,3 @@ class Comparison:
 
     def __str__(self) -> str:
         return render("comparison_text", self)
-
-
-def read(path: str | Path) -> Attribution | Attributions | Comparison:
-    """Read what ``save`` wrote: an attribution, several of one passage, or a comparison."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as problem:
-        raise LoadError(f"no file {str(path)!r}.") from problem
-    except OSError as problem:
-        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
-    except ValueError as problem:
-        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
-    if not isinstance(content, dict):
-        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
-    kinds = {
-        "attribution": Attribution.from_dict,
-        "attributions": Attributions.from_dict,
-        "comparison": Comparison.from_dict,
-    }
-    kind = content.get("kind", "attribution")
-    if kind not in kinds:
-        raise LoadError(f"{str(path)!r} holds no attribution but a {kind}.")
-    return kinds[kind](content)

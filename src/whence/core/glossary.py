@@ -48,6 +48,8 @@ GLOSSARY: dict[str, str] = {
     "had been run before.",
     "gradient": "How fast the target changes when a token's embedding (its numbers inside "
     "the model) is changed a little.",
+    "read-out token": "The token that the model's output is read from: [CLS] in BERT, the last "
+    "token in GPT-2.",
     "attention": "The weights by which the model mixes the tokens into each other in each layer; "
     "they say where it looked, not what it concluded.",
     "standard error": "How far a sampled score would typically move "

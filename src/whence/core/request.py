@@ -62,14 +62,12 @@ class Request:
     overflow: Overflow = "error"
     attention_via: Via = "auto"
     memory: str | int | float | None = None
-    evidence: bool = False
+    evidence: bool = True
     budget: str | int | None = None
     rankings: int | None = None
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.wishes:
-            raise InputError("compare needs at least one method; methods=None takes all that fit.")
         if not self.targets:
             raise InputError("a run needs at least one target; None is what the model predicts.")
         _check_choice("overflow", self.overflow, Overflow)
@@ -96,7 +94,7 @@ class Request:
         overflow: Overflow = "error",
         attention_via: Via = "auto",
         memory: str | int | float | None = None,
-        evidence: bool = False,
+        evidence: bool = True,
         budget: str | int | None = None,
         rankings: int | None = None,
         steps: int | None = None,

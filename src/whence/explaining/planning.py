@@ -156,9 +156,9 @@ def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
         remaining = planned(job, plan)
         calls = [*remaining.looking, *remaining.playing]
         weights = {call.name: _weight(call, text.units) for call in calls}
+        if len(calls) < 2:
+            raise _too_small(job, text, plan)
         dearest = max(weights, key=lambda name: weights[name])
-        if len(calls) == 1:
-            raise _too_small(job, text, plan, dearest)
         left_out = {**plan.left_out, dearest: _why(job, weights[dearest])}
         plan = replace(plan, left_out=left_out)
     return plan
@@ -179,8 +179,9 @@ def _why(job: Job, passes: int) -> str:
     return f"left out, as it may take {passes:,} passes and the budget is {budget}."
 
 
-def _too_small(job: Job, text: Text, plan: Plan, method: str) -> SettingsError:
+def _too_small(job: Job, text: Text, plan: Plan) -> SettingsError:
     forecast = cost(job, text, plan)
+    method = " and ".join(forecast.methods) or "the result that is given"
     budget = Budget.of(job.request.budget)
     too_small = f"a budget of {budget} is too small"
     if not forecast.evidence:

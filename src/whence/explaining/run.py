@@ -18,6 +18,8 @@ from whence.core.provenance import Provenance
 from whence.core.registry import settings_dict
 from whence.core.request import Ask, Request
 from whence.core.scores import Scores
+from whence.core.target import Target
+from whence.explaining.added import Added, by_text, joined_with
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
 from whence.explaining.outside import Games, look_from_outside, with_evidence
@@ -32,28 +34,43 @@ NOTHING = 1e-12  # a change smaller than this is none, and a gap is not divided 
 
 
 def run(
-    model: Model, texts: Sequence[Any], request: Request, progress: Progress | None = None
+    model: Model,
+    texts: Sequence[Any],
+    request: Request,
+    progress: Progress | None = None,
+    added: Added = (),
 ) -> list[list[Outcome]]:
-    """What came of each text, for each target of the request."""
+    """What came of each text, for each target of the request.
+
+    ``added`` are attributions that were made before; each is judged beside those of its text.
+    """
     check_has_head(model)
     job = job_of(model, request, progress)
     passages = [_encoded(job, text) for text in texts]
     windows_of = [model.windows(passage) for passage in passages]
+    added_of = by_text(model, added, passages)
 
-    jobs = planned_jobs(job, [Text(windows) for windows in windows_of])
+    jobs = planned_jobs(job, _texts(windows_of, added_of))
 
     outcomes: dict[int, list[Outcome]] = {}
     for alike in _texts_by_plan(jobs):
         job = jobs[alike[0]]
         short = [i for i in alike if len(windows_of[i]) == 1]
         asks = [Ask(passages[i], target) for i in short for target in request.targets]
-        of_asks = iter(_explain(job, asks))
+        added_to_asks = [added_of[i] for i in short for _ in request.targets]
+        of_asks = iter(_explain(job, asks, added_to_asks))
         for i in alike:
             if i in short:
                 outcomes[i] = [next(of_asks) for _ in request.targets]
             else:
                 outcomes[i] = _explain_in_windows(job, passages[i], windows_of[i])
     return [outcomes[i] for i in range(len(texts))]
+
+
+def _texts(windows_of: Sequence[Sequence[Passage]], added_of: Sequence[Added]) -> list[Text]:
+    """What is known of each text before the work."""
+    pairs = zip(windows_of, added_of, strict=True)
+    return [Text(windows, len(added)) for windows, added in pairs]
 
 
 def _texts_by_plan(jobs: Sequence[Job]) -> list[list[int]]:
@@ -85,21 +102,33 @@ def _encoded(job: Job, text: Any) -> Passage:
     return job.model.placed(passage, request.targets[0])
 
 
-def _explain(job: Job, asks: Sequence[Ask]) -> list[Outcome]:
+def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> list[Outcome]:
     """Asks whose passages fit the model."""
     outcomes = []
     games: Games | None = None
-    for ask, look in zip(asks, _looks(job, asks), strict=True):
+    for ask, look, added in zip(asks, _looks(job, asks), added_to_asks, strict=True):
         if games is None or games.passage is not ask.passage:
             games = _games(job, ask.passage)
         paid_before = NO_COST if games is None else games.cost
         findings = _findings(job, ask, look, games)
         attributions, failed = _attributions(job, ask.passage, findings)
+        cost_of_target = NO_COST
+        if added:
+            target, cost_of_target = _resolved(job, ask, attributions)
+            attributions = joined_with(attributions, added, target)
         if job.request.evidence and games is not None:
             attributions = _judged(job, attributions, games)
-        paid = _paid(look, games, paid_before)
+        paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
         outcomes.append(Outcome(attributions, failed, paid, job.plan))
     return outcomes
+
+
+def _resolved(job: Job, ask: Ask, attributions: dict[str, Attribution]) -> tuple[Target, Cost]:
+    """The target of an ask, with its indices, and the pass that this took if no method ran."""
+    for attribution in attributions.values():
+        return attribution.target, NO_COST
+    logits = job.model.logits([ask.passage])[0]
+    return job.model.resolve(ask.target, logits), Cost(forwards=1)
 
 
 def _explain_in_windows(job: Job, passage: Passage, windows: Sequence[Passage]) -> list[Outcome]:

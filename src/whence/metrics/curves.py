@@ -15,6 +15,8 @@ from whence.core.evidence import USUAL_STEPS
 from whence.games.protocol import AnyGame
 
 STEPS = USUAL_STEPS
+# the sentence of the setting ``steps``, for whatever metric has it
+IN_STEPS = "In how many steps of about equal size all units go, at most."
 
 
 @dataclass(frozen=True, eq=False)

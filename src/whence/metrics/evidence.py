@@ -137,7 +137,7 @@ def evidence(
             question=question,
             rankings=rankings,
             steps=steps,
-            note="one unit has one ranking",
+            note="there is only one unit, so there is nothing to rank",
         )
     orders = rankings_of(scores, controls[0].game, seed)
     trials = tuple(_tried(control, orders, metric) for control in controls)

@@ -16,6 +16,12 @@ LEAD = 2
 MOST_CONTESTED = 2
 
 
+ADVICE: dict[Verdict | None, str] = {
+    Verdict.SAME: " This may not be the reason.",
+    Verdict.WORSE: " Do not believe it.",
+}
+
+
 @dataclass(frozen=True)
 class Phrase:
     """A piece of a sentence, and what it is, so that a view can colour it.
@@ -247,15 +253,11 @@ def _verdict_on_one(answer: Answer) -> Sentence:
         reason = "" if evidence is None or not evidence.note else f" ({evidence.note})"
         untested = "It was not tested against random rankings"
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
-    numbers = f"it beats {wording.share(evidence.value)} of them"
+    numbers = f"it beats {wording.share(evidence.value)} of random rankings"
     if evidence.p is not None:
         numbers += f", {wording.p_value(evidence.p)}"
-    if evidence.verdict == Verdict.BETTER:
-        return _sentence(f"Its ranking is better than random ones: {numbers}.")
-    if evidence.verdict == Verdict.WORSE:
-        return _sentence(f"Its ranking is worse than random ones: {numbers}. Do not believe it.")
-    cannot = "Its ranking cannot be told from random ones"
-    return _sentence(f"{cannot}: {numbers}. This may not be the reason.")
+    advice = ADVICE.get(evidence.verdict, "")
+    return _sentence(f"Its ranking is {evidence.verdict}: {numbers}.{advice}")
 
 
 # ---------------------------------------------------------------------- anchors and attention
@@ -286,7 +288,7 @@ def _belief(says: AttentionSays) -> str:
     if says.verdict is None:
         return "that was not tested"
     if says.verdict == Verdict.WORSE:
-        return "that is worse than random rankings: do not believe it"
+        return f"that is {says.verdict}: do not believe it"
     if says.verdict == Verdict.SAME:
         return "that cannot be told from random rankings, so do not rely on it"
     shared = f"{says.shared} of these {len(says.units)}" if says.shared else "none of these"
@@ -307,7 +309,7 @@ def cautions(answer: Answer) -> list[Sentence]:
     if answer.swayed:
         found.append(_removal(answer.swayed))
     if answer.control_held:
-        found.append(_sentence("even random scores were called better than random here."))
+        found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
     if answer.rankings is not None:
         fewer = f"there were {answer.rankings} random rankings, not {USUAL_RANKINGS} as usual: "
         found.append(_sentence(fewer, "shares and p-values are rougher."))
@@ -342,7 +344,7 @@ def _removal(swayed: Sequence[Swayed]) -> Sentence:
     for group in swayed:
         methods = wording.few(group.methods, most=3)
         good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
-        groups.append(f"{methods} (better than random by {good}, not by {bad})")
+        groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
     return _sentence(f"the way of removing words decides for {' and for '.join(groups)}.")
 
 

@@ -1,18 +1,24 @@
-"""Coloured text for papers: LaTeX that needs xcolor and nothing else.
+"""For papers: coloured text and a table of methods, in LaTeX that needs xcolor and nothing else.
 
 What is explained, and how, stands in its comments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from whence.core.attribution import Attribution
+from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.views import verdicts, wording
 from whence.views.palette import LIGHT, RGB, colour, levels
 from whence.views.pictures import pictured
+from whence.views.tables import Result, named_attributions
+
+Part = Literal["text", "methods"]
 
 NEEDS = (
     r"needs \usepackage{xcolor}; with pdfLaTeX also \usepackage[T1]{fontenc}; "
@@ -38,34 +44,103 @@ SAFE = {
     '"': r"\char34{}",
 }
 LIGATURES = "-',"  # two of them in a row would become a dash or a quotation mark
+BETWEEN_TABLES = r"\par\medskip\noindent{}"
+NOTHING = "–"  # in a cell
 BETWEEN_TEXTS = r"\enskip\textbardbl\enskip{}"
 
 
-def attribution_latex(a: Attribution) -> str:
-    """The text, each word on the colour of its unit: ``\\colorbox[HTML]{F3841C}{\\strut great}``.
+def result_latex(result: Result, part: Part | None = None) -> str:
+    """The coloured text, and the table of methods, of any result; or one of the two.
 
     >>> print(a.to_latex())            # doctest: +SKIP
     """
-    _need_words(a)
-    return "\n".join([*_about([a]), _settings(a), _grouped(_coloured(a)), ""])
+    if part is not None and part not in get_args(Part):
+        raise InputError(f"a part is one of {', '.join(get_args(Part))}, not {part!r}.")
+    attributions = named_attributions(result)
+    every = list(attributions.values())
+    bodies = []
+    if part != "methods":
+        _need_words(every[0])
+        body = _coloured(every[0])
+        if not isinstance(result, Attribution):
+            body = _texts(attributions)
+        bodies.append(_grouped(body))
+    if part != "text":
+        by_target = isinstance(result, Attributions) and result.by == "target"
+        bodies.append(_methods(attributions, "target" if by_target else "method"))
+    comments = [*_about(every), *(_settings(a) for a in every)]
+    if isinstance(result, Comparison):
+        comments += [_comment(f"{name} left out: {why}") for name, why in result.skipped.items()]
+    if not isinstance(result, Attribution):
+        comments.append(_comment(f"in all {wording.cost(result.cost)}"))
+    return "\n".join([*comments, f"\n{BETWEEN_TABLES}\n".join(bodies), ""])
 
 
-def comparison_latex(c: Comparison) -> str:
-    """A table with the coloured text once for each method. It takes the width of a line."""
-    every = list(c.attributions.values())
-    _need_words(c.first)
+def _texts(attributions: Mapping[str, Attribution]) -> str:
+    """A table with the coloured text once for each of them. It takes the width of a line."""
     rows = [
-        rf"  {escaped(a.method)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline"
-        for a in every
+        rf"  {escaped(name)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline"
+        for name, a in attributions.items()
     ]
-    table = ["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"]
-    comments = [
-        *_about(every),
-        *(_settings(a) for a in every),
-        *(_comment(f"{name} left out: {why}") for name, why in c.skipped.items()),
-        _comment(f"in all {wording.cost(c.cost)}"),
+    return "\n".join(["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"])
+
+
+def _methods(attributions: Mapping[str, Attribution], first_column: str) -> str:
+    """A table with a row for each: the verdict with its numbers, the cost, and the error."""
+    columns = [column for column in COLUMNS if any(column.cell(a) for a in attributions.values())]
+    rows = []
+    for name, a in attributions.items():
+        cells = [escaped(column.cell(a) or NOTHING) for column in columns]
+        rows.append(rf"  {' & '.join([escaped(name), *cells])} \\")
+    heading = " & ".join([first_column, *(escaped(column.heading) for column in columns)])
+    alignment = "".join(column.alignment for column in columns)
+    lines = [
+        rf"\begin{{tabular}}{{@{{}}l{alignment}@{{}}}}",
+        rf"  {heading} \\",
+        r"  \hline",
+        *rows,
+        r"\end{tabular}",
     ]
-    return "\n".join([*comments, _grouped("\n".join(table)), ""])
+    return "\n".join(lines)
+
+
+def _verdict(a: Attribution) -> str:
+    if a.evidence is None:
+        return ""
+    return str(a.evidence.verdict or verdicts.NO_VERDICT)
+
+
+def _beaten(a: Attribution) -> str:
+    ruling = verdicts.overall(a)
+    if ruling is None or ruling.beaten is None:
+        return ""
+    return wording.percent(ruling.beaten)
+
+
+def _p(a: Attribution) -> str:
+    if a.evidence is None or a.evidence.p is None:
+        return ""
+    return wording.p_value(a.evidence.p).removeprefix("p").removeprefix(" = ").strip()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of methods. ``alignment`` is LaTeX's: l or r."""
+
+    heading: str
+    alignment: str
+    cell: Callable[[Attribution], str]
+
+
+COLUMNS = (
+    Column("evidence", "l", _verdict),
+    Column("beaten", "r", _beaten),
+    Column("p", "r", _p),
+    Column("forward", "r", lambda a: f"{a.cost.forwards:,}"),
+    Column("backward", "r", lambda a: f"{a.cost.backwards:,}"),
+    Column("time", "r", lambda a: wording.duration(a.cost.seconds)),
+    Column("error", "l", wording.error),
+)
 
 
 def escaped(text: str) -> str:
@@ -102,9 +177,13 @@ def _comment(text: str) -> str:
 def _about(every: Sequence[Attribution]) -> list[str]:
     """What was explained, as comments."""
     a = every[0]
+    # one for several methods; several where there are several targets
+    values = dict.fromkeys(wording.value(one) for one in every[:1])
+    if any(one.target != a.target for one in every):
+        values = dict.fromkeys(wording.value(one) for one in every)
     lines = [
         f"whence: {NEEDS}",
-        f"explained: {wording.value(a)}",
+        *(f"explained: {value}" for value in values),
         f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}",
     ]
 
