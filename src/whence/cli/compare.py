@@ -68,6 +68,9 @@ def command(
     html: o.Html = None,
     csv: o.Csv = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -106,6 +109,9 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
 
     results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv))
@@ -114,7 +120,8 @@ def command(
 
         for i, line in enumerate(lines):
             passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+            label = label_of("compare", i, len(lines))
+            with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )

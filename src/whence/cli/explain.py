@@ -41,6 +41,9 @@ def command(
     csv: o.Csv = None,
     save: o.Save = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -51,7 +54,7 @@ def command(
     and explains them.
     """
     del debug
-    from whence.core.registry import find_method, settings_of
+    from whence.core.registry import find_method, own_budget, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
 
@@ -60,6 +63,7 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
+    run_budget, settings = own_budget(info, budget, settings)
     settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     request = Request.of(
@@ -71,6 +75,9 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=run_budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
 
@@ -88,7 +95,8 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(info.name, first, len(lines))) as say:
+            label = label_of(info.name, first, len(lines))
+            with progress(label, is_first=first == 0) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 results.add(attribution)
