@@ -54,6 +54,7 @@ def command(
     read: Read = None,
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -98,6 +99,7 @@ def command(
         wishes=wishes,
         targets=(wanted_target,),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
@@ -109,7 +111,9 @@ def command(
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+            passage = encode(
+                loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+            )
             with naming(line), progress(label_of("compare", i, len(lines))) as say:
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]

@@ -27,6 +27,13 @@ File = Annotated[
     typer.Option("--file", help="Read texts from this file, one a line.", metavar="FILE"),
 ]
 Pair = Annotated[str | None, typer.Option(help="The second text of a pair.", metavar="TEXT")]
+Reply = Annotated[
+    str | None,
+    typer.Option(
+        help="What an encoder-decoder has written so far; its next token is explained.",
+        metavar="TEXT",
+    ),
+]
 TargetLabel = Annotated[
     str | None,
     typer.Option(

@@ -47,6 +47,7 @@ def explain(
     method: str = "integrated-gradients",
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget | list[AnyTarget] = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -64,6 +65,8 @@ def explain(
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
     runs once. ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
+    ``reply`` is for a model that reads a text and writes another (T5, BART): what it is said to
+    have written so far, so that the token which it writes next is explained.
     ``evidence=True`` also holds the ranking against random ones of the same text (deletion and
     insertion curves under two removals). Everything after that is a setting of the method.
 
@@ -77,6 +80,7 @@ def explain(
     request = Request.of(
         method,
         pair=pair,
+        reply=reply,
         target=target,
         read=read,
         units=units,
@@ -127,6 +131,7 @@ def compare(
     methods: Methods | None = None,
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -160,6 +165,7 @@ def compare(
         targets=targets_of(target, read),
         units=units_as_given(units),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         attention_via=attention_via,
