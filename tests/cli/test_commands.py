@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import whence as wh
-from whence.core.registry import methods
+from whence.core.registry import methods, metrics
 
 TEXT = "the food is great but the service is not"
 
@@ -25,7 +26,7 @@ def test_explain_prints_the_prediction_the_target_and_every_unit(whence):
 def test_json_is_what_the_library_returns(whence, folder):
     done = whence("explain", TEXT, "--method", "gradient-l2", "--json")
     a = wh.Attribution.from_dict(json.loads(done.out))
-    direct = wh.explain(wh.load(folder), TEXT, "gradient-l2")
+    direct = wh.explain(wh.load(folder), TEXT, "gradient-l2", evidence=False)
     assert a.scores.tolist() == direct.scores.tolist()
 
 
@@ -130,14 +131,59 @@ def test_predict(whence):
     assert "not bad" in shown.out
 
 
-def test_methods_lists_settings_with_defaults_and_sources(run):
-    done = run("methods")
-    assert "--baseline mean  mean | mask | pad | zero" in done.out
-    assert "integrated-gradients  signed · sundararajan2017axiomatic" in done.out
+def test_methods_lists_every_method_once_and_settings_if_asked(run):
+    short = run("methods").out
+    with_settings = run("methods", "--settings").out
+    for name in methods():
+        assert len(re.findall(rf"^  {name} ", short, re.MULTILINE)) == 1
+    assert "--baseline" not in short
+    assert "--baseline mean  mean | mask | pad | zero" in with_settings
     listed = {m["name"]: m for m in json.loads(run("methods", "--json").out)}
     assert set(listed) == set(methods())
+    # what was there before aliases and sentences came
+    assert {"name", "summary", "settings", "signed", "cites", "version"} <= set(listed["lime"])
     # a property of the settings: the class alone would be truthy
     assert listed["smooth-grad"]["signed"] is False
+
+
+def test_methods_explains_one_method_whatever_it_is_called(run):
+    shown = run("methods", "IG").out
+    assert shown == run("methods", "integrated_gradients").out
+    words = " ".join(shown.split())
+    assert "integrated-gradients also called ig" in words
+    assert "signed: above zero speaks for the target" in words
+    assert "docs/methods/integrated-gradients.md" in words
+    explained = json.loads(run("methods", "ig", "--json").out)
+    assert explained["misleads"] in words
+    for setting in explained["settings"]:
+        assert setting["about"] in words
+        assert f"--{setting['name'].replace('_', '-')} {setting['default']}" in words
+
+
+def test_metrics_explains_one_metric(run):
+    words = " ".join(run("metrics", "Deletion").out.split())
+    assert "lower is better" in words
+    assert "steps=10 whole number In how many steps" in words
+    assert {m["name"] for m in json.loads(run("metrics", "--json").out)} == set(metrics())
+    assert "steps=10" not in run("metrics").out
+    assert "steps=10" in run("metrics", "--settings").out
+
+
+@pytest.mark.parametrize("kind", ["methods", "metrics"])
+def test_a_name_that_is_unknown_is_said_in_one_line(run, kind):
+    done = run(kind, "zzz")
+    assert done.code == 2
+    assert f"no {kind.removesuffix('s')} named 'zzz'" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_aliases_lead_to_results_with_proper_names(whence):
+    one = json.loads(whence("explain", "not bad", "--method", "Saliency", "--json").out)
+    assert one["method"] == "gradient-l2"
+    given = ("--methods", "IG,Saliency", "--set", "Integrated_Gradients.baseline=mask")
+    several = json.loads(whence("compare", "not bad", *given, "--no-evidence", "--json").out)
+    assert list(several["attributions"]) == ["integrated-gradients", "gradient-l2"]
+    assert several["attributions"]["integrated-gradients"]["settings"]["baseline"] == "mask"
 
 
 def test_attend_reports_the_share_of_special_tokens(whence):

@@ -69,7 +69,9 @@ def model_of(family: str) -> tuple[Model, float]:
 def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more: Any) -> Any:
     info = methods()[name]
     try:
-        return whence.explain(model, what, name, **quick(info.settings), **given, **more)
+        return whence.explain(
+            model, what, name, **quick(info.settings), **given, **more, evidence=False
+        )
     except Unsupported as problem:
         # an image model or a decoder has no mask token; other limits a method declares
         needs_a_token = given.get("baseline") in ("mask", "pad")
@@ -207,7 +209,7 @@ def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     )
     outside = {n for n in comparison if methods()[n].needs & Needs.GAME}
     for name in comparison:
-        alone = whence.explain(model, "not bad prices", name)
+        alone = whence.explain(model, "not bad prices", name, evidence=False)
         size = max(np.abs(alone.scores).max(), 1e-9)
         np.testing.assert_allclose(comparison[name].scores, alone.scores, atol=1e-5 * size, rtol=0)
     # one shared forward and backward, and what the methods of further passes add to it

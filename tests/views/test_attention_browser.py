@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.views.test_attention import HOSTILE, maps_of, softmax, two_sided, vision
+from tests.views.test_attention import HOSTILE, axis, maps_of, softmax, two_sided, vision
 from whence.core.maps import Axis
 from whence.views.attention import maps_fragment
 
@@ -21,10 +22,13 @@ ODD = ["[CLS]", "שלום", "👨‍👩‍👧", "中国", "x" * 90, "[SEP]"]
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Open the page of maps (or any HTML); every request, console error and dialog is noted."""
+    """Open the page of maps (or any HTML); every request, console error and dialog is noted.
+
+    All heads of layer 0 are switched on and no word is chosen, unless ``as_it_opens``.
+    """
     contexts = []
 
-    def open_page(maps, permissions=(), **options):
+    def open_page(maps, permissions=(), as_it_opens=False, **options):
         path = tmp_path / "page.html"
         if isinstance(maps, str):
             path.write_text(maps)
@@ -47,6 +51,8 @@ def opened(browser, tmp_path):
         page.on("dialog", lambda dialog: (page.wrong.append(dialog.message), dialog.dismiss()))
         page.goto(path.as_uri())
         settled(page)
+        if not as_it_opens:
+            with_everything(page)
         return page
 
     yield open_page
@@ -65,6 +71,30 @@ def settled(page: Any) -> None:
     )  # wait_for_function would need a wider policy
 
 
+def with_everything(page: Any) -> None:
+    if page.locator("select[data-control=kind]").first.is_visible():
+        choose(page, "kind", "0")
+    choose(page, "layer", "0")
+    page.locator(".every").first.click()
+    let_go(page)
+    special = page.locator("select[data-control=special]").first
+    if special.is_visible():
+        special.select_option("shown")
+    settled(page)
+
+
+def let_go(page: Any) -> None:
+    """No word stays chosen."""
+    if page.locator(".place.pinned").count():
+        page.locator(".place.pinned").first.click()
+    page.mouse.move(0, 0)
+    settled(page)
+
+
+def percents(texts: list[str]) -> list[float]:
+    return [float(t.removesuffix(" %")) / 100 for t in texts]
+
+
 def show(page: Any, view: str) -> None:
     page.locator(f"[role=tab][data-view={view}]").click()
     settled(page)
@@ -74,7 +104,7 @@ def show(page: Any, view: str) -> None:
 
 
 def choose(page: Any, name: str, value: str) -> None:
-    page.locator(f"select[data-control={name}]").select_option(value)
+    page.locator(f"select[data-control={name}]").first.select_option(value)
     settled(page)
 
 
@@ -103,7 +133,7 @@ def inked(page: Any, selector: str) -> float:
 
 
 def alone(page: Any, head: int) -> None:
-    page.locator(f".chip[data-head='{head}']").dblclick()
+    page.locator(f".chip[data-head='{head}']").click()
     settled(page)
 
 
@@ -156,7 +186,7 @@ def test_pointing_at_a_place_shows_its_weights_and_no_others(opened):
     alone(page, 2)
     page.locator(".places.from .place").nth(3).hover()
     settled(page)
-    shown = [float(n) for n in page.locator(".places.to .number").all_inner_texts()]
+    shown = percents(page.locator(".places.to .number").all_inner_texts())
     w = maps.weights["encoder"][
         1, 2, 3
     ]  # the transposed map, or another layer or head, would differ
@@ -166,7 +196,7 @@ def test_pointing_at_a_place_shows_its_weights_and_no_others(opened):
     assert lines(page) <= 7
     page.locator(".places.to .place").nth(5).hover()
     settled(page)
-    shown = [float(n) for n in page.locator(".places.from .number").all_inner_texts()]
+    shown = percents(page.locator(".places.from .number").all_inner_texts())
     np.testing.assert_allclose(shown, maps.weights["encoder"][1, 2, :, 5], atol=0.0035)
     assert page.locator(".places.to .number").all_inner_texts() == [""] * 7
 
@@ -177,7 +207,7 @@ def test_a_clicked_place_stays_and_goes_into_the_figure(opened):
     alone(page, 1)
     page.locator(".places.from .place").nth(2).click()
     figure = exported(page, "save-svg").decode()
-    numbers = [float(n) for n in re.findall(r">(\d\.\d{3})</text>", figure)]
+    numbers = percents(re.findall(r">([\d.]+ %)</text>", figure))
     np.testing.assert_allclose(numbers, maps.weights["encoder"][0, 1, 2], atol=0.0025)
     page.locator(".places.from .place").nth(2).click()
     page.mouse.move(0, 0)
@@ -199,14 +229,135 @@ def test_greyed_special_tokens_do_not_dim_the_others(opened):
     )  # the end of the ramp: 0.01 is now the largest in colour
 
 
+# ---------------------------------------------------------------------- the first ten seconds
+
+
+def linked(causal: bool = False) -> Any:
+    """Of six heads only 1-2 links a word to one further away: w4 to w1, with 0.6."""
+    maps = maps_of(["[CLS]", "a", "b", "c", "b", "e", "[SEP]"], spread=0.0, causal=causal)
+    row = maps.weights[maps.kinds[0]][1, 2, 5]
+    row[:] = 0.0
+    row[[0, 1, 2, 3]] = 0.3, 0.02, 0.6, 0.08
+    return maps
+
+
+def answer(page: Any, part: str) -> str:
+    return page.locator(f".answer .{part}").inner_text()
+
+
+def test_the_page_opens_on_the_head_and_the_word_that_are_worth_a_look(opened):
+    page = opened(linked(), as_it_opens=True)
+    assert answer(page, "does").startswith("Layer 1, head 2 ")
+    assert "no other head links distant words so strongly" in answer(page, "does")
+    row = re.sub(r"[\d.]+ %", "#", answer(page, "row"))
+    assert row == (
+        "“e” looks most at “b” (#), “c” (#) and “a” (#). [CLS] and [SEP] take # of this row."
+    )
+    shares = percents(re.findall(r"[\d.]+ %", answer(page, "row")))
+    np.testing.assert_allclose(shares, [0.6, 0.08, 0.02, 0.3], atol=0.0025)
+    assert page.locator(".chip[aria-pressed=true]").all_inner_texts() == ["2"]
+    assert page.locator("select[data-control=layer]").input_value() == "1"
+    assert page.locator(".place.pinned .label").all_inner_texts() == ["e"]
+    assert page.locator(".word.chosen").all_inner_texts() == ["e"]
+
+
+def test_an_encoder_decoder_opens_on_what_the_answer_reads(opened):
+    page = opened(two_sided(), as_it_opens=True)
+    kind = page.locator("select[data-control=kind]")
+    assert kind.input_value() == "2"
+    assert "cross" in kind.evaluate("(s) => s.selectedOptions[0].textContent")
+    written, read = page.locator(".words").all_inner_texts()
+    assert written.split() == ["written:", "<s>", "das", "Essen", "ist"]
+    assert read.split() == ["read:", "the", "food", "</s>"]
+    choose(page, "kind", "1")  # each kind opens on a head and a word of its own
+    assert page.locator(".place.pinned").count() == 1
+
+
+def shade(page: Any, word: int) -> str:
+    colour = "(e) => getComputedStyle(e).backgroundColor"
+    return page.locator(".words .word").nth(word).evaluate(colour)
+
+
+def test_colours_are_those_of_the_row_and_leave_special_tokens_out(opened):
+    maps = linked()
+    maps.weights["encoder"][1, 2, 3, 1:4] = 0.95, 0.03, 0.02  # another row, far stronger
+    maps.weights["encoder"][1, 2, 5, [0, 2]] = 0.88, 0.02  # and [CLS] takes most of this one
+    page = opened(maps, as_it_opens=True)
+    page.locator(".places.from .place").nth(5).hover()
+    settled(page)
+    darkest, none = "rgb(60, 26, 120)", "rgba(0, 0, 0, 0)"
+    assert shade(page, 3) == darkest  # 0.08, here rounded, is the most that a word of this row gets
+    assert shade(page, 0) == none
+    assert "7.8 %: the most that one token of this row gets" in answer(page, "legend")
+    assert "[CLS] and [SEP] are grey and left out of the colours" in answer(page, "legend")
+    choose(page, "special", "shown")
+    page.locator(".places.from .place").nth(5).hover()
+    settled(page)
+    assert shade(page, 0) == darkest
+    assert shade(page, 3) != darkest
+
+
+def test_the_first_token_of_a_causal_model_is_set_apart(opened):
+    labels = [f"w{i}" for i in range(7)]
+    maps = maps_of(labels, part=[0] * 7, causal=True)
+    maps.weights["decoder"][..., 1:] *= 0.001
+    maps.weights["decoder"][..., 0] = 1 - maps.weights["decoder"][..., 1:].sum(-1)
+    page = opened(maps, as_it_opens=True)
+    assert "The first token “w0” takes 100 % of this row" in answer(page, "row")
+    shades = {shade(page, i) for i in range(7)}
+    assert "rgb(60, 26, 120)" in shades  # a weight under 0.001, beside one of 1
+    control = page.locator(".control.special span")
+    assert control.inner_text() == "The first token"
+
+
+def test_generated_text_shows_where_the_prompt_ends(opened):
+    maps = maps_of(["once", "there", "was", "a", "dog"], part=[0, 0, 0, 2, 2], causal=True)
+    page = opened(maps, as_it_opens=True)
+    shown = page.locator(".words").inner_text().split()
+    assert " ".join(shown) == "once there was written by the model: a dog"
+    begins = page.locator(".places.from .place.begins .label").all_inner_texts()
+    assert begins == ["a"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 800), (390, 800)])
+@pytest.mark.parametrize("kind", ["encoder", "causal", "two-sided"])
+def test_the_first_screen_holds_the_answer_and_the_text(opened, width, height, kind):
+    maps = {"encoder": linked(), "causal": linked(causal=True), "two-sided": two_sided()}[kind]
+    page = opened(maps, as_it_opens=True, viewport={"width": width, "height": height})
+    for part in ("does", "row", "running", "legend"):
+        box = page.locator(f".answer .{part}").bounding_box()
+        assert box["height"] > 0
+        assert box["y"] + box["height"] <= height
+    shown = page.locator(".words .word").all_inner_texts()
+    assert set(shown) >= set(maps.tokens)
+
+
+def test_the_tab_key_follows_the_reading_order(opened):
+    page = opened(replace(linked(), units="word"), as_it_opens=True)
+    order = []
+    page.keyboard.press("Tab")
+    while page.evaluate("document.activeElement !== document.body") and len(order) < 60:
+        order.append(page.evaluate("document.activeElement.getBoundingClientRect().y + scrollY"))
+        page.keyboard.press("Tab")
+    assert len(order) > 10
+    # lists beside each other begin at their own chosen word, so a few pixels up are no jump back
+    backwards = [a - b for a, b in pairwise(order) if a - b > 7 * 22]
+    assert backwards == []
+    reading = page.evaluate(
+        """[...document.querySelectorAll(".does, .row, .running, .tabs, .controls, .panels")]
+          .map((e) => e.className.split(" ")[0])"""
+    )
+    assert reading == ["does", "row", "running", "tabs", "controls", "panels"]
+
+
 def test_heads_are_averaged_and_switched(opened):
     maps = maps_of(6, heads=3)
     page = opened(maps)
-    page.locator(".chip[data-head='1']").click()
+    page.locator(".chip[data-head='1']").click(modifiers=["Shift"])
     settled(page)
     page.locator(".places.from .place").nth(2).hover()
     settled(page)
-    shown = [float(n) for n in page.locator(".places.to .number").all_inner_texts()]
+    shown = percents(page.locator(".places.to .number").all_inner_texts())
     np.testing.assert_allclose(shown, maps.weights["encoder"][0, [0, 2], 2].mean(0), atol=0.0025)
     assert page.locator(".chip[aria-pressed=true]").count() == 2
     page.locator(".every").click()
@@ -220,7 +371,7 @@ def test_the_share_of_special_tokens_is_that_of_the_maps(opened, heads):
     choose(page, "layer", "1")
     alone(page, heads[0])
     for head in heads[1:]:
-        page.locator(f".chip[data-head='{head}']").click()
+        page.locator(f".chip[data-head='{head}']").click(modifiers=["Shift"])
     printed = re.search(r"hold ([\d.]+) %", page.locator(".share").inner_text())
     assert printed
     assert float(printed[1]) == pytest.approx(
@@ -272,7 +423,13 @@ def test_of_too_many_equal_lines_no_place_is_favoured(opened):
 def test_a_pair_can_be_looked_at_text_by_text(opened):
     page = opened(maps_of(PAIR, part=PAIR_PARTS))
     options = page.locator("select[data-control=filter] option").all_inner_texts()
-    assert options == ["all", "A → A", "A → B", "B → A", "B → B"]
+    assert options == [
+        "all",
+        "first text → first text",
+        "first text → second text",
+        "second text → first text",
+        "second text → second text",
+    ]
     choose(page, "filter", "0>1")
     assert page.locator(".places.from .place").all_inner_texts() == ["who", "wrote"]
     assert page.locator(".places.to .place").all_inner_texts() == ["he", "did", "so"]
@@ -285,8 +442,8 @@ def test_generated_text_does_not_look_ahead(opened):
     assert page.locator("select[data-control=filter] option").all_inner_texts() == [
         "all",
         "text → text",
-        "generated → text",
-        "generated → generated",
+        "written → text",
+        "written → written",
     ]
     assert lines(page) <= 3 * 10  # the half of 16, with the diagonal
     assert opened(maps_of(6)).locator("select[data-control=filter]").is_visible() is False
@@ -357,7 +514,7 @@ def test_neurons_add_up_to_the_weights(opened):
     scores = [float(s.replace("−", "-")) for s in page.locator(".score").all_inner_texts()]
     exact = n.scale * n.key[1, 2] @ n.query[1, 2, 3]
     np.testing.assert_allclose(scores, exact, atol=0.05)
-    weights = [float(x) for x in page.locator(".weight").all_inner_texts()]
+    weights = percents(page.locator(".weight").all_inner_texts())
     np.testing.assert_allclose(weights, maps.weights["encoder"][1, 2, 3], atol=0.003)
     np.testing.assert_allclose(softmax(np.array(scores)), weights, atol=0.02)
     error = float(re.search(r"off by up to ([\d.]+)\.", page.locator(".note").inner_text())[1])
@@ -368,12 +525,34 @@ def test_neurons_add_up_to_the_weights(opened):
     assert page.locator(".neurons .score").count() == 4
 
 
-def test_words_have_scores_of_tokens_only_and_the_page_says_so(opened):
-    page = opened(maps_of(6, neurons=4, units="word"))
+def test_the_neuron_view_shows_whole_words_with_their_weights(opened):
+    maps = maps_of(["[CLS]", "un", "kind", "the", "the", "[SEP]"], neurons=4)
+    n, places = maps.neurons["encoder"], np.array([0, 1, 1, 2, 3, 4])
+    own = axis(["[CLS]", "unkind", "the", "the", "[SEP]"])
+    member = (np.arange(5)[:, None] == places[None]).astype(np.float32)
+    mean = member / member.sum(-1, keepdims=True)
+    words = np.einsum("fq,lhqk,tk->lhft", mean, maps.weights["encoder"], member)
+    maps = replace(
+        maps,
+        weights={"encoder": words.astype(np.float32)},
+        from_axis={"encoder": own},
+        to_axis={"encoder": own},
+        units="word",
+        neurons={"encoder": replace(n, from_places=places, to_places=places)},
+    )
+    page = opened(maps)
     show(page, "neuron")
-    assert page.locator(".score").count() == 6
-    assert page.locator(".weight").count() == 0
-    assert 'units="token"' in page.locator(".note").inner_text()
+    names = ["[CLS]", "unkind", "the", "the (2)", "[SEP]"]  # repeated words say which they are
+    assert page.locator(".token").all_inner_texts() == names
+    choose(page, "head", "0")
+    page.locator(".token").nth(1).click()
+    settled(page)
+    scores = [float(s.replace("−", "-")) for s in page.locator(".score").all_inner_texts()]
+    by_token = 0.5 * np.einsum("qd,kd->qk", n.query[0, 0], n.key[0, 0])
+    np.testing.assert_allclose(scores[2], by_token[1:3, 3].mean(), atol=0.03)
+    weights = percents(page.locator(".weight").all_inner_texts())
+    np.testing.assert_allclose(weights, words[0, 0, 1], atol=0.003)
+    assert "several tokens" in page.locator(".note").inner_text()
     assert page.locator("[role=tab]").count() == 3
     assert opened(maps_of(6)).locator("[role=tab]").count() == 2
 
@@ -397,7 +576,7 @@ def test_the_future_is_masked_in_a_causal_neuron_view(opened):
     shown = page.locator(".places.to .number").all_inner_texts()
     assert shown[3:] == ["", ""]
     np.testing.assert_allclose(
-        [float(n) for n in shown[:3]], maps.weights["decoder"][0, :, 2, :3].mean(0), atol=0.0025
+        percents(shown[:3]), maps.weights["decoder"][0, :, 2, :3].mean(0), atol=0.0025
     )
 
 
@@ -406,15 +585,17 @@ def test_kinds_of_an_encoder_decoder(opened):
     page = opened(maps)
     choose(page, "kind", "2")
     choose(page, "layer", "2")
+    let_go(page)
     assert page.locator(".places.from .place").all_inner_texts() == ["<s>", "das", "Essen", "ist"]
     assert page.locator(".places.to .place").all_inner_texts() == ["the", "food", "</s>"]
     alone(page, 1)
     page.locator(".places.from .place").nth(2).hover()
     settled(page)
-    shown = [float(n) for n in page.locator(".places.to .number").all_inner_texts()]
+    shown = percents(page.locator(".places.to .number").all_inner_texts())
     np.testing.assert_allclose(shown, maps.weights["cross"][2, 1, 2], atol=0.0025)
     choose(page, "kind", "0")  # two layers only: the third cannot stay chosen
-    assert page.locator("select[data-control=layer]").input_value() == "1"
+    opening = maps.opening("encoder")
+    assert page.locator("select[data-control=layer]").input_value() == str(opening.layer)
     show(page, "model")
     assert page.locator(".map").count() == 4
     assert page.wrong == []
@@ -542,7 +723,7 @@ def test_the_keyboard_is_enough(opened):
     assert page.evaluate("document.activeElement.title") == "w1"
     assert page.locator(".places.from .place[tabindex='0']").count() == 1  # one tab stop a side
     settled(page)
-    shown = [float(n) for n in page.locator(".places.to .number").all_inner_texts()]
+    shown = percents(page.locator(".places.to .number").all_inner_texts())
     np.testing.assert_allclose(shown, maps.weights["encoder"][0, :, 2].mean(0), atol=0.0025)
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.side") == "to"
@@ -624,8 +805,11 @@ window.DecompressionStream = function (...how) {
 def test_a_large_page_does_no_more_than_is_looked_at(opened):
     """Would catch a page that unpacks twelve layers, or draws 196,608 lines, to be painted."""
     maps = maps_of(128, layers=12, heads=12)
-    page = opened(f"<!doctype html><body>{UNPACKED}{maps_fragment(maps)}</body>")
+    html = f"<!doctype html><body>{UNPACKED}{maps_fragment(maps)}</body>"
+    page = opened(html, as_it_opens=True)
     assert page.evaluate("unpacked") == 1
+    page.locator(".every").click()
+    let_go(page)
     assert lines(page) == 3000  # the page says so
     assert "the 3,000 strongest are drawn" in page.locator(".status").inner_text()
     show(page, "model")

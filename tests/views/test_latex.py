@@ -148,7 +148,7 @@ def test_the_explanation_does_not_travel_alone():
     for part in (
         *(
             "xcolor",
-            "logit of good = 1.25",
+            "the score (logit) of good, 1.25",
             "method: toy",
             "version 1",
             "layer=last",

@@ -105,9 +105,8 @@ def command(
 ) -> None:
     """Look at the attention maps of a text.
 
-    Prints their shapes and the share of attention that special tokens take in each layer; --html
-    writes a page to explore them, --heads lists what each head does, --compare shows what differs
-    between two texts.
+    Says what the heads do and which of them is worth a look. --html writes a page to explore them,
+    --heads lists every head, --compare shows what differs between two texts.
     """
     del debug
     from whence.core.errors import InputError
@@ -241,17 +240,20 @@ def _print(maps: AttentionMaps, text: str, wish: Wish) -> None:
     if wish.as_json:
         emit_json(summary)
         return
-    from whence.views.heads import heads_view
-    from whence.views.listing import maps_view
+    from whence.views.heads import heads_view, maps_view
 
-    show(lambda _: maps_view(summary))
+    show(lambda _: maps_view(maps))
     if wish.heads:
         for kind in maps.kinds:
             show(lambda _, kind=kind: heads_view(maps.heads(kind)))
+    elif wish.html is None:
+        note("--heads lists every head; --html FILE writes a page to look at each of them.")
 
 
 def _summary(maps: AttentionMaps, text: str) -> dict[str, Any]:
-    """Shapes, names, and the share of attention on special tokens, by kind of attention."""
+    """Shapes, names, what the heads do, and the share on special tokens, by kind of attention."""
+    from whence.views.habits import habits
+
     kinds = {}
     for kind, weights in maps.weights.items():
         kinds[kind] = {
@@ -259,8 +261,13 @@ def _summary(maps: AttentionMaps, text: str) -> dict[str, Any]:
             "layers": list(maps.layer_names(kind)),
             "modules": list(maps.modules[kind]),
             "share_on_special_tokens": maps.special_share(kind).tolist(),
+            "habits": [vars(habit) for habit in habits(maps.heads(kind))],
         }
-    return {"text": text, "tokens": list(maps.tokens), "kinds": kinds}
+    summary = {"text": text, "tokens": list(maps.tokens), "kinds": kinds}
+    summary["worth_a_look"] = vars(maps.opening())
+    if maps.written:
+        summary |= {"prompt": maps.prompt, "written": maps.written}
+    return summary
 
 
 def _write(result: AttentionMaps | Probe, html: Path | None) -> None:

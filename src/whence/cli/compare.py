@@ -20,13 +20,16 @@ EXAMPLE = (
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names with commas between. [default: all that fit the model]", metavar="A,B,…"
+        help="The methods to compare, with commas between. [default: all that fit the model]",
+        metavar="A,B,…",
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE"
+        "--set",
+        help="A setting of one method, such as lime.samples=500; may be repeated.",
+        metavar="METHOD.SETTING=VALUE",
     ),
 ]
 Add = Annotated[
@@ -65,14 +68,15 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     csv: o.Csv = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain by several methods, side by side.
+    """Explain one text, or many, by several methods, and test each of them.
 
-    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be
-    off, and whether its ranking is better than random ones.
+    Prints the answer: what the model says, the words that hold it up, which methods beat random
+    rankings, and how far those agree. --full adds every score, cost and note.
     """
     del debug
     from whence.core.comparison import read as read_result
@@ -103,7 +107,7 @@ def command(
         seed=seed,
         overflow=overflow,
         memory=memory,
-        evidence=evidence is not False,
+        evidence=evidence,
     )
 
     results = []
@@ -118,7 +122,7 @@ def command(
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
-            show_comparison(comparison, as_json, every_row)
+            show_comparison(comparison, as_json, every_row, full)
             if html or csv:
                 results.append(comparison)
     write_csv(results, csv)
@@ -139,11 +143,12 @@ def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[s
     if methods is None:
         names = list(all_methods())
     else:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
+        given_names = [name.strip() for name in methods.split(",")]
+        names = [find_method(name).name for name in given_names if name]
 
     by_method = assigned(given)
     for name in by_method:
-        if find_method(name).name not in names:
+        if name not in names:
             raise SettingsError(
                 f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}."
             )

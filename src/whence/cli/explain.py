@@ -19,7 +19,9 @@ AT_ONCE = 16
 def command(
     words: o.Words = None,
     method: str = typer.Option(
-        "integrated-gradients", help="The method; 'whence methods' lists them.", metavar="NAME"
+        "integrated-gradients",
+        help="The method; 'whence methods' lists them, 'whence methods NAME' explains one.",
+        metavar="NAME",
     ),
     model: o.ModelName = "sentiment",
     target: o.TargetLabel = None,
@@ -39,13 +41,15 @@ def command(
     html: o.Html = None,
     csv: o.Csv = None,
     save: o.Save = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain by one method: a score for each unit.
+    """Explain one text, or many, by one method: a score for each word.
 
-    The settings of the method are flags too: see 'whence methods'.
+    The method's own settings are options too, such as --baseline mask: 'whence methods NAME' lists
+    and explains them.
     """
     del debug
     from whence.core.errors import InputError
@@ -64,10 +68,8 @@ def command(
         raise InputError(
             f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
         )
-    if evidence is None:
-        evidence = len(lines) == 1
     request = Request.of(
-        method,
+        info.name,
         target=Target(target, against, read, at),
         units=units,
         pair=pair,
@@ -94,10 +96,10 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(method, first, len(lines))) as say:
+            with progress(label_of(info.name, first, len(lines))) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
-                show_attribution(attribution, as_json, every_row)
+                show_attribution(attribution, as_json, every_row, full)
             # kept only where they are written at the end: a file may have many texts
             if html or save or csv:
                 results += attributions

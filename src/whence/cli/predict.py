@@ -24,9 +24,9 @@ def command(
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Print the leading labels with probabilities.
+    """Print what the model says: the leading labels with their probabilities.
 
-    Of a language model these are the next tokens.
+    For a language model these are the likeliest next tokens.
     """
     del debug
     from whence.core.errors import TargetError

@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from whence.core.comparison import Comparison
 
 
-def show_attribution(attribution: Attribution, as_json: bool, every_row: bool) -> None:
+def show_attribution(attribution: Attribution, as_json: bool, every_row: bool, full: bool) -> None:
     """One method's result on one text, on stdout."""
     if as_json:
         emit_json(attribution.to_dict())
         return
     from whence.views.terminal import attribution_view
 
-    show(lambda console: attribution_view(attribution, console, every_row))
+    show(lambda console: attribution_view(attribution, console, every_row, full))
 
 
-def show_comparison(comparison: Comparison, as_json: bool, every_row: bool) -> None:
+def show_comparison(comparison: Comparison, as_json: bool, every_row: bool, full: bool) -> None:
     """Several methods' results on one text, on stdout."""
     if as_json:
         emit_json(comparison.to_dict())
         return
     from whence.views.terminal import comparison_view
 
-    show(lambda console: comparison_view(comparison, console, every_row))
+    show(lambda console: comparison_view(comparison, console, every_row, full))
 
 
 def finish(results: Sequence[Attribution | Comparison], html: Path | None) -> None:

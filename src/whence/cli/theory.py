@@ -28,15 +28,15 @@ def command(
     dtype: o.Dtype = "float64",
     as_json: o.AsJson = False,
     html: o.Html = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain with the single-layer attention model: its formulas beside measured values.
+    """Explain by a model of one attention layer, where formulas give the exact scores.
 
-    The model is that of "Attention meets post-hoc interpretability" (ICML 2024), whose gradients,
-    LIME coefficients and Shapley values are formulas. Prints the text as every method of that
-    paper's figure colours it, then formula and measurement of each word.
+    The model is that of "Attention meets post-hoc interpretability" (ICML 2024). Prints the text as
+    each method colours it, then, for each word, what the formula says (gradients, LIME, Shapley
+    values) beside what was measured.
     """
     del debug
     from whence.core.target import Target
@@ -57,7 +57,7 @@ def command(
                     target=Target(target, against),
                     seed=seed,
                     overflow=overflow,
-                    evidence=evidence is not False,
+                    evidence=evidence,
                     progress=say,
                 )
             if as_json:

@@ -215,6 +215,17 @@ def _membership(sizes: Float[np.ndarray, " unit"], k: int) -> Float[np.ndarray, 
     return above + tied * places_left / tied.sum()
 
 
+def top_units(sizes: Float[np.ndarray, " unit"], k: int) -> Bool[np.ndarray, " unit"]:
+    """The ``k`` largest, without those that share the last place with one that is left out.
+
+    >>> top_units(np.array([3.0, 1.0, 1.0, 0.0]), 2).tolist()
+    [True, False, False, False]
+    """
+    if np.ptp(sizes) == 0:
+        return np.zeros(len(sizes), dtype=bool)
+    return (_membership(sizes, k) == 1.0) & (sizes > 0)
+
+
 def _cleaned(scores: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
     """Zeros where the scores differ by rounding alone."""
     if np.ptp(scores) > ROUNDING * np.abs(scores).max(initial=0.0):

@@ -146,9 +146,17 @@ class Attribution:
 
     __hash__ = None  # type: ignore[assignment]  # carries arrays and mappings
 
+    @property
+    def answer(self) -> Any:
+        """What may be said of it in a few sentences, and nothing beyond the evidence."""
+        # found by name: the rules of an answer are about attributions, and stand above them
+        return import_module("whence.core.answer").answer({self.method: self})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` gives back an equal Attribution, bit by bit."""
         stored = self.to_dict_without_passage()
+        about = {"schema": stored.pop("schema"), "kind": stored.pop("kind")}
+        stored = about | {"answer": self.answer.to_dict()} | stored
         if self.passage is not None:
             stored["passage"] = self.passage.to_dict()
         return stored
@@ -280,6 +288,10 @@ class Attribution:
         except (TypeError, ValueError) as problem:
             raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
         return write_text(path, content)
+
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("attribution_text", self, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

@@ -23,7 +23,8 @@ class Attributions(Mapping[str, Attribution]):
 
     >>> import whence
     >>> model = whence.load("sentiment")
-    >>> both = whence.explain(model, "not bad", "gradient-l2", target=["positive", "negative"])
+    >>> targets = ["positive", "negative"]
+    >>> both = whence.explain(model, "not bad", "gradient-l2", target=targets, evidence=False)
     >>> list(both), both.cost.forwards, both.cost.backwards
     (['logit of positive', 'logit of negative'], 1, 2)
     """

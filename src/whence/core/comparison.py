@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from whence.core.agreement import Agreement, agreement
+from whence.core.answer import Answer, answer
 from whence.core.attribution import Attribution, Cost, check_schema
 from whence.core.attributions import Attributions, read_entries
 from whence.core.errors import LoadError, unknown_name
@@ -81,11 +82,25 @@ class Comparison:
         """
         return agreement(self.attributions, k, measure)
 
+    @property
+    def answer(self) -> Answer:
+        """What may be said in a few sentences, and nothing beyond the evidence.
+
+        >>> print(c.answer)                    # doctest: +SKIP
+        """
+        return answer(self.attributions)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        """Plain values for JSON, the answer first and the passage once.
+
+        ``from_dict`` gives them back; it draws the answer anew.
+        """
         stored = self._container.to_dict()
         del stored["by"]
-        return stored | {"kind": "comparison", "skipped": dict(self.skipped)}
+        about = {"schema": stored.pop("schema"), "kind": "comparison"}
+        del stored["kind"]
+        said = self.answer.to_dict()
+        return about | {"answer": said} | stored | {"skipped": dict(self.skipped)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
@@ -102,6 +117,10 @@ class Comparison:
         """Write JSON; ``whence.read`` reads it back."""
         content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         return write_text(path, content)
+
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("comparison_text", self, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

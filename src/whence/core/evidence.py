@@ -17,6 +17,11 @@ class Verdict(StrEnum):
     WORSE = "worse than random"
 
 
+# of either verdict: a random ranking is called better in at most one text of twenty, less where
+# two removals must agree
+LEVEL = 0.05
+USUAL_RANKINGS = 100  # random ones, unless a budget asks for fewer
+
 CURVES = "deletion and insertion curves"
 HELD_OUT = "correlation with held-out removals"
 Band = tuple[tuple[float, float, float], ...]  # low, mean and high of the control, at each step

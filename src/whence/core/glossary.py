@@ -38,8 +38,8 @@ GLOSSARY: dict[str, str] = {
     "by nothing (zero), or by words that another model writes (infill).",
     "deletion curve": "The target's value while the words are removed step by step, "
     "the most important first; with a good ranking it falls early.",
-    "insertion curve": "The target's value while the words are put into an empty text step by step, "
-    "the most important first; with a good ranking it rises early.",
+    "insertion curve": "The target's value while the words are put into an empty text "
+    "step by step, the most important first; with a good ranking it rises early.",
     "control": "The same measurement on random rankings (or on another pair of texts), "
     "to see what comes out where there is nothing to find.",
     "pass": "One text sent once through the model: forward to get its output, or backward to get "
@@ -48,6 +48,8 @@ GLOSSARY: dict[str, str] = {
     "had been run before.",
     "gradient": "How fast the target changes when a token's embedding (its numbers inside "
     "the model) is changed a little.",
+    "read-out token": "The token that the model's output is read from: [CLS] in BERT, the last "
+    "token in GPT-2.",
     "attention": "The weights by which the model mixes the tokens into each other in each layer; "
     "they say where it looked, not what it concluded.",
     "standard error": "How far a sampled score would typically move "

@@ -9,11 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import unknown_name
 
-PATTERNS = ("previous", "next", "self", "first", "separators", "punctuation")
+# of equal shares the earlier counts: one word that is a comma is called punctuation
+PATTERNS = (
+    "previous",
+    "next",
+    "self",
+    "repeats",
+    "first",
+    "separators",
+    "punctuation",
+    "one",
+)
 DOMINANT = 0.5  # of a head's attention, from which on the head is called after it
 BROAD = 0.9  # of the entropy of looking everywhere alike
 
@@ -23,9 +33,13 @@ MEANING = {
     "previous": "mean attention to the place before",
     "next": "mean attention to the place after",
     "self": "mean attention to itself",
+    "repeats": "mean attention of a repeated word to its other places",
     "first": "share of attention to the first place",
     "separators": "share to special tokens other than the first place",
     "punctuation": "share to places of punctuation alone",
+    "one": "the most that a single word gets, mean over all places that look",
+    "reach": "largest weight on a word further away, mean over words: "
+    "neither itself, nor beside it, nor punctuation, nor set apart",
     "value_change": "of the target's value when the head's output is set to zero",
     "output_change": "total variation between the labels' probabilities with and without the head "
     "(of labels that may all hold: the largest change of a probability)",
@@ -36,7 +50,8 @@ MEANING = {
 class HeadTable:
     """One number for each layer and head in every column.
 
-    ``distances`` are between heads, and ``places`` lie on a 2-D map of them.
+    ``distances`` are between heads, and ``places`` lie on a 2-D map of them. ``names`` are those of
+    the places that are looked at, and ``units`` says what these are.
     """
 
     kind: str
@@ -44,6 +59,9 @@ class HeadTable:
     heads: tuple[str, ...]
     columns: Mapping[str, Float[np.ndarray, "layer head"]]
     weights: Float[np.ndarray, "layer head from to"] = field(repr=False)
+    names: tuple[str, ...] = ()
+    units: str = "word"
+    apart: Bool[np.ndarray, " to"] | None = field(default=None, repr=False)
 
     def __getitem__(self, column: str) -> Float[np.ndarray, "layer head"]:
         if column not in self.columns:
@@ -58,6 +76,11 @@ class HeadTable:
         otherwise = np.where(self["breadth"] >= BROAD, "broad", "mixed")
         strongest = np.array(PATTERNS)[shares.argmax(0)]
         return np.where(shares.max(0) >= DOMINANT, strongest, otherwise)
+
+    @cached_property
+    def favourite(self) -> Int[np.ndarray, "layer head"]:
+        """The place that gets most of each head's attention, of those that are not set apart."""
+        return _favourites(self.weights, self.apart).argmax(-1)
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "one other"]:
@@ -115,12 +138,16 @@ def measured(
     labels: Sequence[str],
     special: Bool[np.ndarray, " to"],
     looks_at_itself: bool = True,
+    apart: Bool[np.ndarray, " to"] | None = None,
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
     """How broad each head looks, and its shares of attention to kinds of places.
 
     Places before and after have a meaning only in maps that look from a text at the same text.
+    ``apart`` are places that take attention whatever the words are; by default the special tokens.
     """
     weights = np.asarray(weights, dtype=np.float64)
+    special = np.asarray(special)
+    apart = special if apart is None else apart
     total = weights.sum(-1, keepdims=True)
     # a sink's share is no place to look at
     entropy = entropies(weights / np.where(total > 0, total, 1.0)).mean(-1)
@@ -132,14 +159,75 @@ def measured(
     columns = {"entropy": entropy, "breadth": breadth}
     if looks_at_itself:
         columns |= _offsets(weights)
+        columns["repeats"] = _repeats(weights, labels)
 
     first = np.arange(weights.shape[3]) == 0
-    special = np.asarray(special)
     marks = np.array([is_punctuation(label) for label in labels], dtype=bool)
     columns["first"] = _share(weights, first)
     columns["separators"] = _share(weights, special & ~first)
     columns["punctuation"] = _share(weights, marks & ~special)
+    columns["one"] = _favourites(weights, apart).max(-1, initial=0.0)
+
+    looks = _speakers(weights, special, looks_at_itself)
+    columns["reach"] = reaches(weights, labels, apart, looks_at_itself)[..., looks].mean(-1)
     return columns
+
+
+def _speakers(
+    weights: Float[np.ndarray, "layer head from to"],
+    special: Bool[np.ndarray, " to"],
+    looks_at_itself: bool,
+) -> Bool[np.ndarray, " from"]:
+    """The places whose looking counts: words, where it is known which places are words."""
+    if looks_at_itself and not special.all():
+        return ~special
+    return np.ones(weights.shape[2], dtype=bool)
+
+
+def reaches(
+    weights: Float[np.ndarray, "layer head from to"],
+    labels: Sequence[str],
+    apart: Bool[np.ndarray, " to"],
+    looks_at_itself: bool = True,
+) -> Float[np.ndarray, "layer head from"]:
+    """The largest weight of each row on a word that has something to tell.
+
+    Such a word is not the looking word itself, does not stand beside it, is not punctuation and not
+    set apart. A text too short for such words counts neighbours too, then every other place.
+
+    >>> near, far = np.eye(4)[[1, 2, 3, 2]], np.eye(4)[[3, 3, 0, 0]]
+    >>> both = np.stack([near, far])[None]
+    >>> reaches(both, ["a", "b", "c", "d"], np.zeros(4, dtype=bool)).tolist()
+    [[[0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]]
+    """
+    marks = np.array([is_punctuation(label) for label in labels], dtype=bool)
+    rows, columns = weights.shape[2:]
+    distance = np.full((rows, columns), columns)
+    if looks_at_itself:
+        distance = np.abs(np.arange(rows)[:, None] - np.arange(columns)[None])
+
+    far_words = (distance > 1) & ~(marks | apart)
+    other_words = (distance > 0) & ~apart
+    everything = np.ones((rows, columns), dtype=bool)
+    for allowed in (far_words, other_words, everything):
+        # layer by layer: the maps of a long text are large
+        largest = [np.where(allowed, layer, 0.0).max(-1, initial=0.0) for layer in weights]
+        if np.any(largest):
+            break
+    return np.array(largest)
+
+
+def _repeats(
+    weights: Float[np.ndarray, "layer head from to"], labels: Sequence[str]
+) -> Float[np.ndarray, "layer head"]:
+    """Mean attention of the words that stand more than once to their other places."""
+    names = np.array([label.strip().lower() for label in labels])
+    twins = (names[:, None] == names[None]) & ~np.eye(len(names), dtype=bool)
+    repeated = twins.any(-1)
+    if not repeated.any():
+        return np.zeros(weights.shape[:2])
+    to_twins = np.einsum("lhft,ft->lhf", weights, twins.astype(weights.dtype))
+    return to_twins[..., repeated].mean(-1)
 
 
 def _share(
@@ -147,6 +235,14 @@ def _share(
 ) -> Float[np.ndarray, "layer head"]:
     """Of attention, to the marked places."""
     return weights[..., here].sum(-1).mean(-1)
+
+
+def _favourites(
+    weights: Float[np.ndarray, "layer head from to"], apart: Bool[np.ndarray, " to"] | None
+) -> Float[np.ndarray, "layer head to"]:
+    """What each place gets of a head's attention, in the mean; nothing where it is set apart."""
+    gets = weights.mean(2)
+    return gets if apart is None else np.where(apart, 0.0, gets)
 
 
 def _offsets(

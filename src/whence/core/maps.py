@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.aggregate import Together, across_heads, across_layers, with_residual
 from whence.core.errors import SettingsError, unknown_name
-from whence.core.heads import HeadTable, measured
+from whence.core.heads import HeadTable, measured, reaches
 from whence.core.passage import SPECIAL, Passage
 from whence.core.render import draw, render, write_text
+from whence.core.units import distinct
 
+# the maps that are looked at first, where a model has several kinds: what an answer reads of a text
+SEEN_FIRST = ("cross", "language-to-vision")
 GENERATED = 2  # the part of a place that the model wrote itself
 
 
@@ -34,6 +37,11 @@ class Axis:
     special: Bool[np.ndarray, " place"]
     part: Int[np.ndarray, " place"]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels, told apart where a word stands more than once: the, the (2)."""
+        return distinct(self.labels)
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -42,7 +50,8 @@ class Axis:
 class Neurons:
     """Queries and keys of every head: weight = softmax(scale · query · key + bias).
 
-    They are of tokens, and never merged into words.
+    They are of tokens. ``from_places`` and ``to_places`` say to which place of the maps each token
+    belongs, so that a view can bring the tokens of a word together.
     """
 
     query: Float[np.ndarray, "layer head from dim"]
@@ -50,6 +59,23 @@ class Neurons:
     scale: float
     from_labels: tuple[str, ...]
     to_labels: tuple[str, ...]
+    from_places: Int[np.ndarray, " from"] | None = None
+    to_places: Int[np.ndarray, " to"] | None = None
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What to look at first: the place of a head in its maps, and a word that looks.
+
+    ``by`` says how the head was found: by what is lost without it ("effects"), else by how strongly
+    its words look at words further away ("reach").
+    """
+
+    kind: str
+    layer: int
+    head: int
+    place: int
+    by: Literal["effects", "reach"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +85,8 @@ class AttentionMaps:
     ``tokens`` are the labels along the axes of the model's input side. Attention *to* a split word
     sums over its pieces, attention *from* it averages over them, so that rows sum to one. (They sum
     to less where a model has attention sinks, as gpt-oss does.) ``effects`` say by kind what
-    switching a head off changes.
+    switching a head off changes. Where the model wrote on, ``prompt`` is what it was given and
+    ``written`` what it wrote.
     """
 
     passage: Passage
@@ -77,6 +104,8 @@ class AttentionMaps:
     effects: Mapping[str, Mapping[str, Float[np.ndarray, "layer head"]]] = field(
         default_factory=dict
     )
+    prompt: str = ""
+    written: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -93,6 +122,43 @@ class AttentionMaps:
         kind = self._kind(kind)
         on_special = self.weights[kind][..., self.to_axis[kind].special]
         return on_special.sum(-1).mean(-1)
+
+    def set_apart(self, kind: str | None = None) -> Bool[np.ndarray, " to"]:
+        """The places that take attention whatever the words are.
+
+        Special tokens, and the first token of a model that does not look ahead.
+        """
+        kind = self._kind(kind)
+        apart = self.to_axis[kind].special.copy()
+        if self.is_causal(kind):
+            apart[0] = True
+        return apart
+
+    def opening(self, kind: str | None = None) -> Opening:
+        """The head and the word that a page opens on; without ``kind``, in which kind of map too.
+
+        Of the effects, if they were measured, the head whose loss changes the output most. Else the
+        head with the largest "reach": its words look most strongly at one word that is neither
+        themselves, nor beside them, nor punctuation, nor set apart. The word is the one of this
+        head that does so most.
+        """
+        seen_first = next((k for k in SEEN_FIRST if k in self.weights), None)
+        kind = self._kind(kind or seen_first)
+        table = self.heads(kind)
+        by: Literal["effects", "reach"] = "reach"
+        column = table["reach"]
+        if "output_change" in table.columns:
+            by, column = "effects", table["output_change"]
+        layer, head = np.unravel_index(np.nan_to_num(column).argmax(), column.shape)
+
+        # the words of this head alone, and not its special tokens, if it has words
+        looks = self.from_axis[kind].special
+        of_head = self.weights[kind][layer, head][None, None]
+        labels = self.to_axis[kind].labels
+        reach = reaches(of_head, labels, self.set_apart(kind), self.looks_at_itself(kind))[0, 0]
+        if not looks.all():
+            reach = np.where(looks, -1.0, reach)
+        return Opening(kind, int(layer), int(head), int(np.nan_to_num(reach).argmax()), by)
 
     def is_causal(self, kind: str | None = None) -> bool:
         """Whether nothing looks ahead in this kind of map, so that one half of it is empty."""
@@ -120,8 +186,10 @@ class AttentionMaps:
         """
         kind = self._kind(kind)
         axis = self.to_axis[kind]
-        looks_at_itself = self._looks_at_itself(kind)
-        columns = measured(self.weights[kind], axis.labels, axis.special, looks_at_itself)
+        looks_at_itself = self.looks_at_itself(kind)
+        columns = measured(
+            self.weights[kind], axis.labels, axis.special, looks_at_itself, self.set_apart(kind)
+        )
         columns |= self.effects.get(kind, {})
         return HeadTable(
             kind=kind,
@@ -129,6 +197,9 @@ class AttentionMaps:
             heads=self.head_names(kind),
             columns=columns,
             weights=self.weights[kind],
+            names=axis.names,
+            units=self.units,
+            apart=self.set_apart(kind),
         )
 
     def aggregate(
@@ -146,7 +217,7 @@ class AttentionMaps:
         where it is.
         """
         kind = self._kind(kind)
-        if (residual or layers == "product") and not self._looks_at_itself(kind):
+        if (residual or layers == "product") and not self.looks_at_itself(kind):
             raise SettingsError(
                 f"{kind} attention looks from one text at another, "
                 "so it has no residual and no product of layers."
@@ -170,7 +241,8 @@ class AttentionMaps:
         """A heat-map of one head for a paper: matplotlib Axes in, Axes out."""
         return draw("plot_map", self, layer, head, ax=ax, kind=kind)
 
-    def _looks_at_itself(self, kind: str) -> bool:
+    def looks_at_itself(self, kind: str) -> bool:
+        """Whether this kind of map looks from a text at the same text."""
         return kind != "cross" and self.from_axis[kind].labels == self.to_axis[kind].labels
 
     def _kind(self, kind: str | None) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 from whence.core.errors import InputError
 
 VIEWS = {
+    "answer_text": "whence.views.answering",
+    "answer_sentences": "whence.views.answering",
+    "answer_cautions": "whence.views.answering",
     "attribution_text": "whence.views.terminal",
     "comparison_text": "whence.views.terminal",
     "attribution_page": "whence.views.html",

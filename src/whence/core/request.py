@@ -60,7 +60,7 @@ class Request:
     overflow: Overflow = "error"
     attention_via: Via = "auto"
     memory: str | int | float | None = None
-    evidence: bool = False
+    evidence: bool = True
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -84,7 +84,7 @@ class Request:
         overflow: Overflow = "error",
         attention_via: Via = "auto",
         memory: str | int | float | None = None,
-        evidence: bool = False,
+        evidence: bool = True,
         **settings: Any,
     ) -> Request:
         """The request of one method, from the keywords of ``whence.explain``."""

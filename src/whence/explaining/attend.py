@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whence.core.errors import InputError, Unsupported
@@ -231,9 +231,11 @@ def _of_given_text(model: Model, passage: Passage, look: Look) -> AttentionMaps:
     maps = _as_arrays(model, passage, look, _Run(run.attentions, run.layers, sides))
 
     if look.neurons:
-        reply_tokens = passage.tokens if side is None else (start, *side.tokens)
-        labels = _sides(maps.kinds, passage.tokens, reply_tokens)
-        maps = replace(maps, neurons=_neurons(run, maps, look, labels))
+        own_tokens = replied_tokens = _tokens(passage, look)
+        if side is not None:
+            replied_tokens = _tokens(side, look, before=(start,))
+        tokens = _sides(maps.kinds, own_tokens, replied_tokens)
+        maps = replace(maps, neurons=_neurons(run, maps, look, tokens))
     if look.effects:
         maps = replace(maps, effects=_effects(model, passage, look, run, maps))
     return maps
@@ -253,9 +255,17 @@ def _of_generated(model: Model, passage: Passage, look: Look) -> AttentionMaps:
         shown, side = first_tokens(whole, len(whole) - 1), None
         own = replied = _with_generated(axis_of(shown, _units(look)), shown, len(passage), look)
 
-    maps = _reduced(written, _reducer(model, shown, side, look))
-    run = _Run(maps, written.layers, _sides(maps, own, replied))
-    return _as_arrays(model, whole, look, run)
+    reduced = _reduced(written, _reducer(model, shown, side, look))
+    run = _Run(reduced, written.layers, _sides(reduced, own, replied))
+    maps = _as_arrays(model, whole, look, run)
+    return replace(maps, prompt=passage.text, written=_written_text(passage, whole))
+
+
+def _written_text(given: Passage, whole: Passage) -> str:
+    """What the model wrote: its reply, or what stands behind the prompt."""
+    if whole.reply is not None:
+        return whole.reply.text
+    return whole.text[len(given.text) :]
 
 
 def _with_generated(axis: Axis, shown: Passage, given: int, look: Look) -> Axis:
@@ -388,11 +398,24 @@ def _stacked(
     return out
 
 
+@dataclass(frozen=True)
+class _Tokens:
+    """The tokens of one side of the maps, and the place that each of them belongs to."""
+
+    labels: tuple[str, ...]
+    places: Int[np.ndarray, " token"]
+
+
+def _tokens(passage: Passage, look: Look, before: tuple[str, ...] = ()) -> _Tokens:
+    member = membership(passage, _units(look), before=len(before))
+    return _Tokens((*before, *passage.tokens), member.argmax(0))
+
+
 def _neurons(
     run: Trace,
     maps: AttentionMaps,
     look: Look,
-    labels: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]],
+    tokens: Mapping[str, tuple[_Tokens, _Tokens]],
 ) -> dict[str, Neurons]:
     """Queries, scaled as they meet the keys, and keys, of the kept layers and heads in their order.
 
@@ -406,7 +429,16 @@ def _neurons(
         if look.chosen_heads is not None:
             heads = list(look.chosen_heads)
             query, key = query[:, heads], key[:, heads]
-        neurons[kind] = Neurons(query, key, 1.0, *labels[kind])
+        looking, seen = tokens[kind]
+        neurons[kind] = Neurons(
+            query,
+            key,
+            scale=1.0,
+            from_labels=looking.labels,
+            to_labels=seen.labels,
+            from_places=looking.places,
+            to_places=seen.places,
+        )
     return neurons
 
 

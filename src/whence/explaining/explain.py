@@ -55,7 +55,7 @@ def explain(
     overflow: Overflow = "error",
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
-    evidence: bool = False,
+    evidence: bool = True,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -67,8 +67,8 @@ def explain(
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
     ``reply`` is for a model that reads a text and writes another (T5, BART): what it is said to
     have written so far, so that the token which it writes next is explained.
-    ``evidence=True`` also holds the ranking against random ones of the same text (deletion and
-    insertion curves under two removals). Everything after that is a setting of the method.
+    Unless ``evidence=False``, the ranking is held against random ones of the same text (deletion
+    and insertion curves under two removals). Everything after that is a setting of the method.
 
     >>> import whence
     >>> model = whence.load("sentiment")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
+from whence.core.errors import SettingsError
 from whence.core.registry import Needs, find_method, settings_of
-from whence.core.request import Request
+from whence.core.request import Request, Wish
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.models.model import Model
@@ -47,6 +48,7 @@ class Job:
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
     """The job of a request; a mistyped method or setting is an error here."""
+    request = replace(request, wishes=_by_proper_name(request.wishes))
     looking, playing = [], []
     needs = Needs.NOTHING
     for wish in request.wishes:
@@ -59,6 +61,20 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
             looking.append(call)
             needs |= call.needs
     return Job(model, request, tuple(looking), tuple(playing), needs, progress or _say_nothing)
+
+
+def _by_proper_name(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
+    """The wishes under the names that results carry; one that is named twice counts once."""
+    by_name: dict[str, Wish] = {}
+    for wish in wishes:
+        name = find_method(wish.method).name
+        known = by_name.setdefault(name, Wish(name, wish.settings))
+        if known.settings != wish.settings:
+            raise SettingsError(
+                f"the method {name!r} is asked for twice, with different settings: "
+                f"{dict(known.settings)} and {dict(wish.settings)}. Run it twice instead."
+            )
+    return tuple(by_name.values())
 
 
 def _say_nothing(_step: str) -> None:

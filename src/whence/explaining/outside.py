@@ -22,8 +22,8 @@ from whence.metrics.evidence import Control, control, judged
 from whence.models.model import Model
 
 ONE_FILL = (
-    "what was removed is filled once for each mask: another seed fills, and scores, otherwise, "
-    "and no standard error counts that"
+    "a model filled in other words for what was removed; another seed would fill in others and "
+    "change the scores, which no standard error counts"
 )
 
 

@@ -104,7 +104,7 @@ def evidence(
             p=1.0,
             question=question,
             rankings=rankings,
-            note="one unit has one ranking",
+            note="there is only one unit, so there is nothing to rank",
         )
     orders = rankings_of(scores, controls[0].game, seed)
     trials = tuple(_tried(control, orders, metric) for control in controls)

@@ -9,9 +9,10 @@ from math import factorial
 import numpy as np
 from jaxtyping import Float, Int
 
+from whence.core.evidence import USUAL_RANKINGS
 from whence.games.protocol import AnyGame
 
-RANKINGS = 100
+RANKINGS = USUAL_RANKINGS
 TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
 MOST_LISTED = 8  # units of which all orders are listed, if there are few enough of them
 # of random numbers, so that the method ``random``, of the same seed, does not share the control's

@@ -20,6 +20,7 @@ from whence.views.document import (
     style,
     title_of,
 )
+from whence.views.heads import MISREAD
 from whence.views.markup import element, elements, opening, soft, text
 from whence.views.packing import Packed, pack, rounded_up
 from whence.views.payload import blobs, data, packed_neurons
@@ -27,6 +28,7 @@ from whence.views.pictures import data_url
 
 SCRIPTS = (
     "attention-shared.js",
+    "attention-answer.js",
     "attention-head.js",
     "attention-model.js",
     "attention-neuron.js",
@@ -40,19 +42,33 @@ CHOSEN_GROUND = (
 )
 VIEWS = {"head": "Head view", "model": "Model view"}
 VIEWS_WITH_NEURONS = {**VIEWS, "neuron": "Neuron view"}
-SPECIAL = {"shown": "shown", "greyed": "greyed", "hidden": "hidden"}
-FULL_COLOUR = {"shown": "the largest weight shown", "one": "1, a whole row"}
+APART = {
+    "greyed": "grey, left out of the colours",
+    "shown": "coloured like words",
+    "hidden": "hidden",
+}
+DARKEST = {"shown": "the strongest word shown", "one": "100 % of a row, everywhere"}
+KINDS = {
+    "encoder": "encoder: within the text that is read",
+    "decoder": "decoder: within the text that is written",
+    "cross": "cross: from the text written to the text read",
+}
 EXPORTS = {
     "copy-svg": "Copy as SVG",
     "copy-png": "Copy as PNG",
     "save-svg": "Download SVG",
     "save-png": "Download PNG",
 }
+RULE = {
+    "effects": "Without it, the model's output changes most: every head was switched off once.",
+    "reach": "Its words look most strongly at one word that is neither themselves, nor beside "
+    "them, nor punctuation, nor set apart.",
+}
 KEYS = (
     "Keys: arrows move along tabs, places, maps and cells; "
     "<kbd>[</kbd> and <kbd>]</kbd> change the layer; "
     "<kbd>Enter</kbd> opens a map, <kbd>Esc</kbd> closes it. "
-    "A click on a place keeps it chosen, and a second one lets it go."
+    "A click on a word keeps it chosen, and a second one lets it go."
 )
 
 
@@ -74,17 +90,20 @@ def maps_fragment(maps: AttentionMaps) -> str:
 
 def _section(maps: AttentionMaps, name: str) -> str:
     causal = {kind: maps.is_causal(kind) for kind in maps.kinds}
-    packed = pack(maps.weights, causal, beside_neurons=bool(maps.neurons))
+    apart = {kind: maps.set_apart(kind) for kind in maps.kinds}
+    packed = pack(maps.weights, causal, apart, beside_neurons=bool(maps.neurons))
     image = _image(maps)
     neurons = packed_neurons(maps, packed, len(image), causal)
     views = VIEWS_WITH_NEURONS if neurons else VIEWS
     parts = [
         style(static("attention.css")),
         _header(maps),
+        image,
+        _answer(maps),
         _tabs(name, views),
         _controls(maps),
-        image,
         _panels(name, views),
+        _exports(),
         _notes(maps, packed),
         embedded_json(data(maps, packed, neurons, causal)),
         *blobs(packed, neurons),
@@ -106,7 +125,7 @@ def _program(name: str) -> str:
 
 
 def _header(maps: AttentionMaps) -> str:
-    about = element("h2", "Attention") + soft(_about(maps)) + _texts(maps)
+    about = element("h2", "Where each head looks") + soft(_about(maps))
     if maps.passage.dropped:
         cut = f"{maps.passage.dropped:,} characters were cut off."
         about += soft(f"Only the beginning was read: {cut}")
@@ -140,6 +159,20 @@ def _texts(maps: AttentionMaps) -> str:
     return "".join(paragraphs)
 
 
+def _answer(maps: AttentionMaps) -> str:
+    """What the chosen head does, what the chosen word looks at, and the text in these colours.
+
+    The script fills it; without one the text stands there as it is.
+    """
+    parts = [
+        element("p", class_="does"),
+        element("p", class_="row", role="status"),
+        element("div", _texts(maps), class_="running"),
+        element("p", class_="legend"),
+    ]
+    return element("div", "".join(parts), class_="answer")
+
+
 # ---------------------------------------------------------------------- tabs, controls, panels
 
 
@@ -169,7 +202,7 @@ def _select(name: str, title: str, options: Mapping[str, str]) -> str:
 
 
 def _threshold() -> str:
-    title = element("span", "Draw from weight <output>0</output>")
+    title = element("span", "Hide weights below <output>0 %</output>")
     slider = opening(
         "input", type="range", min=0, max=100, value=0, step=1, data_control="threshold"
     )
@@ -177,23 +210,22 @@ def _threshold() -> str:
 
 
 def _controls(maps: AttentionMaps) -> str:
-    kinds = {str(i): kind for i, kind in enumerate(maps.kinds)}
+    kinds = {str(i): KINDS.get(kind, kind) for i, kind in enumerate(maps.kinds)}
     # the script fills those that are empty here, as they depend on what is chosen
     controls = [
         _select("kind", "Attention", kinds),
         _select("layer", "Layer", {}),
         _select("head", "Head", {}),
-        _select("filter", "From → to", {}),
-        _select("special", "Special tokens", SPECIAL),
-        _select("scale", "Full colour at", FULL_COLOUR),
+        _select("filter", "Who looks at whom", {}),
+        _select("special", "Special tokens", APART),
+        _select("scale", "The darkest colour is", DARKEST),
         _threshold(),
     ]
-    heads = "heads; a double click leaves only one on"
+    heads = "heads; Shift and click adds one or takes it away"
     parts = [
         element("div", "".join(controls), class_="controls"),
         element("div", class_="heads", role="group", aria_label=heads),
         element("p", class_="share"),
-        _exports(),
         element("p", class_="status", role="status"),
     ]
     return "".join(parts)
@@ -239,16 +271,25 @@ def _image(maps: AttentionMaps) -> str:
 def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
     errors = "; ".join(_error(kind, p) for kind, p in packed.items())
     paragraphs = [
+        MISREAD,
         f"{_places(maps)} Hiding special tokens, or showing one text of two, leaves out places; "
         "the other weights stay as they are.",
-        "A weight is stored in one byte, as a whole number of equal steps between 0 and the "
-        "largest weight of its head, so that it is off by at most half a step. "
+        "A head is named after what gets at least half of its attention in this text. The page "
+        f"opens on one head. {RULE[maps.opening().by]} The word is the one that does so most.",
+        f"{_set_apart(maps)} Such places take attention whatever the words are, so they are grey "
+        "and left out of the colours. Their share is always given.",
+        "The page rounds: a weight is off by at most half a step, and the steps are equal. "
         f"The largest error in this page: {errors}. Shares of special tokens are exact.",
-        "Attention says where a head reads, not what matters for the answer.",
         KEYS,
     ]
     summary = element("summary", "About these numbers")
     return element("details", summary + elements("p", paragraphs), class_="notes")
+
+
+def _set_apart(maps: AttentionMaps) -> str:
+    if any(maps.is_causal(kind) for kind in maps.kinds):
+        return "Set apart are special tokens, and the first token where no word looks ahead."
+    return "Set apart are special tokens."
 
 
 def _places(maps: AttentionMaps) -> str:

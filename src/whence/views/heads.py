@@ -1,10 +1,8 @@
-"""What each head does, in a terminal and in a notebook: a grid of patterns, and a table.
-
-The table has the heads that matter most.
-"""
+"""What heads do, in a terminal and in a notebook: sentences, a grid of patterns, and tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -14,8 +12,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.heads import HeadTable
+from whence.core.heads import PATTERNS, HeadTable
+from whence.core.maps import AttentionMaps, Opening
 from whence.views import wording
+from whence.views.habits import WHY, Habit, aim, does, habits, links, quoted
 from whence.views.markup import element, elements
 from whence.views.markup import table as html_table
 from whence.views.palette import Theme, colour, ink, terminal_theme
@@ -27,6 +27,8 @@ SIGNS = {
     "first": "^",
     "separators": "|",
     "punctuation": ".",
+    "repeats": "=",
+    "one": "*",
     "broad": "~",
     "mixed": "·",
 }
@@ -40,10 +42,130 @@ SHORT = {
 }
 FORMAT = {"value_change": "+.2f", "output_change": ".3f"}
 MOST = 12
+MOST_LINKS = 5
+MISREAD = "Attention says where a head reads, not what matters for the answer."
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
 
 # ---------------------------------------------------------------------- terminal
+
+
+def maps_view(maps: AttentionMaps) -> RenderableType:
+    """What was read and written, what the heads do, and the head that is worth a look."""
+    opening = maps.opening()
+    parts: list[RenderableType] = _texts(maps)
+    kinds = sorted(maps.kinds, key=lambda kind: kind != opening.kind)
+    for kind in kinds:
+        parts += [Text(), *_summary(maps, kind)]
+    parts += [Text(), *_worth_a_look(maps, opening), Text(), Text(MISREAD, DIM)]
+    return Group(*parts)
+
+
+def _texts(maps: AttentionMaps) -> list[RenderableType]:
+    """The text; where the model wrote, its prompt and what it wrote."""
+    passage = maps.passage
+    lines = {"text": passage.text, "pair": passage.pair}
+    if passage.reply is not None:
+        lines["reply"] = passage.reply.text
+    if maps.written:
+        lines = {"prompt": maps.prompt, "wrote": maps.written.strip()}
+
+    parts: list[RenderableType] = []
+    for name, content in lines.items():
+        if content:
+            style = BOLD if name == "wrote" else Style()
+            parts.append(Text.assemble((f"{name:8}", DIM), (wording.visible(content), style)))
+    return parts
+
+
+def _summary(maps: AttentionMaps, kind: str) -> list[RenderableType]:
+    """What the heads of one kind of attention do, in a sentence and a table."""
+    table = maps.heads(kind)
+    layers, heads = maps.weights[kind].shape[:2]
+    shape = f"{layers} layers × {heads} heads"
+    if maps.kept_heads and not all(name.isdigit() for name in maps.kept_heads):
+        shape = f"{layers} layers, {maps.kept_heads[0]} over heads"
+    every = habits(table)
+    parts: list[RenderableType] = [
+        Text.assemble((f"{kind} attention: what its heads do", BOLD), (f"  {shape}", DIM)),
+        Text(_counted(table, every)),
+    ]
+    if maps.set_apart(kind).any():
+        share = float(maps.weights[kind][..., maps.set_apart(kind)].sum(-1).mean())
+        takes = wording.percent(share)
+        parts.append(Text(f"{_apart_names(maps, kind)} {takes} of all attention."))
+    return [*parts, Text(), _habit_table(table, every)]
+
+
+def _counted(table: HeadTable, every: Sequence[Habit]) -> str:
+    """How many heads do what, in one sentence."""
+    total = sum(habit.heads for habit in every)
+    parts = []
+    for habit in every:
+        one = habit.heads == 1
+        verb = "looks mostly at" if one else "look mostly at"
+        if habit.pattern == "broad":
+            verb = "looks at" if one else "look at"
+        what = "divides its attention" if one else "divide their attention"
+        if habit.pattern == "one":
+            what = f"{verb} one {table.units}"
+        elif habit.pattern != "mixed":
+            what = f"{verb} {aim(table, habit.pattern, habit.layer, habit.head)}"
+        parts.append(f"{habit.heads} {what}")
+    return f"Of {total} head{'s' if total > 1 else ''}, {_joined(parts)}."
+
+
+def _joined(parts: Sequence[str]) -> str:
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def _apart_names(maps: AttentionMaps, kind: str) -> str:
+    """The places that are set apart, with the verb that follows them."""
+    names = np.array(maps.to_axis[kind].labels)[maps.set_apart(kind)]
+    each = list(dict.fromkeys(names.tolist()))
+    verb = "takes" if len(names) == 1 else "take"
+    first = "The first token " if maps.is_causal(kind) and len(each) == 1 else ""
+    listing = " and ".join(map(quoted, each))
+    if len(each) > 2:
+        listing = wording.few([quoted(name) for name in each])
+    return f"{first}{listing} {verb}"
+
+
+def _habit_table(table: HeadTable, every: Sequence[Habit]) -> Table:
+    """A row for each habit: how many heads have it, and the clearest of them."""
+    out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
+    out.header_style = BOLD
+    out.add_column(Text("looks at"))
+    out.add_column(Text("heads"), justify="right")
+    out.add_column(Text("clearest"))
+    out.add_column(Text("its share"), justify="right")
+    for habit in every:
+        name = f"layer {table.layers[habit.layer]}, head {table.heads[habit.head]}"
+        share = wording.percent(habit.share) if habit.pattern in PATTERNS else ""
+        clearest = name if habit.pattern != "mixed" else ""
+        looks_at = "no single habit"
+        if habit.pattern != "mixed":
+            looks_at = aim(table, habit.pattern, habit.layer, habit.head)
+        out.add_row(Text(looks_at), str(habit.heads), Text(wording.visible(clearest)), share)
+    return out
+
+
+def _worth_a_look(maps: AttentionMaps, opening: Opening) -> list[RenderableType]:
+    """The head that a page would open on, and its strongest links between words."""
+    table = maps.heads(opening.kind)
+    name = f"layer {table.layers[opening.layer]}, head {table.heads[opening.head]}"
+    if len(maps.kinds) > 1:
+        name = f"{opening.kind} attention, {name}"
+    parts: list[RenderableType] = [
+        Text.assemble(("Worth a look: ", BOLD), wording.visible(name)),
+        Text(f"It {does(table, opening.layer, opening.head)}. {WHY[opening.by]}"),
+    ]
+    for source, to, weight in links(maps, opening)[:MOST_LINKS]:
+        arrow = f"  {wording.visible(source)} → {wording.visible(to)}"
+        parts.append(Text.assemble(arrow, (f"  {wording.percent(weight)}", DIM)))
+    return parts
 
 
 def heads_view(table: HeadTable) -> RenderableType:

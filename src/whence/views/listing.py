@@ -1,7 +1,4 @@
-"""Tables in the terminal that are not attributions.
-
-The methods there are, a summary of attention maps, the doctor's report.
-"""
+"""The doctor's report, in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -32,46 +28,6 @@ FORECAST_COLUMNS = (
     "and gradients",
     "head mean",
 )
-
-
-# ---------------------------------------------------------------------- methods, maps
-
-
-def methods_view(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Each method with its line, then its settings as flags."""
-    parts: list[RenderableType] = []
-    for m in listed:
-        sign = "signed" if m["signed"] else "without sign"
-        cites = f" · {m['cites']}" if m["cites"] else ""
-        parts.append(Text.assemble((m["name"], BOLD), (f"  {sign}{cites}", DIM)))
-        parts.append(Padding(Text(m["summary"]), (0, 0, 0, 2)))
-        for setting in m["settings"]:
-            flag = "--" + setting["name"].replace("_", "-")
-            line = Text.assemble(f"{flag} {setting['default']}", (f"  {setting['takes']}", DIM))
-            parts.append(Padding(line, (0, 0, 0, 4)))
-    return Group(*parts)
-
-
-def maps_view(summary: Mapping[str, Any]) -> RenderableType:
-    """The shapes of the maps, and how much of each layer's attention special tokens take."""
-    parts: list[RenderableType] = []
-    for kind, maps in summary["kinds"].items():
-        layers, heads, rows, columns = maps["layers_heads_from_to"]
-        shape = f"  {layers} layers × {heads} heads × {rows} from × {columns} to"
-        parts.append(Text.assemble((kind, BOLD), (shape, Style())))
-        parts.append(_shares(maps))
-    return Group(*parts)
-
-
-def _shares(maps: Mapping[str, Any]) -> RenderableType:
-    """A row for each layer: the share on special tokens in the mean, and over the heads."""
-    table = _table("layer", "module", "to special tokens", "by head")
-    every = zip(maps["layers"], maps["modules"], maps["share_on_special_tokens"], strict=True)
-    for layer, module, shares in every:
-        mean = wording.percent(sum(shares) / len(shares))
-        least, most = wording.percent(min(shares)), wording.percent(max(shares))
-        _row(table, layer, module, mean, f"{least} – {most}")
-    return table
 
 
 # ---------------------------------------------------------------------- the doctor

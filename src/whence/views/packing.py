@@ -1,7 +1,9 @@
 """Numbers in few bytes for a page: one byte a number, one deflated blob a layer.
 
 A weight is stored as the whole number ``k`` of ``levels`` equal steps between 0 and the largest
-weight of its head, so it is off by at most half a step: ``scale / (2 · levels)``. With 255 levels
+weight of its head, so it is off by at most half a step: ``scale / (2 · levels)``. Places that are
+set apart have a scale of their own: in GPT-2 the first token takes nearly all, and in steps of its
+weights the others would all be 0. With 255 levels
 that is 0.2 % of the largest weight, and never more than 0.002. Equal steps, because they keep the
 error the same for every weight, and because deflate then finds most weights of a real head in a few
 values near zero (a square root, or a scale for each row, made the page of a real model twice as
@@ -17,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from whence.core.maps import Neurons
 
@@ -38,13 +40,14 @@ class Packed:
     """The weights of one kind: a blob for each layer, and what its bytes are multiplied by."""
 
     blobs: tuple[str, ...]
-    scale: Float[np.ndarray, "layer head"]  # the largest weight of each head
+    # the largest weight of each head: on words, and on places that are set apart
+    scale: Float[np.ndarray, "layer head 2"]
     levels: tuple[int, ...]  # of each layer
 
     @property
     def error(self) -> float:
         """The largest that any weight of this kind can be off: half of the longest step."""
-        steps = self.scale / np.asarray(self.levels, dtype=np.float64)[:, None]
+        steps = self.scale / np.asarray(self.levels, dtype=np.float64)[:, None, None]
         return float(steps.max(initial=0.0)) / 2
 
     @property
@@ -91,20 +94,21 @@ def blob(content: bytes) -> str:
 def pack(
     weights: Mapping[str, Float[np.ndarray, "layer head from to"]],
     causal: Mapping[str, bool],
+    apart: Mapping[str, Bool[np.ndarray, " to"]],
     beside_neurons: bool = False,
 ) -> dict[str, Packed]:
     """All kinds with 255 levels, or with as many as fit.
 
     Of a causal kind only the half that is not empty is stored, row by row.
     """
-    finest = {k: _with_levels(w, causal[k], LEVELS[0]) for k, w in weights.items()}
+    finest = {k: _with_levels(w, causal[k], apart[k], LEVELS[0]) for k, w in weights.items()}
     count = sum(stored(w.shape, causal[k]) for k, w in weights.items())
     room = max(ROOM, ROOM_PER_WEIGHT * count)
     if beside_neurons:
         room *= BESIDE_NEURONS
     if sum(p.size for p in finest.values()) <= room:
         return finest
-    return {k: _within(w, causal[k], room / count) for k, w in weights.items()}
+    return {k: _within(w, causal[k], apart[k], room / count) for k, w in weights.items()}
 
 
 def stored(shape: Sequence[int], causal: bool) -> int:
@@ -117,22 +121,33 @@ def stored(shape: Sequence[int], causal: bool) -> int:
 
 
 def _with_levels(
-    weights: Float[np.ndarray, "layer head from to"], causal: bool, levels: int
+    weights: Float[np.ndarray, "layer head from to"],
+    causal: bool,
+    apart: Bool[np.ndarray, " to"],
+    levels: int,
 ) -> Packed:
     weights = np.nan_to_num(weights)
-    scale = weights.max((-2, -1), initial=0.0).astype(np.float32)
-    blobs = tuple(
-        blob(_quantised(w, s, causal, levels)) for w, s in zip(weights, scale, strict=True)
-    )
+    on_words = weights[..., ~apart].max((-2, -1), initial=0.0)
+    on_apart = weights[..., apart].max((-2, -1), initial=0.0)
+    scale = np.stack([on_words, on_apart], axis=-1).astype(np.float32)
+
+    blobs = []
+    for layer, largest in zip(weights, scale, strict=True):
+        of_columns = largest[:, apart.astype(np.int64)]
+        blobs.append(blob(_quantised(layer, of_columns, causal, levels)))
+    blobs = tuple(blobs)
     return Packed(blobs, scale, (levels,) * len(blobs))
 
 
 def _within(
-    weights: Float[np.ndarray, "layer head from to"], causal: bool, per_weight: float
+    weights: Float[np.ndarray, "layer head from to"],
+    causal: bool,
+    apart: Bool[np.ndarray, " to"],
+    per_weight: float,
 ) -> Packed:
     """Every layer with the most levels that keep its blob within its share of the room."""
     room = per_weight * stored((1, *weights.shape[1:]), causal)
-    best = [_layer_within(layer[None], causal, room) for layer in weights]
+    best = [_layer_within(layer[None], causal, apart, room) for layer in weights]
     return Packed(
         tuple(p.blobs[0] for p in best),
         np.concatenate([p.scale for p in best]),
@@ -141,32 +156,37 @@ def _within(
 
 
 def _layer_within(
-    layer: Float[np.ndarray, "layer head from to"], causal: bool, room: float
+    layer: Float[np.ndarray, "layer head from to"],
+    causal: bool,
+    apart: Bool[np.ndarray, " to"],
+    room: float,
 ) -> Packed:
     """One layer with the most levels that fit; with the fewest where none do."""
     for levels in LEVELS[:-1]:
-        packed = _with_levels(layer, causal, levels)
+        packed = _with_levels(layer, causal, apart, levels)
         if packed.size <= room:
             return packed
-    return _with_levels(layer, causal, LEVELS[-1])
+    return _with_levels(layer, causal, apart, LEVELS[-1])
 
 
 def _quantised(
     weights: Float[np.ndarray, "head from to"],
-    scale: Float[np.ndarray, " head"],
+    scale: Float[np.ndarray, "head to"],
     causal: bool,
     levels: int,
 ) -> bytes:
-    steps = _steps(weights, scale, levels).astype(np.uint8)
+    steps = _steps(weights, scale[:, None], levels).astype(np.uint8)
     if causal:
         steps = steps[:, *np.tril_indices(steps.shape[-1])]
     return steps.tobytes()
 
 
 def _steps(
-    values: Float[np.ndarray, "head row column"], largest: Float[np.ndarray, " head"], levels: int
+    values: Float[np.ndarray, "head row column"],
+    largest: Float[np.ndarray, "head 1 _"],
+    levels: int,
 ) -> Float[np.ndarray, "head row column"]:
-    divisor = np.where(largest > 0, largest, 1).astype(np.float64)[:, None, None]
+    divisor = np.where(largest > 0, largest, 1).astype(np.float64)
     return np.round(values / divisor * levels)
 
 
@@ -219,7 +239,7 @@ def _neurons_with_levels(n: Neurons, layers: tuple[int, ...], levels: int) -> Pa
 def _signed(
     values: Float[np.ndarray, "head row dim"], largest: Float[np.ndarray, " head"], levels: int
 ) -> UInt8[np.ndarray, "head row dim"]:
-    return (_steps(values, largest, levels) + levels).astype(np.uint8)
+    return (_steps(values, largest[:, None, None], levels) + levels).astype(np.uint8)
 
 
 def _back(

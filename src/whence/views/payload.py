@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 
 from whence.core.maps import AttentionMaps, Axis, Neurons, groups_of
 from whence.core.passage import Passage
+from whence.core.units import distinct
 from whence.views import wording
+from whence.views.habits import WHY, does
 from whence.views.markup import element
 from whence.views.packing import (
     Packed,
@@ -34,9 +36,12 @@ def data(
 ) -> dict[str, Any]:
     """All that is not packed."""
     kinds = [_kind(maps, k, packed[k], neurons.get(k), causal[k]) for k in maps.kinds]
+    opening = maps.opening()
     return {
         "model": wording.visible(maps.model),
         "units": maps.units,
+        "kind": maps.kinds.index(opening.kind),
+        "why": WHY[opening.by],
         "kinds": kinds,
         "image": _cells(maps),
     }
@@ -81,7 +86,7 @@ def packed_neurons(
 
 def _aligned(maps: AttentionMaps, kind: str) -> Neurons:
     """The queries and keys of the layers and heads that are in the maps, if only some are."""
-    neurons = maps.neurons[kind]
+    neurons = merged(maps.neurons[kind], maps.from_axis[kind], maps.to_axis[kind])
     query, key = neurons.query, neurons.key
     layers, heads = maps.weights[kind].shape[:2]
 
@@ -99,31 +104,78 @@ def _aligned(maps: AttentionMaps, kind: str) -> Neurons:
     return replace(neurons, query=query, key=key)
 
 
+def merged(neurons: Neurons, looking: Axis, seen: Axis) -> Neurons:
+    """The tokens of each place brought together: the mean of their queries, and of their keys.
+
+    Scores are products, so that the score between two words is the mean over their tokens.
+    """
+    if neurons.from_places is None or neurons.to_places is None:
+        return neurons
+    if len(looking) == len(neurons.from_labels) and len(seen) == len(neurons.to_labels):
+        return neurons
+    return Neurons(
+        query=_mean_of_places(neurons.query, neurons.from_places, len(looking)),
+        key=_mean_of_places(neurons.key, neurons.to_places, len(seen)),
+        scale=neurons.scale,
+        from_labels=looking.labels,
+        to_labels=seen.labels,
+    )
+
+
+def _mean_of_places(
+    vectors: Float[np.ndarray, "layer head token dim"],
+    places: Int[np.ndarray, " token"],
+    count: int,
+) -> Float[np.ndarray, "layer head place dim"]:
+    member = (np.arange(count)[:, None] == places[None]).astype(vectors.dtype)
+    share = member / np.maximum(member.sum(-1, keepdims=True), 1)
+    return np.einsum("pt,lhtd->lhpd", share, vectors)
+
+
 def _kind(
     maps: AttentionMaps, kind: str, packed: Packed, neurons: PackedNeurons | None, causal: bool
 ) -> dict[str, Any]:
     patches = maps.passage.pixels is not None
+    apart = maps.set_apart(kind)
+    looks_at_itself = maps.looks_at_itself(kind)
+    table, opening = maps.heads(kind), maps.opening(kind)
+    layers, heads = maps.weights[kind].shape[:2]
     return {
         "name": kind,
+        "two_sided": not looks_at_itself,
+        "opening": {"layer": opening.layer, "head": opening.head, "place": opening.place},
+        "says": [[does(table, i, j) for j in range(heads)] for i in range(layers)],
         "layers": maps.layer_names(kind),
         "heads": maps.head_names(kind),
         "causal": causal,
-        "from": _axis(maps.from_axis[kind], patches),
-        "to": _axis(maps.to_axis[kind], patches),
+        "from": _axis(maps.from_axis[kind], apart if looks_at_itself else None, patches),
+        "to": _axis(maps.to_axis[kind], apart, patches),
         "scale": _rounded(packed.scale, 9),
         "levels": packed.levels,
-        "share": _rounded(np.nan_to_num(maps.special_share(kind)), 6),
+        "share": _rounded(np.nan_to_num(_share(maps.weights[kind], apart)), 6),
         "neurons": None if neurons is None else _neuron_data(maps, kind, neurons),
     }
 
 
-def _axis(axis: Axis, patches: bool) -> dict[str, Any]:
+def _share(
+    weights: Float[np.ndarray, "layer head from to"], apart: Bool[np.ndarray, " to"]
+) -> Float[np.ndarray, "layer head"]:
+    """Of all attention of a head, to the places that are set apart."""
+    return weights[..., apart].sum(-1).mean(-1)
+
+
+def _axis(axis: Axis, apart: Bool[np.ndarray, " place"] | None, patches: bool) -> dict[str, Any]:
+    """``names`` are labels that are told apart where they repeat."""
     labels = list(axis.labels)
     if patches:  # of "patch 0,3" the numbers are enough: all are patches
         labels = [label.removeprefix("patch ") for label in labels]
+    labels = [_label(label) for label in labels]
+    apart = axis.special if apart is None else apart
     return {
-        "labels": [_label(label) for label in labels],
+        "labels": labels,
+        "names": list(distinct(labels)),
         "special": axis.special.astype(int).tolist(),
+        "apart": apart.astype(int).tolist(),
         "part": axis.part.tolist(),
     }
 
@@ -153,9 +205,10 @@ def _neuron_data(maps: AttentionMaps, kind: str, packed: PackedNeurons) -> dict[
         "shared": heads // n.key.shape[1],
         "dim": n.query.shape[-1],
         "scale": n.scale,
-        "from": [_label(label) for label in n.from_labels],
-        "to": [_label(label) for label in n.to_labels],
-        "special": _special(maps, n, kind).astype(int).tolist(),
+        "from": list(distinct([_label(label) for label in n.from_labels])),
+        "to": list(distinct([_label(label) for label in n.to_labels])),
+        "apart": _apart(maps, n, kind).astype(int).tolist(),
+        "merged": maps.units != "token" and _has_split_places(maps.neurons[kind]),
         "query": _rounded(packed.query, 9),
         "key": _rounded(packed.key, 9),
         "levels": packed.levels,
@@ -170,12 +223,6 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 def _why_no_weights(maps: AttentionMaps, n: Neurons, kind: str) -> str:
     """Why there is no weight beside a score; empty where there is one."""
-    if maps.units != "token":
-        places = wording.PLURAL.get(maps.units, maps.units)
-        return (
-            f"The places of the other views are {places}, which have no query of their own: "
-            'attend(…, units="token") gives the weights too.'
-        )
     layers, heads = n.query.shape[:2]
     if maps.weights[kind].shape != (layers, heads, len(n.from_labels), len(n.to_labels)):
         return (
@@ -185,14 +232,19 @@ def _why_no_weights(maps: AttentionMaps, n: Neurons, kind: str) -> str:
     return ""
 
 
-def _special(maps: AttentionMaps, n: Neurons, kind: str) -> Bool[np.ndarray, " to"]:
-    """Which of the tokens attended to are special, as far as that can be told."""
-    axis = maps.to_axis[kind]
-    if n.to_labels == axis.labels:
-        return axis.special
-    if n.to_labels == maps.passage.tokens:
-        return maps.passage.special
+def _apart(maps: AttentionMaps, n: Neurons, kind: str) -> Bool[np.ndarray, " to"]:
+    """Which of the places attended to are set apart, as far as that can be told."""
+    if len(n.to_labels) == len(maps.to_axis[kind]):
+        return maps.set_apart(kind)
     return np.zeros(len(n.to_labels), dtype=bool)
+
+
+def _has_split_places(n: Neurons) -> bool:
+    """Whether some place of the maps has several tokens."""
+    return any(
+        places is not None and len(np.unique(places)) < len(places)
+        for places in (n.from_places, n.to_places)
+    )
 
 
 def _cells(maps: AttentionMaps) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
 from whence.core.sizes import human
+from whence.core.target import Target
 
 # they hold emoji and Indic clusters together, and draw nothing by themselves
 JOINERS = frozenset("\u200c\u200d")
@@ -22,6 +23,17 @@ MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
 CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
+SHARED_PASS = "* One of these passes is shared: all methods marked so look at the same run."
+FROM_MEMORY = (
+    "From memory: texts that had been run before, for another method or for the evidence, "
+    "and cost nothing again."
+)
+READINGS = {
+    "logit": "score (logit)",
+    "log-probability": "log-probability",
+    "probability": "probability",
+    "margin": "lead in score (logit)",
+}
 PLURAL = {
     "word": "words",
     "token": "tokens",
@@ -105,8 +117,23 @@ def exact(score: float, signed: bool) -> str:
 
 
 def value(a: Attribution) -> str:
-    """The target and what it is on this text: ``logit of positive = 2.31``."""
-    return f"{visible(a.target.describe())} = {a.value:.4g}"
+    """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
+    return f"{target(a.target)}, {a.value:.4g}"
+
+
+def target(explained: Target) -> str:
+    """The number that is explained, in words that need no second reading.
+
+    >>> target(Target("complaint", against="refund"))
+    'the score (logit) of complaint less that of refund'
+    """
+    what = READINGS[explained.read]
+    name = "the predicted class" if explained.label is None else label(explained.label)
+    if explained.against is None:
+        return f"the {what} of {name}"
+    if explained.read == "margin":
+        return f"the {what} of {name} over {label(explained.against)}"
+    return f"the {what} of {name} less that of {label(explained.against)}"
 
 
 def model_line(a: Attribution) -> str:

@@ -16,15 +16,18 @@ from whence.core.registry.catalogue import (
     metric,
     metrics,
 )
+from whence.core.registry.fields import SEED, sentence_of, setting
 from whence.core.registry.info import Better, MethodInfo, MetricInfo
-from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
+from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, GROUPS, WHOLE_MAPS, Needs
 from whence.core.registry.settings import settings_dict, settings_of
 
 __all__ = [
     "ANY_ATTENTION",
     "GRADIENTS",
+    "GROUPS",
     "METHODS",
     "METRICS",
+    "SEED",
     "WHOLE_MAPS",
     "Better",
     "MethodInfo",
@@ -39,6 +42,8 @@ __all__ = [
     "methods",
     "metric",
     "metrics",
+    "sentence_of",
+    "setting",
     "settings_dict",
     "settings_of",
 ]

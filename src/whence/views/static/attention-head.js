@@ -6,17 +6,19 @@ const MOST_LINES = 3000; // the strongest; more of them take seconds to draw, an
 function headView(app) {
   const { root, state } = app;
   const panel = root.querySelector(".panel.head");
-  const from = made("div", { className: "places from", role: "listbox", "aria-label": "from" });
-  const to = made("div", { className: "places to", role: "listbox", "aria-label": "to" });
+  const from = made("div", { className: "places from", role: "listbox", "aria-label": "the word that looks" });
+  const to = made("div", { className: "places to", role: "listbox", "aria-label": "the word that is looked at" });
   const canvas = made("canvas", { className: "lines", role: "img" });
-  panel.append(made("p", { className: "sides soft" }, made("span", { textContent: "from" }), made("span", { textContent: "to" })), made("div", { className: "columns" }, from, canvas, to));
+  panel.append(made("p", { className: "sides soft" }, made("span", { textContent: "this word looks" }), made("span", { textContent: "at this one" })), made("div", { className: "columns" }, from, canvas, to));
   panel.style.setProperty("--row", `${ROW}px`);
-  let built = "", hovered = null, focused = null, pinned = null, layer = null;
+  let built = "", hovered = null, focused = null, layer = null;
 
   function place(side, axis, i, first) {
-    const classes = ["place", axis.special[i] ? "special" : "", axis.part[i] > 0 ? `part${axis.part[i]}` : ""].join(" ").trim();
+    const begins = axis.part[i] > 0 && axis.part.indexOf(axis.part[i]) === i && axis.part.some((part) => part === 0);
+    const classes = ["place", axis.special[i] ? "special" : "", axis.apart[i] ? "apart" : "", axis.part[i] > 0 ? `part${axis.part[i]}` : "", begins ? "begins" : ""];
     const content = [bdi(axis.labels[i]), made("span", { className: "strip" }), made("span", { className: "number" })];
-    return made("div", { className: classes, role: "option", tabIndex: first ? 0 : -1, title: axis.labels[i], "aria-selected": "false", "data-side": side, "data-i": i }, ...content);
+    const title = begins ? `${axis.names[i]}; here begins: ${BESIDE[axis.part[i]].replace(":", "")}` : axis.names[i];
+    return made("div", { className: classes.filter(Boolean).join(" "), role: "option", tabIndex: first ? 0 : -1, title, "aria-selected": "false", "data-side": side, "data-i": i }, ...content);
   }
 
   function build() {
@@ -24,26 +26,31 @@ function headView(app) {
     const key = `${state.kind}|${rows}|${columns}`;
     if (key === built) return;
     built = key;
-    hovered = focused = pinned = null;
-    from.replaceChildren(...rows.map((i, n) => place("from", app.kind().from, i, n === 0)));
-    to.replaceChildren(...columns.map((j, n) => place("to", app.kind().to, j, n === 0)));
+    hovered = focused = null;
+    const pinned = state.place, kept = pinned && (pinned.side === "from" ? rows : columns).includes(pinned.i);
+    if (!kept) state.place = null;
+    const first = (side, all) => (kept && pinned.side === side ? pinned.i : all[0]);
+    from.replaceChildren(...rows.map((i) => place("from", app.kind().from, i, i === first("from", rows))));
+    to.replaceChildren(...columns.map((j) => place("to", app.kind().to, j, j === first("to", columns))));
   }
 
-  const chosen = () => hovered || focused || pinned;
+  const chosen = () => hovered || focused || state.place;
   const masked = (one, other) => (one.side === "from" ? app.never(one.i, other) : app.never(other, one.i));
 
   // Visits every line that is not below the threshold: head, positions on both sides, opacity, and whether it is grey.
   function eachLine(heads, visit) {
     const kind = app.kind(), rows = app.rows(), columns = app.columns(), one = chosen(), fade = one ? 1 : heads.length ** -0.4;
+    const ofRow = one ? app.largestOfRow(layer, heads, one) : null;
     for (const head of heads) {
-      const largest = app.largest(layer, state.layer, head);
+      const largest = one ? ofRow : app.largest(layer, state.layer, head);
       for (let r = 0; r < rows.length; r++) {
         if (one && one.side === "from" && one.i !== rows[r]) continue;
         for (let c = 0; c < columns.length; c++) {
           if (one && one.side === "to" && one.i !== columns[c]) continue;
           const weight = layer.weight(head, rows[r], columns[c]);
           if (weight < state.threshold || weight === 0) continue;
-          const grey = app.greyed(kind.from.special[rows[r]] || kind.to.special[columns[c]]);
+          const here = one && one.side === "from" ? 0 : kind.from.apart[rows[r]], there = one && one.side === "to" ? 0 : kind.to.apart[columns[c]];
+          const grey = app.greyed(here || there);
           visit(head, r, c, Math.min(1, weight / largest) * fade * (grey ? 0.4 : 1), grey);
         }
       }
@@ -62,7 +69,7 @@ function headView(app) {
     const lines = thinned(all).sort((a, b) => a.alpha - b.alpha);
     for (const line of lines) {
       const shift = (heads.indexOf(line.head) - (heads.length - 1) / 2) * spread;
-      line.colour = line.grey ? app.theme.grey : app.theme.head(line.head);
+      line.colour = line.grey ? app.theme.grey : app.colour(line.head);
       line.y = [(line.r + 0.5) * ROW + shift, (line.c + 0.5) * ROW + shift];
     }
     return { lines, count: counts.reduce((a, b) => a + b), thickness: lines.length > 600 ? 1 : one ? 2 : 1.4 };
@@ -96,46 +103,37 @@ function headView(app) {
     }
     canvas.dataset.count = lines.length;
     canvas.setAttribute("aria-label", `${lines.length} lines, ${app.where()}`);
-    app.say(lines.length < count ? `Of ${count.toLocaleString("en")} lines, the ${lines.length.toLocaleString("en")} strongest are drawn; pointing at a place shows all of its own.` : "");
+    app.say(lines.length < count ? `Of ${count.toLocaleString("en")} lines, the ${lines.length.toLocaleString("en")} strongest are drawn; pointing at a word shows all of its own.` : "");
   }
 
-  // Of the chosen place: the mean weight over the heads that are on, for every place of the other side.
-  function profile() {
-    const one = chosen(), heads = [...state.heads].sort((a, b) => a - b);
-    if (!one || !heads.length) return null;
-    const others = one.side === "from" ? app.columns() : app.rows();
-    const each = others.map((o) => heads.map((h) => (one.side === "from" ? layer.weight(h, one.i, o) : layer.weight(h, o, one.i))));
-    return { one, heads, others, each, mean: each.map((w) => w.reduce((a, b) => a + b, 0) / w.length) };
-  }
+  const profile = () => app.profile(layer, [...state.heads].sort((a, b) => a - b), chosen());
 
   function drawNumbers() {
     for (const element of panel.querySelectorAll(".place")) {
-      const on = chosen() && element.dataset.side === chosen().side && Number(element.dataset.i) === chosen().i;
+      const pinned = state.place, on = chosen() && element.dataset.side === chosen().side && Number(element.dataset.i) === chosen().i;
       element.classList.toggle("chosen", Boolean(on));
       element.classList.toggle("pinned", Boolean(pinned) && element.dataset.side === pinned.side && Number(element.dataset.i) === pinned.i);
       element.setAttribute("aria-selected", String(Boolean(on)));
       element.querySelector(".number").textContent = "";
       element.querySelector(".strip").style.background = "";
     }
-    const p = profile();
+    const p = profile(), heads = [...state.heads];
     panel.classList.toggle("choosing", Boolean(p));
+    const largest = p ? p.largest : heads.length === 1 ? app.largest(layer, state.layer, heads[0]) : null;
+    app.answer.tell(app.does(heads), p, largest);
     if (!p) return;
     const side = p.one.side === "from" ? to : from, axis = p.one.side === "from" ? app.kind().to : app.kind().from;
-    const largest = p.heads.map((h) => app.largest(layer, state.layer, h));
+    const most = app.largestOfRow(layer, p.heads, p.one);
     p.others.forEach((o, n) => {
       const element = side.children[n];
-      if (p.mean[n] >= state.threshold && !masked(p.one, o)) element.querySelector(".number").textContent = p.mean[n].toFixed(3);
+      if (p.mean[n] >= state.threshold && !masked(p.one, o)) element.querySelector(".number").textContent = percent(p.mean[n]);
       const stops = p.heads.map((h, k) => {
-        const alpha = Math.round(100 * Math.min(1, p.each[n][k] / largest[k]));
+        const alpha = Math.round(100 * Math.min(1, p.each[n][k] / most));
         const a = (100 * k) / p.heads.length, b = (100 * (k + 1)) / p.heads.length;
-        return `color-mix(in srgb, ${app.theme.head(h)} ${alpha}%, transparent) ${a}% ${b}%`;
+        return `color-mix(in srgb, ${app.greyed(axis.apart[o]) ? app.theme.grey : app.colour(h)} ${alpha}%, transparent) ${a}% ${b}%`;
       });
       element.querySelector(".strip").style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
     });
-    const own = (p.one.side === "from" ? app.kind().from : app.kind().to).labels[p.one.i];
-    const order = p.others.map((_, n) => n).sort((a, b) => p.mean[b] - p.mean[a]).slice(0, 4);
-    const list = order.map((n) => `${short(axis.labels[p.others[n]], 20)} ${p.mean[n].toFixed(3)}`).join(", ");
-    app.say(`${p.one.side === "from" ? "From" : "To"} ${short(own, 24)}, ${app.where()}: ${list}`);
   }
 
   function heat() {
@@ -155,7 +153,7 @@ function headView(app) {
   }
 
   const placeOf = (event) => {
-    const element = event.target.closest && event.target.closest(".place");
+    const element = event.target.closest && event.target.closest(".place, .word");
     return element ? { side: element.dataset.side, i: Number(element.dataset.i) } : null;
   };
   panel.addEventListener("mouseover", (event) => {
@@ -178,21 +176,29 @@ function headView(app) {
   });
   // A place that was clicked stays chosen, so that it can be exported; clicked again, it is let go.
   function pin(event) {
-    const now = placeOf(event);
+    const now = placeOf(event), pinned = state.place;
     if (!now) return;
     event.preventDefault();
     const same = pinned && pinned.side === now.side && pinned.i === now.i;
-    pinned = same ? null : now;
-    if (same) event.target.closest(".place").blur();
+    state.place = same ? null : now;
+    if (same) event.target.closest(".place, .word").blur();
     update();
   }
   panel.addEventListener("click", pin);
+  app.answer.running.addEventListener("click", (event) => state.view === "head" && pin(event));
+  for (const how of ["mouseover", "mouseleave"]) {
+    app.answer.running.addEventListener(how, (event) => {
+      if (state.view !== "head") return;
+      hovered = how === "mouseover" ? placeOf(event) : null;
+      update();
+    });
+  }
   panel.addEventListener("keydown", (event) => {
     const here = event.target.closest(".place");
     if (!here) return;
     if (event.key === "Enter" || event.key === " ") pin(event);
     if (event.key === "Escape") {
-      pinned = null;
+      state.place = null;
       here.blur();
     }
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
@@ -225,8 +231,8 @@ function headView(app) {
         parts.push(`<path d="${path}" stroke="${colour}" stroke-width="${thickness}" stroke-opacity="${alpha.toFixed(3)}"/>`);
       }
       const label = (axis, name, i, n) => {
-        const number = p && p.one.side !== name && p.mean[n] >= state.threshold && !masked(p.one, i) ? p.mean[n].toFixed(3) : "";
-        const fill = app.greyed(axis.special[i]) ? theme.grey : theme.ink, y = top + (n + 0.5) * ROW + 4.5, left = name === "from";
+        const number = p && p.one.side !== name && p.mean[n] >= state.threshold && !masked(p.one, i) ? percent(p.mean[n]) : "";
+        const fill = app.greyed(axis.apart[i]) ? theme.grey : theme.ink, y = top + (n + 0.5) * ROW + 4.5, left = name === "from";
         parts.push(svg.text(left ? side - 6 : side + middle + 6, y, short(axis.labels[i], 22), { fill, anchor: left ? "end" : "start" }));
         if (number) parts.push(svg.text(left ? 8 : 2 * side + middle - 8, y, number, { fill: theme.soft, size: 11, anchor: left ? "start" : "end" }));
       };

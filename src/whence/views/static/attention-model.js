@@ -7,7 +7,7 @@ function modelView(app) {
   const panel = root.querySelector(".panel.model");
   const grid = made("div", { className: "grid", role: "group", "aria-label": "all maps" });
   const back = made("button", { type: "button", className: "back", textContent: "← All maps" });
-  const jump = made("button", { type: "button", className: "jump", textContent: "Open in the head view" });
+  const jump = made("button", { type: "button", className: "jump", textContent: "Show as lines" });
   const title = made("h3", { className: "title" });
   const matrix = made("canvas", { className: "matrix", tabIndex: 0, role: "application" });
   const cursor = made("div", { className: "cursor", hidden: true });
@@ -38,7 +38,7 @@ function modelView(app) {
     kind.layers.forEach((layerName, layer) => {
       cells.push(made("span", { className: "down soft", textContent: layerName }));
       kind.heads.forEach((headName, head) => {
-        const label = `layer ${layerName}, head ${headName}: ${percent(kind.share[layer][head])} on special tokens`;
+        const label = `layer ${layerName}, head ${headName} ${kind.says[layer][head]}`;
         const map = made("button", { type: "button", className: "map", tabIndex: layer || head ? -1 : 0, title: label, "aria-label": label, "data-layer": layer, "data-head": head }, made("canvas"));
         cells.push(map);
       });
@@ -62,7 +62,7 @@ function modelView(app) {
           const here = layer.weight(head, rows[i], columns[j]);
           if (here >= weight) {
             weight = here;
-            grey = app.greyed(kind.from.special[rows[i]] || kind.to.special[columns[j]]);
+            grey = app.greyed(kind.from.apart[rows[i]] || kind.to.apart[columns[j]]);
           }
         }
       }
@@ -89,9 +89,9 @@ function modelView(app) {
   }
 
   function labels(s, text) {
-    const { from, to } = app.kind(), fill = (special) => (app.greyed(special) ? app.theme.grey : app.theme.ink);
-    s.rows.forEach((i, n) => n % s.every || text(s.left - 6, s.top + (n + 0.5) * s.cell + 4, short(from.labels[i], 15), 0, fill(from.special[i])));
-    s.columns.forEach((j, n) => n % s.every || text(s.left + (n + 0.5) * s.cell + 4, s.top - 6, short(to.labels[j], 15), -90, fill(to.special[j])));
+    const { from, to } = app.kind(), fill = (apart) => (app.greyed(apart) ? app.theme.grey : app.theme.ink);
+    s.rows.forEach((i, n) => n % s.every || text(s.left - 6, s.top + (n + 0.5) * s.cell + 4, short(from.labels[i], 15), 0, fill(from.apart[i])));
+    s.columns.forEach((j, n) => n % s.every || text(s.left + (n + 0.5) * s.cell + 4, s.top - 6, short(to.labels[j], 15), -90, fill(to.apart[j])));
   }
 
   async function drawLarge() {
@@ -131,16 +131,18 @@ function modelView(app) {
     cursor.hidden = tip.hidden = !cell;
     if (!shape || !opened) return;
     const s = shape, { from, to } = app.kind(), i = s.rows[cell ? cell.r : 0];
+    const row = cell ? { side: "from", i } : null;
+    app.answer.tell(app.does([opened.head]), app.profile(s.layer, [opened.head], row), row ? null : app.largest(s.layer, opened.layer, opened.head));
     if (i !== undefined) app.picture(s.columns, s.columns.map((j) => s.layer.weight(opened.head, i, j)), `attention from ${from.labels[i]}`, title.textContent.toLowerCase());
     if (!cell) return;
     const j = s.columns[cell.c], weight = s.layer.weight(opened.head, i, j);
-    const error = (Math.ceil(s.layer.error(opened.head) * 1e4 + 0.5) / 1e4).toFixed(4); // and half of the last digit that is printed
+    const error = (Math.ceil(s.layer.error(opened.head, j) * 1e4 + 0.5) / 1e4).toFixed(4); // and half of the last digit that is printed
     const x = s.left + cell.c * s.cell, y = s.top + cell.r * s.cell;
     Object.assign(cursor.style, { left: `${x}px`, top: `${y}px`, width: `${s.cell}px`, height: `${s.cell}px` });
-    tip.replaceChildren(bdi(short(from.labels[i], 30)), " → ", bdi(short(to.labels[j], 30)), made("b", { textContent: ` ${weight.toFixed(4)}` }), ` ± ${error}`);
+    tip.replaceChildren(bdi(short(from.names[i], 30)), " → ", bdi(short(to.names[j], 30)), made("b", { textContent: ` ${weight.toFixed(4)}` }), ` ± ${error}`);
     tip.style.top = `${y + s.cell + 4}px`;
     tip.style.left = `${Math.max(0, Math.min(x, s.width - tip.offsetWidth - 4))}px`;
-    app.say(`${short(from.labels[i], 30)} → ${short(to.labels[j], 30)}: ${weight.toFixed(4)} ± ${error}`);
+    app.say(`${short(from.names[i], 30)} → ${short(to.names[j], 30)}: ${weight.toFixed(4)} ± ${error}`);
   }
 
   async function open(layer, head) {
@@ -214,8 +216,13 @@ function modelView(app) {
       grid.parentElement.hidden = Boolean(opened);
       large.hidden = !opened;
       panel.classList.toggle("opened", Boolean(opened));
+      root.classList.toggle("all", !opened);
       grid.querySelectorAll(".map").forEach((map) => stale.add(map));
-      if (!opened) return Promise.all([...visible].map(thumbnail));
+      if (!opened) {
+        const { layers, heads: all } = app.kind();
+        app.answer.tell([`All heads as small maps, ${layers.length} ${layers.length === 1 ? "layer" : "layers"} of ${all.length} each. In a map, a row is a word that looks, and a column a word that is looked at. A click opens one.`], null, null);
+        return Promise.all([...visible].map(thumbnail));
+      }
       opened.layer = state.layer;
       return drawLarge();
     },

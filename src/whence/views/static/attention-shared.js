@@ -11,10 +11,12 @@ async function inflated(element) {
 function unpackedLayer(kind, layer, bytes) {
   const rows = kind.from.labels.length, columns = kind.to.labels.length;
   const size = kind.causal ? (rows * (rows + 1)) / 2 : rows * columns;
-  const step = kind.scale[layer].map((largest) => largest / kind.levels[layer]);
-  const full = (head, i, j) => step[head] * bytes[head * size + i * columns + j];
-  const half = (head, i, j) => (j > i ? 0 : step[head] * bytes[head * size + (i * (i + 1)) / 2 + j]);
-  return { weight: kind.causal ? half : full, error: (head) => step[head] / 2 };
+  // words and places that are set apart have scales of their own
+  const step = kind.scale[layer].map((largest) => largest.map((most) => most / kind.levels[layer]));
+  const of = (head, j) => step[head][kind.to.apart[j]];
+  const full = (head, i, j) => of(head, j) * bytes[head * size + i * columns + j];
+  const half = (head, i, j) => (j > i ? 0 : of(head, j) * bytes[head * size + (i * (i + 1)) / 2 + j]);
+  return { weight: kind.causal ? half : full, error: (head, j) => of(head, j) / 2 };
 }
 
 function unpackedNeurons(neurons, layer, bytes) {
@@ -56,6 +58,18 @@ function percent(share) {
   return `${(share * 100).toFixed(1)} %`;
 }
 
+// Inside a sentence: no more digits than a reader wants.
+function about(share) {
+  const hundred = share * 100;
+  if (hundred === 0) return "0 %";
+  if (hundred < 0.1) return "less than 0.1 %";
+  return `${hundred.toFixed(hundred < 9.95 ? 1 : 0)} %`;
+}
+
+function listed(parts) {
+  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
+}
+
 function signed(value) {
   return (value < 0 ? "−" : "+") + Math.abs(value).toFixed(Math.abs(value) < 10 ? 2 : 1);
 }
@@ -89,8 +103,12 @@ function themeOf(element) {
   };
   const lightness = Number(colour("light")), heads = [];
   return {
-    ink: colour("ink"), soft: colour("soft"), ground: colour("ground"), line: colour("line"), grey: colour("grey"),
-    head: (h) => (heads[h] ??= hex(lightness, 0.15, h * 137.5 + 250)),
+    ink: colour("ink"), soft: colour("soft"), ground: colour("ground"), line: colour("line"), grey: colour("grey"), accent: colour("accent"),
+    // yellow to green and violet to red: orange and blue are the signs of the neuron view, and mean nothing else
+    head(h) {
+      const along = (h * 0.381966 * 220 + 190) % 220;
+      return (heads[h] ??= hex(lightness, 0.15, along < 120 ? 95 + along : 165 + along));
+    },
     map: ramp("map0", "map1", "map2"), dull: ramp("map0", "grey"), diverging: ramp("neg", "mid", "pos"),
   };
 }
@@ -157,7 +175,7 @@ function arrows(list, selector, steps) {
     const next = all[jump === Infinity ? all.length - 1 : jump];
     event.preventDefault();
     if (!next) return;
-    here.tabIndex = -1;
+    for (const other of all) other.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   });

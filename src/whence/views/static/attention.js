@@ -2,8 +2,9 @@
 
 if (!root) return;
 const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
-const PARTS = { 0: data.kinds.some((k) => k.from.part.includes(1) || k.to.part.includes(1)) ? "A" : "text", 1: "B", 2: "generated" };
-const state = { view: "head", kind: 0, layer: 0, head: 0, heads: new Set(), special: "shown", threshold: 0, filter: "all", scale: "shown", opened: null };
+const PARTS = { 0: data.kinds.some((k) => k.from.part.includes(1) || k.to.part.includes(1)) ? "first text" : "text", 1: "second text", 2: "written" };
+// place: the word that stays chosen, by the side on which it stands
+const state = { view: "head", kind: data.kind, layer: 0, head: 0, heads: new Set(), place: null, special: "greyed", threshold: 0, filter: "all", scale: "shown", opened: null };
 const decoded = new Map(), maxima = new Map();
 const find = (selector) => root.querySelector(selector);
 const control = (name) => find(`[data-control="${name}"]`);
@@ -20,7 +21,7 @@ function unpacked(what, kind, layer, make) {
 // The places that special tokens and the choice of texts leave.
 function seen(side, at) {
   const axis = app.kind()[side], part = state.filter === "all" ? null : Number(state.filter.split(">")[at]);
-  return axis.labels.map((_, i) => i).filter((i) => (state.special !== "hidden" || !axis.special[i]) && (part === null || axis.part[i] === part));
+  return axis.labels.map((_, i) => i).filter((i) => (state.special !== "hidden" || !axis.apart[i]) && (part === null || axis.part[i] === part));
 }
 
 const app = {
@@ -29,16 +30,41 @@ const app = {
   rows: () => seen("from", 0),
   columns: () => seen("to", 1),
   never: (i, j) => app.kind().causal && j > i, // what a causal model cannot see has no number
-  greyed: (special) => Boolean(special) && state.special === "greyed",
+  greyed: (apart) => Boolean(apart) && state.special === "greyed",
+  // one head alone has the colour of the text above; several are told apart
+  colour: (head) => (state.heads.size > 1 ? app.theme.head(head) : app.theme.accent),
   layer: (kind, layer) => unpacked("weights", kind, layer, (l, bytes) => unpackedLayer(data.kinds[kind], l, bytes)),
   neurons: (kind, layer) => unpacked("neurons", kind, layer, (l, bytes) => unpackedNeurons(data.kinds[kind].neurons, l, bytes)),
+  // Of a chosen place: the mean weight over some heads, for every place of the other side, and what special places hold.
+  profile(layer, heads, one) {
+    if (!one || !heads.length) return null;
+    const from = one.side === "from", axis = from ? app.kind().to : app.kind().from;
+    const others = from ? app.columns() : app.rows();
+    const of = (h, o) => (from ? layer.weight(h, one.i, o) : layer.weight(h, o, one.i));
+    const averaged = (weights) => weights.reduce((a, b) => a + b, 0) / weights.length;
+    const each = others.map((o) => heads.map((h) => of(h, o))), mean = each.map(averaged);
+    const coloured = mean.filter((_, n) => state.special === "shown" || !axis.apart[others[n]]);
+    const largest = state.scale === "one" ? 1 : coloured.reduce((a, b) => Math.max(a, b), 1e-9);
+    let apart = 0; // also what hidden places hold
+    axis.apart.forEach((is, o) => is && (apart += averaged(heads.map((h) => of(h, o)))));
+    return { one, heads, others, each, mean, largest, apart };
+  },
+  // What full colour stands for in a row (or a column) of some heads.
+  largestOfRow(layer, heads, one) {
+    if (state.scale === "one") return 1;
+    const from = one.side === "from", axis = from ? app.kind().to : app.kind().from;
+    const others = (from ? app.columns() : app.rows()).filter((o) => state.special === "shown" || !axis.apart[o]);
+    let most = 1e-9;
+    for (const o of others) for (const h of heads) most = Math.max(most, from ? layer.weight(h, one.i, o) : layer.weight(h, o, one.i));
+    return most;
+  },
   // What full colour stands for in a head: its largest weight among the places that are shown in colour, or 1.
   largest(layer, index, head) {
     if (state.scale === "one") return 1;
     const key = [state.kind, index, head, state.special === "shown", state.filter].join();
     if (!maxima.has(key)) {
       let most = 1e-9;
-      const { from, to } = app.kind(), coloured = (axis) => (i) => state.special === "shown" || !axis.special[i];
+      const { from, to } = app.kind(), coloured = (axis) => (i) => state.special === "shown" || !axis.apart[i];
       const columns = app.columns().filter(coloured(to));
       for (const i of app.rows().filter(coloured(from))) for (const j of columns) most = Math.max(most, layer.weight(head, i, j));
       maxima.set(key, most);
@@ -51,6 +77,15 @@ const app = {
     const which = on.length === heads.length && on.length > 1 ? `mean of all ${on.length} heads` : on.length > 6 ? `mean of ${on.length} heads` : `${on.length > 1 ? "mean of heads" : "head"} ${on.map((h) => heads[h]).join(", ") || "none"}`;
     const here = `layer ${layers[state.layer]}, ${which}`;
     return whole ? `${app.title()} · ${here.replace("mean of ", "")}` : here;
+  },
+  // What these heads of the chosen layer do.
+  does(heads) {
+    const kind = app.kind(), layer = `Layer ${kind.layers[state.layer]}`;
+    if (!heads.length) return [`${layer}: no head is on.`];
+    if (heads.length > 1) return [`${layer}: the mean of ${heads.length === kind.heads.length ? `all ${heads.length}` : heads.length} heads.`];
+    const { opening } = kind, opens = state.kind === data.kind && state.layer === opening.layer && heads[0] === opening.head && kind.heads.length * kind.layers.length > 1;
+    const name = /^\d+$/.test(kind.heads[heads[0]]) ? `head ${kind.heads[heads[0]]}` : `the ${kind.heads[heads[0]]} of its heads`;
+    return [`${layer}, ${name} ${kind.says[state.layer][heads[0]]}. `, opens ? data.why : ""];
   },
   say(text) {
     find(".status").textContent = text;
@@ -71,10 +106,10 @@ const app = {
     context.clearRect(0, 0, columns, rows);
     places.forEach((p, n) => {
       if (!cells[p] || weights[n] < state.threshold) return;
-      context.fillStyle = `rgb(243 132 28 / ${(0.75 * weights[n]) / most})`;
+      context.fillStyle = `rgb(107 70 184 / ${(0.75 * weights[n]) / most})`;
       context.fillRect(cells[p][1], cells[p][0], 1, 1);
     });
-    figure.querySelector("figcaption").textContent = caption ? `${caption}; ${where}; full colour at ${most.toFixed(3)}` : "";
+    figure.querySelector("figcaption").textContent = caption ? `${caption}; ${where}; the darkest patch gets ${about(most)}` : "";
   },
 };
 
@@ -105,8 +140,11 @@ function controls() {
   options(control("filter"), available, state.filter);
   find(".control.kind").hidden = data.kinds.length < 2;
   find(".control.filter").hidden = available.length < 2;
-  find(".control.special").hidden = !kind.from.special.includes(1) && !kind.to.special.includes(1);
-  find(".threshold output").textContent = state.threshold ? state.threshold.toPrecision(2) : "0";
+  find(".control.special").hidden = !kind.from.apart.includes(1) && !kind.to.apart.includes(1);
+  find(".control.special span").textContent = kind.to.apart.some((a, j) => a && !kind.to.special[j]) ? "The first token" : "Special tokens";
+  control("kind").value = String(state.kind);
+  control("special").value = state.special;
+  find(".threshold output").textContent = `${Number((100 * state.threshold).toPrecision(2))} %`;
   root.dataset.view = state.view;
   for (const tab of root.querySelectorAll("[role=tab]")) {
     const on = tab.dataset.view === state.view;
@@ -122,11 +160,11 @@ function chips() {
   const { heads } = app.kind(), group = find(".heads");
   if (group.dataset.kind !== String(state.kind)) {
     group.dataset.kind = state.kind;
-    const chip = (name, h) => made("button", { type: "button", className: "chip", "data-head": h, title: "click: on or off; double click: only this one", textContent: name });
+    const chip = (name, h) => made("button", { type: "button", className: "chip", "data-head": h, title: "click: this head alone; Shift and click: add it or take it away", textContent: name });
     group.replaceChildren(made("span", { className: "soft", textContent: "Heads" }), ...heads.map(chip), made("button", { type: "button", className: "every", textContent: "all" }));
   }
   group.querySelectorAll(".chip").forEach((chip, h) => {
-    chip.style.setProperty("--chip", app.theme.head(h));
+    chip.style.setProperty("--chip", state.heads.has(h) ? app.colour(h) : app.theme.head(h));
     chip.setAttribute("aria-pressed", String(state.heads.has(h)));
     chip.setAttribute("aria-label", `head ${heads[h]}`);
   });
@@ -136,9 +174,9 @@ function share() {
   const all = app.kind().share[state.layer], one = state.view === "neuron" ? state.head : state.view === "model" && state.opened ? state.opened.head : null;
   const on = one === null ? [...state.heads] : [one];
   const mean = on.reduce((sum, h) => sum + all[h], 0) / on.length;
-  const special = app.kind().to.special.includes(1);
+  const special = app.kind().to.apart.includes(1), first = app.kind().to.apart.some((a, j) => a && !app.kind().to.special[j]);
   const where = one === null ? app.where() : `layer ${app.kind().layers[state.layer]}, head ${app.kind().heads[one]}`;
-  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `Special tokens hold ${percent(mean)} of the attention (${where}).` : "";
+  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `${first ? "The first token holds" : "Special tokens hold"} ${percent(mean)} of the attention (${where}, all rows).` : "";
 }
 
 let views = null, turn = 0;
@@ -154,11 +192,14 @@ async function draw() {
   if (mine === turn) root.setAttribute("aria-busy", "false");
 }
 
+// Each kind of attention opens on the head and the word that are worth a look.
+function opens(kind) {
+  const { layer, head, place } = data.kinds[kind].opening;
+  Object.assign(state, { kind, layer, head, heads: new Set([head]), place: { side: "from", i: place }, opened: null });
+}
+
 function change(name, value) {
-  if (name === "kind") {
-    const all = data.kinds[value].heads.length;
-    if (all !== app.kind().heads.length) state.heads = new Set(Array(all).keys());
-  }
+  if (name === "kind") opens(value);
   if (name === "view" && value === "neuron") state.head = state.opened ? state.opened.head : state.heads.size === 1 ? [...state.heads][0] : state.head;
   app.say("");
   app.choose({ [name]: value });
@@ -177,13 +218,10 @@ root.addEventListener("click", (event) => {
   if (tab) change("view", tab.dataset.view);
   if (event.target.closest(".every")) change("heads", new Set(app.kind().heads.keys()));
   if (!chip) return;
-  const heads = new Set(state.heads), head = Number(chip.dataset.head);
+  const head = Number(chip.dataset.head), several = event.shiftKey || event.ctrlKey || event.metaKey;
+  const heads = new Set(several ? state.heads : []);
   if (!heads.delete(head)) heads.add(head);
   change("heads", heads);
-});
-root.addEventListener("dblclick", (event) => {
-  const chip = event.target.closest(".chip");
-  if (chip) change("heads", new Set([Number(chip.dataset.head)]));
 });
 root.addEventListener("keydown", (event) => {
   const step = { "[": -1, "]": 1 }[event.key], layer = state.layer + step;
@@ -235,7 +273,8 @@ root.addEventListener("click", async (event) => {
   saved(await blob(), name);
 });
 
-state.heads = new Set(app.kind().heads.keys());
+opens(data.kind);
+app.answer = answerAbove(app);
 views = { head: headView(app), model: modelView(app), neuron: neuronView(app) };
 app.choose({});
 themed();

@@ -1,0 +1,104 @@
+"""What heads do, in words: what the terminal prints, and what the page says of each head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from whence.core.heads import PATTERNS, HeadTable
+from whence.core.maps import AttentionMaps, Opening
+from whence.views import wording
+
+# a share from which on it is named beside others
+NAMED = 0.1
+WHY = {
+    "effects": "It is shown first because the output changes most without it.",
+    "reach": "It is shown first because no other head links distant words so strongly.",
+}
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What some heads do: how many they are, and the one that does it most clearly."""
+
+    pattern: str
+    heads: int
+    layer: int
+    head: int
+    share: float  # of its attention; of a broad or mixed head, its breadth
+
+
+def habits(table: HeadTable) -> list[Habit]:
+    """What the heads do: what most heads do comes first, and "broad" and "mixed" come last."""
+    every = []
+    for pattern in (*PATTERNS, "broad", "mixed"):
+        here = table.pattern == pattern
+        if not here.any():
+            continue
+        column = table[pattern] if pattern in PATTERNS else table["breadth"]
+        layer, head = np.unravel_index(np.where(here, column, -1.0).argmax(), column.shape)
+        share = float(column[layer, head])
+        every.append(Habit(pattern, int(here.sum()), int(layer), int(head), share))
+    return sorted(every, key=lambda h: (h.pattern not in PATTERNS, -h.heads, -h.share))
+
+
+def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
+    """What a head of this pattern looks at, as the end of "it looks at …"."""
+    unit = table.units
+    if pattern == "first":
+        name = f" {quoted(table.names[0])}" if table.names else ""
+        return f"the first {unit if unit == 'patch' else 'token'}{name}"
+    if pattern == "one":
+        favourite = int(table.favourite[layer, head])
+        return f"the {unit} {quoted(table.names[favourite])}" if table.names else f"one {unit}"
+    return {
+        "previous": f"the {unit} before",
+        "next": f"the {unit} after",
+        "self": f"the {unit} itself",
+        "repeats": f"other places of the same {unit}",
+        "separators": "special tokens",
+        "punctuation": "punctuation",
+        "broad": f"all {wording.PLURAL.get(unit, unit)} about alike",
+    }[pattern]
+
+
+def does(table: HeadTable, layer: int, head: int) -> str:
+    """What one head does, as the end of "layer 0, head 2 …"."""
+    pattern = str(table.pattern[layer, head])
+    if pattern == "broad":
+        return f"looks at {aim(table, pattern, layer, head)}"
+    if pattern in PATTERNS:
+        share = wording.percent(float(table[pattern][layer, head]))
+        return f"looks mostly at {aim(table, pattern, layer, head)} ({share} of its attention)"
+
+    shares = {p: float(table[p][layer, head]) for p in PATTERNS if p in table.columns}
+    named = [p for p in sorted(shares, key=lambda p: -shares[p]) if shares[p] >= NAMED]
+    if not named:
+        return "spreads its attention, without a habit that shows in this text"
+    parts = [f"{wording.percent(shares[p])} to {aim(table, p, layer, head)}" for p in named[:2]]
+    return f"divides its attention: {', '.join(parts)}, the rest elsewhere"
+
+
+def quoted(name: str) -> str:
+    """A word inside a sentence."""
+    return f"“{wording.visible(name)}”"
+
+
+def links(maps: AttentionMaps, opening: Opening) -> list[tuple[str, str, float]]:
+    """From each word of a head, the word that it looks at most; the strongest links first.
+
+    Left out are special tokens that look, a word that looks at itself, and places set apart.
+    """
+    weights = maps.weights[opening.kind][opening.layer, opening.head]
+    sources, seen = maps.from_axis[opening.kind], maps.to_axis[opening.kind]
+    inside = np.where(maps.set_apart(opening.kind), 0.0, np.nan_to_num(weights))
+    if maps.looks_at_itself(opening.kind):
+        np.fill_diagonal(inside, 0.0)
+    out = []
+    for i, name in enumerate(sources.names):
+        j = int(inside[i].argmax())
+        is_word = not sources.special[i] or sources.special.all()
+        if is_word and inside[i, j] > 0:
+            out.append((name, seen.names[j], float(inside[i, j])))
+    return sorted(out, key=lambda link: -link[2])
