@@ -58,6 +58,8 @@ class Request:
     targets: tuple[Target, ...] = (Target(),)
     units: UnitKind | tuple[int, ...] = "word"
     pair: str | None = None
+    # what an encoder-decoder is said to have written so far: its next token is explained
+    reply: str | None = None
     seed: int = 0
     overflow: Overflow = "error"
     attention_via: Via = "auto"
@@ -90,6 +92,7 @@ class Request:
         read: Reading | None = None,
         units: UnitKind | Sequence[int] = "word",
         pair: str | None = None,
+        reply: str | None = None,
         seed: int = 0,
         overflow: Overflow = "error",
         attention_via: Via = "auto",
@@ -106,6 +109,7 @@ class Request:
             targets=targets_of(target, read),
             units=units_as_given(units),
             pair=pair,
+            reply=reply,
             seed=seed,
             overflow=overflow,
             attention_via=attention_via,

@@ -403,3 +403,13 @@ def explained_things(a: Attribution) -> str:
     if a.passage is not None:
         return "text"
     return PLURAL.get(a.units.kind, a.units.kind)
+
+
+def reply(a: Attribution) -> str:
+    """What the model is said to have written so far, for a heading; empty where there is none.
+
+    Its next token is what is explained, so that a view which leaves the reply out says too little.
+    """
+    if a.passage is None or a.passage.reply is None:
+        return ""
+    return visible(a.passage.reply.text)
