@@ -1,4 +1,4 @@
-"""Many texts as one page: the answer over all, an index with links, counts, and each text folded."""
+"""Many texts as one page: the answer over all, an index with links, counts, each text folded."""
 
 from __future__ import annotations
 
