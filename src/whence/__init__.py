@@ -26,6 +26,7 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
+    "setting": "whence.core.registry",
     "probe": "whence.explaining.attend",
     "read": "whence.core.reading",
 }
@@ -121,6 +122,7 @@ __all__ = [
     "metric",
     "probe",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ if TYPE_CHECKING:
     from whence.core.probe import Probe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
-    from whence.core.registry import Needs, method, metric
+    from whence.core.registry import Needs, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
