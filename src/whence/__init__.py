@@ -26,7 +26,8 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
-    "probe": "whence.explaining.attend",
+    "probe": "whence.explaining.probe",
+    "probe_templates": "whence.explaining.probe",
     "read": "whence.core.comparison",
 }
 _TYPES = {
@@ -46,6 +47,7 @@ _TYPES = {
     "Passage": "whence.core.passage",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
+    "TemplateProbe": "whence.core.probe",
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
@@ -95,6 +97,7 @@ __all__ = [
     "SettingsError",
     "Target",
     "TargetError",
+    "TemplateProbe",
     "Trace",
     "Trial",
     "Units",
@@ -116,6 +119,7 @@ __all__ = [
     "method",
     "metric",
     "probe",
+    "probe_templates",
     "read",
 ]
 
@@ -137,7 +141,7 @@ if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
-    from whence.core.probe import Probe
+    from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.registry import Needs, method, metric
     from whence.core.request import Request
@@ -145,11 +149,12 @@ if TYPE_CHECKING:
     from whence.core.target import Target
     from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
-    from whence.explaining.attend import attend, probe
+    from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
+    from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game, game
     from whence.labs.running import lab
     from whence.metrics.measurement import measure

@@ -20,6 +20,8 @@ VIEWS = {
     "heads_fragment": "whence.views.heads",
     "probe_page": "whence.views.probe",
     "probe_fragment": "whence.views.probe",
+    "templates_page": "whence.views.templates",
+    "templates_fragment": "whence.views.templates",
     "attribution_latex": "whence.views.latex",
     "comparison_latex": "whence.views.latex",
     "plot_attribution": "whence.views.figures",
