@@ -28,6 +28,7 @@ _VERBS = {
     "metric": "whence.core.registry",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
+    "setting": "whence.core.registry",
     "read": "whence.core.reading",
 }
 _TYPES = {
@@ -125,6 +126,7 @@ __all__ = [
     "probe",
     "probe_templates",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ if TYPE_CHECKING:
     from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
-    from whence.core.registry import Needs, method, metric
+    from whence.core.registry import Needs, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
