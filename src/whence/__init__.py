@@ -28,8 +28,8 @@ _VERBS = {
     "metric": "whence.core.registry",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
-    "setting": "whence.core.registry",
     "read": "whence.core.reading",
+    "setting": "whence.core.registry",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
