@@ -24,7 +24,7 @@ def known(*heads: np.ndarray):
 
 def test_each_head_has_its_sentence() -> None:
     even = np.full((5, 5), 0.2)
-    mixed = 0.25 * to_place(0) + 0.2 * shifted(-1) + 0.55 * to_place(2) * 0.8 + 0.11 * np.eye(5)
+    mixed = 0.3 * to_place(0) + 0.3 * shifted(-1) + 0.4 * to_place(2)
     table = known(
         shifted(-1), shifted(1), to_place(0), to_place(4), to_place(1), even, mixed
     ).heads()
@@ -37,8 +37,10 @@ def test_each_head_has_its_sentence() -> None:
         "looks mostly at the token “so” (100 % of its attention)",
         "looks at all tokens about alike",
     ]
-    assert said[6].startswith("divides its attention: ")
-    assert said[6].endswith("to the first token “[CLS]”, the rest elsewhere")
+    assert said[6] == (
+        "has no single habit: it looks at the token before (48 %) and at punctuation (46 %), "
+        "among others"
+    )
 
 
 def test_what_most_heads_do_comes_first_and_mixed_heads_last() -> None:
@@ -75,12 +77,7 @@ def test_cross_attention_comes_first() -> None:
 
 def test_hostile_names_can_only_be_read() -> None:
     maps = known(to_place(1))
-    own = Axis(
-        ("[CLS]", "\x1b[31m", ",", "so", "[SEP]"),
-        maps.to_axis["encoder"].special,
-        maps.to_axis["encoder"].part,
-    )
-    from dataclasses import replace
-
+    own = maps.to_axis["encoder"]
+    own = replace(own, labels=("[CLS]", "\x1b[31m", ",", "so", "[SEP]"))
     maps = replace(maps, from_axis={"encoder": own}, to_axis={"encoder": own})
     assert "\x1b" not in to_text(lambda _: maps_view(maps), width=100)
