@@ -28,6 +28,7 @@ VIEWS = {
     "probe_page": "whence.views.probe",
     "probe_fragment": "whence.views.probe",
     "result_latex": "whence.views.latex",
+    "many_latex": "whence.views.latex",
     "result_frame": "whence.views.tables",
     "result_csv": "whence.views.tables",
     "plot_attribution": "whence.views.figures",
