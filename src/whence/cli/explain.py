@@ -55,7 +55,7 @@ def command(
     and explains them.
     """
     del debug
-    from whence.core.registry import find_method, own_budget, settings_of
+    from whence.core.registry import find_method, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
 
@@ -64,8 +64,6 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
-    run_budget, settings = own_budget(info, budget, settings)
-    settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     request = Request.of(
         info.name,
@@ -77,11 +75,13 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
-        budget=run_budget,
+        budget=budget,
         rankings=rankings,
         steps=steps,
         **settings,
     )
+    # a wrong setting is found before the model is loaded
+    settings_of(info, request.wishes[0].settings, seed)
 
     results = Results(len(lines), as_json, full, every_row, kept=bool(html or save or csv))
     with loaded(model, dtype, device) as loaded_model:

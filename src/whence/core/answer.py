@@ -384,7 +384,7 @@ def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
     named &= sizes >= WORTH_NAMING * sizes.max(initial=0.0)
     errors = None if a.error is None else a.error.standard_error
     if errors is not None:
-        named &= ~(sizes <= ERRORS_AWAY * errors)
+        named &= ~(sizes / ERRORS_AWAY <= errors)
     return named
 
 

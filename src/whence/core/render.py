@@ -27,6 +27,8 @@ VIEWS = {
     "heads_fragment": "whence.views.heads",
     "probe_page": "whence.views.probe",
     "probe_fragment": "whence.views.probe",
+    "templates_page": "whence.views.templates",
+    "templates_fragment": "whence.views.templates",
     "result_latex": "whence.views.latex",
     "many_latex": "whence.views.latex",
     "result_frame": "whence.views.tables",

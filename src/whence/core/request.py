@@ -12,6 +12,7 @@ from whence.core.budget import Budget
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.evidence import FEWEST_RANKINGS, FEWEST_STEPS
 from whence.core.passage import Passage
+from whence.core.registry import find_method, own_budget
 from whence.core.sizes import parsed
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
@@ -103,7 +104,11 @@ class Request:
         steps: int | None = None,
         **settings: Any,
     ) -> Request:
-        """The request of one method, from the keywords of ``whence.explain``."""
+        """The request of one method, from the keywords of ``whence.explain``.
+
+        A plain number as ``budget`` goes to a method that has a setting of that name.
+        """
+        budget, settings = own_budget(find_method(method), budget, settings)
         return cls(
             wishes=(Wish(method, settings),),
             targets=targets_of(target, read),

@@ -13,7 +13,6 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.core.many import Many
 from whence.core.passage import Passage
-from whence.core.registry import find_method, own_budget
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
     AnyTarget,
@@ -85,7 +84,6 @@ def explain(
     True
     """
     check_is_model(model)
-    budget, settings = own_budget(find_method(method), budget, settings)
     request = Request.of(
         method,
         pair=pair,

@@ -222,16 +222,21 @@ def _sum(one: Passes | None, other: Passes | None) -> Passes | None:
     )
 
 
-def timed_pass(model: Model, passage: Passage, passes: int) -> float:
+def timed_pass(job: Job, passage: Passage, passes: int) -> float:
     """The seconds of one pass among many, measured on the unperturbed text.
 
     The first run of a process is slow and does not count. Games run batches, in which a pass costs
-    less than alone; so a batch is timed, where that is a small part of the ``passes`` to come.
+    less than alone; so a batch is timed, as large as a small part of the ``passes`` to come.
+    A target that the model does not have is an error here, before any forecast is told.
     """
-    copies = max(1, TOKENS_AT_ONCE // len(passage)) if model.pads else 1
-    if copies > SHARE_OF_TIMING * passes:
-        copies = 1
-    model.logits([passage])
+    model = job.model
+    copies = 1
+    if model.pads:
+        in_a_batch = TOKENS_AT_ONCE // len(passage)
+        copies = max(1, min(in_a_batch, int(SHARE_OF_TIMING * passes)))
+    (logits,) = model.logits([passage])
+    for target in job.request.targets:
+        model.resolve(target, logits)
     begun = time.perf_counter()
     model.logits([passage] * copies)
     return (time.perf_counter() - begun) / copies

@@ -76,7 +76,7 @@ class _Clock:
             passes = sum(cost(self.job, text, full).passes for text in self.texts)
             windows = [window for text in self.texts for window in text.windows]
             usual = sorted(windows, key=len)[len(windows) // 2]
-            self.seconds = timed_pass(self.job.model, usual, passes)
+            self.seconds = timed_pass(self.job, usual, passes)
         return self.seconds
 
 
@@ -90,7 +90,8 @@ def plan_for(job: Job, text: Text, seconds_per_pass: Callable[[], float]) -> Pla
         if nominal_seconds(job.model, longest, cost_of_full) <= NOMINAL_LIMIT:
             return full
         reason = f"the whole plan would take {cost_of_full:,} passes of a model of this size"
-        return _lean(job, text, replace(full, reason=reason))
+        lean = _lean(job, text, replace(full, reason=reason))
+        return full if replace(lean, reason="") == full else lean
 
     budget = Budget.of(request.budget)
     if budget == Budget():
