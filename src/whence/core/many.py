@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -181,6 +181,35 @@ class Many(Sequence[Any]):
         if path is not None:
             write_text(path, page)
         return page
+
+    def to_pandas(self, table: Literal["units", "methods", "counts"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each text, method and unit.
+
+        ``table="methods"`` has a row for each text and method. ``table="counts"`` has what
+        ``tallies`` gives: a row for each method over all texts.
+        """
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods", "counts"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV; also written to ``path`` when one is given.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self) -> str:
+        """A table for a paper: a row for each method, its verdicts over the texts beside chance."""
+        return draw("many_latex", self)
 
     def __repr__(self) -> str:
         methods = ", ".join(tally.method for tally in self.tallies())

@@ -30,6 +30,7 @@ VIEWS = {
     "templates_page": "whence.views.templates",
     "templates_fragment": "whence.views.templates",
     "result_latex": "whence.views.latex",
+    "many_latex": "whence.views.latex",
     "result_frame": "whence.views.tables",
     "result_csv": "whence.views.tables",
     "plot_attribution": "whence.views.figures",
