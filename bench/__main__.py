@@ -164,7 +164,12 @@ def integrated(model: Model, text: str, limit: float) -> tuple[Ratio, str]:
 
     def ours() -> whence.Attribution:
         return whence.explain(
-            model, passage, "integrated-gradients", baseline="mask", target=target
+            model,
+            passage,
+            "integrated-gradients",
+            baseline="mask",
+            target=target,
+            evidence=False,
         )
 
     attribution = ours()

@@ -96,17 +96,19 @@ def sampling(model: Model, count: int, repetitions: int = 3) -> Iterator[dict[st
                     "exact": 2,
                     "seed": seed,
                 }
-                ours = whence.explain(model, passage, "lime", **settings)
+                ours = whence.explain(model, passage, "lime", **settings, evidence=False)
                 errors["lime, ours"].append(_off(ours.scores, coefficients))
 
                 if passes >= 2 * (game.size + 2):
-                    plain = whence.explain(model, passage, "lime", estimator="plain", **settings)
+                    plain = whence.explain(
+                        model, passage, "lime", estimator="plain", **settings, evidence=False
+                    )
                     errors["lime, plain"].append(_off(plain.scores, coefficients))
 
                 package = _package(ratio, passes, seed)
                 errors["lime package"].append(_off(package, coefficients))
 
-                shapley = whence.explain(model, passage, "shapley", **settings)
+                shapley = whence.explain(model, passage, "shapley", **settings, evidence=False)
                 errors["shapley, ours"].append(_off(shapley.scores, shares))
         yield {"passes": passes, **{name: _median(each) for name, each in errors.items()}}
 

@@ -119,7 +119,7 @@ def asked_by_lime(model: Model, text: str, removal: str, samples: int) -> np.nda
     return np.unique(np.concatenate(game.masks), axis=0)
 
 
-def afresh(model: Model, text: str, method: str, **settings: Any) -> Run:
+def afresh(model: Model, text: str, method: str, evidence: bool = False, **settings: Any) -> Run:
     """An explanation with nothing remembered from the round before.
 
     The surrogates of a sample are remembered for other methods of the same sample, and would be
@@ -128,7 +128,7 @@ def afresh(model: Model, text: str, method: str, **settings: Any) -> Run:
 
     def run() -> whence.Attribution:
         _fitted.cache_clear()
-        return whence.explain(model, text, method, **settings)
+        return whence.explain(model, text, method, evidence=evidence, **settings)
 
     return run
 
@@ -290,7 +290,7 @@ def against_kernel(
 def together(model: Model, text: str, rounds: int = 3) -> tuple[Ratio, str]:
     """Compare with all methods and evidence, over each method by itself with evidence."""
     whole = whence.compare(model, text)
-    passes = sum(whence.explain(model, text, name).cost.forwards for name in whole)
+    passes = sum(whence.explain(model, text, name, evidence=False).cost.forwards for name in whole)
 
     def both() -> object:
         _fitted.cache_clear()

@@ -85,7 +85,7 @@ def run(passage):
             return model.hf(**model.batch([passage]).inputs, output_attentions=True)
     if what == memory.MEAN:
         return whence.attend(model, passage, units="token", heads="mean")
-    return whence.explain(model, passage, "rollout", units="token")
+    return whence.explain(model, passage, "rollout", units="token", evidence=False)
 
 def highest():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

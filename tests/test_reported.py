@@ -29,18 +29,26 @@ TEXT = "the food is great but not bad"
 def test_a_resolved_target_is_resolved_anew_on_a_model_with_other_labels() -> None:
     first, second = build("bert"), build("bert")
     second.hf.config.id2label = {0: "good", 1: "fair", 2: "bad"}
-    there = whence.explain(first, TEXT, "gradient-x-input", target="good")
-    here = whence.explain(second, TEXT, "gradient-x-input", target=there.target)
+    there = whence.explain(first, TEXT, "gradient-x-input", target="good", evidence=False)
+    here = whence.explain(second, TEXT, "gradient-x-input", target=there.target, evidence=False)
     assert (here.target.label, here.target.index) == ("good", 0)
-    assert here.value == whence.explain(second, TEXT, "gradient-x-input", target="good").value
+    assert (
+        here.value
+        == whence.explain(second, TEXT, "gradient-x-input", target="good", evidence=False).value
+    )
 
 
 def test_a_resolved_target_read_as_a_margin_gets_its_rival() -> None:
     model = build("bert")
-    plain = whence.explain(model, TEXT, "random", target="good")
-    margin = whence.explain(model, TEXT, "random", target=plain.target, read="margin")
+    plain = whence.explain(model, TEXT, "random", target="good", evidence=False)
+    margin = whence.explain(
+        model, TEXT, "random", target=plain.target, read="margin", evidence=False
+    )
     assert margin.target.against is not None
-    assert margin.value == whence.explain(model, TEXT, "random", target="good", read="margin").value
+    assert (
+        margin.value
+        == whence.explain(model, TEXT, "random", target="good", read="margin", evidence=False).value
+    )
 
 
 def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
@@ -49,7 +57,7 @@ def test_a_reply_that_equals_the_text_is_not_taken_for_it() -> None:
         model.encode("the food is great", reply=r)
         for r in ("the food is great", "the food is great but")
     )
-    a = whence.explain(model, same, "gradient-x-input", target=5)
+    a = whence.explain(model, same, "gradient-x-input", target=5, evidence=False)
     ids = torch.tensor(same.ids)[None]
     leaf = model.hf.shared(ids).detach().requires_grad_()
     decoder = model.batch([same]).inputs["decoder_input_ids"]
@@ -77,7 +85,7 @@ def test_predict_and_explain_agree_on_windows() -> None:
     long = "great " * 80 + "dull " * 80
     predicted = model.predict([long], overflow="window")[0].probabilities
     assert predicted == pytest.approx(
-        whence.explain(model, long, "random", overflow="window").prediction
+        whence.explain(model, long, "random", overflow="window", evidence=False).prediction
     )
 
 
@@ -86,8 +94,11 @@ def test_a_passage_obeys_overflow_and_keeps_its_units() -> None:
     long = bert.encode("the food is great " * 40, overflow="window")
     with pytest.raises(InputError, match="positions end at 64"):
         whence.explain(bert, long, "random")
-    assert whence.explain(bert, long, "random", overflow="truncate").passage.dropped > 0
-    assert len(whence.explain(bert, long, "random", overflow="window").units) == 160
+    assert (
+        whence.explain(bert, long, "random", overflow="truncate", evidence=False).passage.dropped
+        > 0
+    )
+    assert len(whence.explain(bert, long, "random", overflow="window", evidence=False).units) == 160
     with pytest.raises(InputError, match="cut into units of kind 'word'"):
         whence.explain(bert, bert.encode(TEXT), "random", units="sentence")
     with pytest.raises(InputError, match="a language model predicts a token"):
@@ -104,7 +115,9 @@ def test_the_cost_of_windows_counts_every_pass(target: Any, method: str) -> None
     handle = model.hf.register_forward_hook(
         lambda _m, _a, out: counted.__setitem__(0, counted[0] + len(out.logits))
     )
-    a = whence.explain(model, "the food is great " * 40, method, target=target, overflow="window")
+    a = whence.explain(
+        model, "the food is great " * 40, method, target=target, overflow="window", evidence=False
+    )
     handle.remove()
     assert a.cost.forwards == counted[0]
 
@@ -113,7 +126,13 @@ def test_the_gap_of_windows_is_that_of_the_whole() -> None:
     model, _ = precise("bert")
     long = "the food is great but not bad " * 30
     a = whence.explain(
-        model, long, "integrated-gradients", overflow="window", baseline="zero", tolerance=0.1
+        model,
+        long,
+        "integrated-gradients",
+        overflow="window",
+        baseline="zero",
+        tolerance=0.1,
+        evidence=False,
     )
     parts = model.windows(model.encode(long, overflow="window"))
     change = 0.0
@@ -126,6 +145,7 @@ def test_the_gap_of_windows_is_that_of_the_whole() -> None:
             target=a.target,
             tolerance=1e-8,
             max_nodes=512,
+            evidence=False,
         )
         change += zero.scores.sum() / len(parts)
     assert a.error is not None
@@ -142,16 +162,18 @@ def test_methods_that_rerun_say_that_they_used_the_models_own_attention() -> Non
 
 def test_images_get_random_scores_of_their_own() -> None:
     model = build("vit")
-    a, b = (whence.explain(model, p, "random").scores for p in inputs(model, 2))
+    a, b = (whence.explain(model, p, "random", evidence=False).scores for p in inputs(model, 2))
     assert not np.array_equal(a, b)
 
 
 def test_smooth_grad_does_not_depend_on_torchs_default_dtype() -> None:
     model = build("bert")
-    plain = whence.explain(model, TEXT, "smooth-grad").scores
+    plain = whence.explain(model, TEXT, "smooth-grad", evidence=False).scores
     torch.set_default_dtype(torch.float64)
     try:
-        assert np.array_equal(whence.explain(model, TEXT, "smooth-grad").scores, plain)
+        assert np.array_equal(
+            whence.explain(model, TEXT, "smooth-grad", evidence=False).scores, plain
+        )
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -159,7 +181,7 @@ def test_smooth_grad_does_not_depend_on_torchs_default_dtype() -> None:
 def test_a_mean_gradient_of_zero_is_seen_in_half_precision_too() -> None:
     model = build("bert")
     model.hf.bfloat16()
-    a = whence.explain(model, TEXT, "gradient-mean")
+    a = whence.explain(model, TEXT, "gradient-mean", evidence=False)
     assert a.error is not None
     assert "zero by construction" in a.error.note
 
@@ -167,14 +189,18 @@ def test_a_mean_gradient_of_zero_is_seen_in_half_precision_too() -> None:
 def test_two_classes_of_one_name_stay_two() -> None:
     model = build("bert")
     model.hf.config.id2label = {0: "same", 1: "same", 2: "good"}
-    assert sum(whence.explain(model, TEXT, "random").prediction.values()) == pytest.approx(1)
+    assert sum(
+        whence.explain(model, TEXT, "random", evidence=False).prediction.values()
+    ) == pytest.approx(1)
 
 
 def test_a_decoder_that_classifies_without_a_pad_token_can_be_rerun() -> None:
     model = build("llama-classifier")
     model.hf.config.pad_token_id = None
     assert np.isfinite(
-        whence.explain(model, TEXT, "integrated-gradients", nodes=4, max_nodes=4).scores
+        whence.explain(
+            model, TEXT, "integrated-gradients", nodes=4, max_nodes=4, evidence=False
+        ).scores
     ).all()
 
 
@@ -234,7 +260,7 @@ def test_another_thread_of_the_caller_s_does_not_take_the_embeddings() -> None:
 
     model = build("bert")
     passage = model.encode("the food is great")
-    alone = whence.explain(model, passage, "gradient-x-input").scores
+    alone = whence.explain(model, passage, "gradient-x-input", evidence=False).scores
     other = model.batch([model.encode("not bad")]).inputs
     shapes: list[tuple[int, ...]] = []
 
@@ -250,7 +276,7 @@ def test_another_thread_of_the_caller_s_does_not_take_the_embeddings() -> None:
 
     hook = model.hf.bert.embeddings.register_forward_pre_hook(interrupt)
     try:
-        disturbed = whence.explain(model, passage, "gradient-x-input").scores
+        disturbed = whence.explain(model, passage, "gradient-x-input", evidence=False).scores
     finally:
         hook.remove()
     np.testing.assert_allclose(disturbed, alone, atol=1e-7)
@@ -314,7 +340,10 @@ def test_few_units_get_no_verdict_and_scale_does_not_matter() -> None:
     from whence.metrics.held_out import correlation, subsets
 
     model = build("bert")
-    assert whence.explain(model, "not bad prices", "attention-arbiter").evidence is None
+    assert (
+        whence.explain(model, "not bad prices", "attention-arbiter", evidence=False).evidence
+        is None
+    )
     rng = np.random.default_rng(0)
     removed, w = subsets(6, 20, rng), rng.random(6)
     fallen = removed @ rng.random(6)
@@ -332,7 +361,9 @@ def test_the_residual_of_a_mean_row_is_mixed_in_row_by_row(family: str, method: 
     last = maps[-1][0].double().numpy()
     a = last.mean(0) if method == "attention-mean" else last.max(0)
     mixed = (a + np.eye(len(a))) / (a.sum(-1, keepdims=True) + 1)
-    scores = whence.explain(model, passage, method, row="mean", residual=True).scores
+    scores = whence.explain(
+        model, passage, method, row="mean", residual=True, evidence=False
+    ).scores
     np.testing.assert_allclose(scores, passage.merge(mixed.mean(0)), atol=1e-6)
 
 
@@ -376,7 +407,10 @@ def test_provenance_says_whose_attention_it_was() -> None:
         ("attention-arbiter", "captured (eager)"),
         ("integrated-gradients", "sdpa"),
     ):
-        assert whence.explain(model, "the food is great", method).provenance.attention == attention
+        assert (
+            whence.explain(model, "the food is great", method, evidence=False).provenance.attention
+            == attention
+        )
 
 
 def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
@@ -396,7 +430,7 @@ def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
 def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
     model = build("bert")
     model.hf.to(torch.bfloat16)
-    a = whence.explain(model, "the food is great", "transformer-attribution")
+    a = whence.explain(model, "the food is great", "transformer-attribution", evidence=False)
     assert a.error is not None
     assert "float32" in a.error.note
 
@@ -411,7 +445,9 @@ def test_two_replies_are_two_games() -> None:
     """``judge`` held the second reply's scores against the first one's game."""
     model = build("t5")
     replies = [model.encode("the food is great", reply=r) for r in ("not bad", "prices are great")]
-    attributions = [whence.explain(model, p, "occlusion", target=5) for p in replies]
+    attributions = [
+        whence.explain(model, p, "occlusion", target=5, evidence=False) for p in replies
+    ]
     _, together = whence.judge(model, attributions)
     alone = whence.judge(model, attributions[1])
     assert together.evidence.trials == alone.evidence.trials
@@ -455,8 +491,10 @@ def test_windows_count_the_look_for_the_target() -> None:
     """A forward for each window finds the class that they predict; black boxes left it out."""
     model = build("bert")
     long = "the food is great " * 20
-    free = whence.explain(model, long, "occlusion", overflow="window")
-    named = whence.explain(model, long, "occlusion", overflow="window", target=free.target.label)
+    free = whence.explain(model, long, "occlusion", overflow="window", evidence=False)
+    named = whence.explain(
+        model, long, "occlusion", overflow="window", target=free.target.label, evidence=False
+    )
     windows = model.windows(model.encode(long, overflow="window"))
     assert free.cost.forwards - named.cost.forwards == len(windows)
     judged = whence.explain(model, long, "occlusion", overflow="window", evidence=True)
@@ -489,12 +527,14 @@ def test_evidence_has_no_scale() -> None:
 def test_removals_are_a_list_of_names(removals: Any) -> None:
     """An empty list was an IndexError, a name alone was read letter by letter."""
     model = build("bert")
-    a = whence.explain(model, TEXT, "random")
+    a = whence.explain(model, TEXT, "random", evidence=False)
     with pytest.raises(InputError, match="list of names"):
         whence.judge(model, a, removals=removals)
 
 
 def test_a_budget_is_no_more_than_that() -> None:
     """Ten units were enumerated, 1024 passes, whatever the budget said."""
-    a = whence.explain(whence.load("sentiment"), "a b c d e f g h i j", "lime", budget=50)
+    a = whence.explain(
+        whence.load("sentiment"), "a b c d e f g h i j", "lime", budget=50, evidence=False
+    )
     assert a.cost.forwards <= 51

@@ -28,7 +28,8 @@ _VERBS = {
     "metric": "whence.core.registry",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
-    "read": "whence.core.comparison",
+    "read": "whence.core.reading",
+    "setting": "whence.core.registry",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -41,6 +42,7 @@ _TYPES = {
     "Evidence": "whence.core.evidence",
     "Game": "whence.games.game",
     "HeadTable": "whence.core.heads",
+    "Many": "whence.core.many",
     "Measurement": "whence.core.measurement",
     "Model": "whence.models.model",
     "Needs": "whence.core.registry",
@@ -52,6 +54,7 @@ _TYPES = {
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
     "Scores": "whence.core.scores",
+    "Tally": "whence.core.many",
     "Target": "whence.core.target",
     "Trace": "whence.trace.trace",
     "Trial": "whence.core.evidence",
@@ -84,6 +87,7 @@ __all__ = [
     "Game",
     "HeadTable",
     "InputError",
+    "Many",
     "Measurement",
     "Model",
     "Needs",
@@ -95,6 +99,7 @@ __all__ = [
     "Request",
     "Scores",
     "SettingsError",
+    "Tally",
     "Target",
     "TargetError",
     "TemplateProbe",
@@ -121,13 +126,14 @@ __all__ = [
     "probe",
     "probe_templates",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
     from whence.core.agreement import Agreement
     from whence.core.attribution import Attribution, Cost, Error
     from whence.core.attributions import Attributions
-    from whence.core.comparison import Comparison, read
+    from whence.core.comparison import Comparison
     from whence.core.errors import (
         AuthorError,
         InputError,
@@ -138,12 +144,14 @@ if TYPE_CHECKING:
     )
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.heads import HeadTable
+    from whence.core.many import Many, Tally
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
     from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
-    from whence.core.registry import Needs, method, metric
+    from whence.core.reading import read
+    from whence.core.registry import Needs, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target

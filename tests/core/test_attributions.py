@@ -63,7 +63,7 @@ def test_a_comparison_of_whence_0_1_is_still_read(comparison: Comparison) -> Non
 
 def test_by_target(model: whence.Model, tmp_path: Path) -> None:
     targets = ["positive", "negative", ("positive", "negative")]
-    several = whence.explain(model, TEXT, "gradient-x-input", target=targets)
+    several = whence.explain(model, TEXT, "gradient-x-input", target=targets, evidence=False)
     assert isinstance(several, Attributions)
     assert several.by == "target"
     assert list(several) == [
@@ -73,7 +73,7 @@ def test_by_target(model: whence.Model, tmp_path: Path) -> None:
     ]
     # equal to what each target alone would give
     for target, attribution in zip(targets, several.values(), strict=True):
-        alone = whence.explain(model, TEXT, "gradient-x-input", target=target)
+        alone = whence.explain(model, TEXT, "gradient-x-input", target=target, evidence=False)
         np.testing.assert_allclose(attribution.scores, alone.scores, atol=1e-6)
         assert attribution.target == alone.target
     # a contrast is the difference of its two sides
@@ -92,7 +92,9 @@ def test_the_table_has_a_column_for_each(comparison: Comparison) -> None:
 
 
 def test_attributions_of_two_texts_are_not_kept_together(model: whence.Model) -> None:
-    first, second = whence.explain(model, ["a fine film", "a dull film"], "gradient-l2")
+    first, second = whence.explain(
+        model, ["a fine film", "a dull film"], "gradient-l2", evidence=False
+    )
     with pytest.raises(InputError, match="the same units"):
         Attributions("method", {"a": first, "b": second}, first.cost)
 

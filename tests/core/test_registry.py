@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import jaxtyping
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import whence
 from whence.core.errors import AuthorError, SettingsError, UnknownName
@@ -26,11 +28,17 @@ from whence.core.registry import (
     methods,
     metric,
     metrics,
+    sentence_of,
+    setting,
     settings_of,
 )
 from whence.core.registry.declared import check_method
+from whence.core.registry.names import bare
 from whence.core.scores import Scores
+from whence.explaining.listing import one_method, one_metric
 from whence.models.model import Model
+from whence.views.catalogue import method_view
+from whence.views.terminal import to_text
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +94,10 @@ def frozen(settings: type) -> type:
     return dataclass(frozen=True)(settings)
 
 
-def register_method(settings: Any, name: Any = "mine", version: Any = 1, cites: Any = "") -> None:
-    method(name, version=version, cites=cites)(settings)
+def register_method(
+    settings: Any, name: Any = "mine", version: Any = 1, cites: Any = "", aliases: Any = ()
+) -> None:
+    method(name, version=version, cites=cites, aliases=aliases)(settings)
 
 
 def register_metric(settings: Any, name: Any = "mine", version: Any = 1, cites: Any = "") -> None:
@@ -184,6 +194,35 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: check_method("mine", 1, None, frozen(method_with())),
         "cites is the key of a paper, or '', not None.",
     ),
+    "aliases that are no names": (
+        lambda: register_method(frozen(method_with()), aliases=("My Method",)),
+        "aliases are lower-case words with hyphens, e.g. aliases=('ig',), not ('My Method',).",
+    ),
+    "one alias without a comma": (
+        lambda: register_method(frozen(method_with()), aliases="ours"),
+        "aliases are lower-case words with hyphens, e.g. aliases=('ig',), not 'ours'.",
+    ),
+    "an alias of another method": (
+        lambda: register_method(frozen(method_with()), aliases=("saliency",)),
+        "the alias 'saliency' leads to 'gradient-l2' already. Leave it out.",
+    ),
+    "an alias that is a name": (
+        lambda: register_method(frozen(method_with()), aliases=("smoothgrad",)),
+        "the alias 'smoothgrad' leads to 'smooth-grad' already. Leave it out.",
+    ),
+    "an empty sentence": (
+        lambda: register_method(frozen(method_with(scale=setting(1.0, "")))),
+        "the setting scale has no sentence that ends with a full stop. "
+        'Write scale: … = setting(1.0, "What it does.").',
+    ),
+    "a sentence without a full stop": (
+        lambda: register_method(frozen(method_with(scale=setting(1.0, "how large")))),
+        "the setting scale has no sentence that ends with a full stop.",
+    ),
+    "a method of ours without a sentence": (
+        lambda: register_method(frozen(method_with(__module__="whence.methods.mine"))),
+        "the setting scale has no sentence that ends with a full stop.",
+    ),
     "a game without removal": (
         lambda: register_method(frozen(method_with(needs=Needs.GAME))),
         'a method of a game has the setting removal first: removal: str = "auto".',
@@ -274,6 +313,74 @@ def test_the_same_definition_again_replaces_itself() -> None:
     elsewhere = frozen(method_with(__module__="elsewhere"))
     with pytest.raises(AuthorError, match=r"taken by tests\.core\.test_registry\.Mine"):
         register_method(elsewhere)
+
+
+def test_names_are_found_however_they_are_written() -> None:
+    written = {
+        "LIME": "lime",
+        "integrated_gradients": "integrated-gradients",
+        "IntegratedGradients": "integrated-gradients",
+        "Gradient x Input": "gradient-x-input",
+        "SmoothGrad": "smooth-grad",
+        "IG": "integrated-gradients",
+        "saliency": "gradient-l2",
+        "SHAP": "shapley",
+        "lrp": "attn-lrp",
+        "attention": "attention-mean",
+        "leave_one_out": "occlusion",
+    }
+    assert {name: find_method(name).name for name in written} == written
+    assert find_metric("Deletion_Curve").name == "deletion"
+
+
+def test_every_alias_leads_to_its_method_and_no_two_names_are_alike() -> None:
+    for catalogue in (METHODS, METRICS):
+        answers = []
+        for info in catalogue.all().values():
+            names = (info.name, *info.aliases)
+            assert {catalogue.find(name).name for name in names} == {info.name}
+            answers += [bare(name) for name in names]
+        assert len(answers) == len(set(answers))
+
+
+def test_a_name_comes_before_an_alias_of_that_name() -> None:
+    register_method(frozen(method_with()), name="saliency")
+    assert find_method("saliency").name == "saliency"
+    assert find_method("vanilla-gradient").name == "gradient-l2"
+
+
+@given(st.sampled_from(sorted(methods())), st.data())
+def test_a_slip_of_one_letter_is_guessed(name: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(name) - 1))
+    mistyped = name[:place] + "q" + name[place:]
+    with pytest.raises(UnknownName, match="Did you mean") as raised:
+        find_method(mistyped)
+    assert f"Did you mean {name!r}" in str(raised.value)
+
+
+def test_a_mistyped_alias_is_guessed_with_its_method() -> None:
+    with pytest.raises(UnknownName, match=r"Did you mean 'gradient-l2' \(also called 'saliency'\)"):
+        find_method("salience")
+
+
+def test_a_method_of_others_needs_no_sentences() -> None:
+    register_method(frozen(method_with()))
+    assert [sentence_of(field) for field in fields(find_method("mine").settings)] == [""]
+    assert settings_of(find_method("mine"), {}).scale == 1.0
+    listed = one_method("mine").to_dict()
+    assert (listed["price"], listed["misleads"], listed["page"]) == ("", "", "")
+    assert "Its author has not said what it does." in to_text(lambda _: method_view(listed))
+
+
+def test_ours_say_all_that_a_reader_asks() -> None:
+    for info in methods().values():
+        listed = one_method(info.name)
+        assert all((listed.price, listed.misleads, listed.group, listed.page)), info.name
+        assert all(setting.about for setting in listed.settings), info.name
+    for info in metrics().values():
+        listed_metric = one_metric(info.name)
+        assert all((listed_metric.misleads, listed_metric.page)), info.name
+        assert all(setting.about for setting in listed_metric.settings), info.name
 
 
 def test_a_property_may_declare() -> None:

@@ -168,7 +168,7 @@ config = tf.BertConfig(vocab_size=len(tok.wordpiece()), hidden_size=48,
                        intermediate_size=48, max_position_embeddings=2048, pad_token_id=0)
 model = whence.load(tf.BertForSequenceClassification(config).eval(), tokenizer=tok.wordpiece())
 passage = model.encode("the " * 2046, units="token")
-whence.explain(model, "the food", "rollout")
+whence.explain(model, "the food", "rollout", evidence=False)
 def highest():
     try:  # ru_maxrss of a new process begins at what its parent, a test worker, had
         return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
@@ -179,7 +179,7 @@ told = []
 if sys.argv[1] == "attend":
     whence.attend(model, passage, units="token", heads="mean", forecast=told.append)
 else:
-    whence.explain(model, passage, "rollout", units="token")
+    whence.explain(model, passage, "rollout", units="token", evidence=False)
 peak = (highest() - before) * 1024
 print(peak, told[0].total if told else 0)
 """

@@ -47,7 +47,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CALLS = [
-    lambda m, t, **o: whence.explain(m, t, METHOD, **o),
+    lambda m, t, **o: whence.explain(m, t, METHOD, **o, evidence=False),
     lambda m, t, **o: whence.compare(m, t, [METHOD], **o),
     whence.attend,
 ]
@@ -95,28 +95,28 @@ def test_a_hundred_thousand_characters_name_the_limit_quickly_and_can_be_truncat
         match=r"positions end at 64\. Options: overflow='truncate' .*, overflow='window'",
     ):
         whence.explain(bert, text, METHOD)
-    a = whence.explain(bert, text, METHOD, overflow="truncate")
+    a = whence.explain(bert, text, METHOD, overflow="truncate", evidence=False)
     assert len(a.passage) <= 64
     assert a.passage.dropped == len(text) - len(a.passage.text)
     assert "".join(a.units) == text[: len(text) - a.passage.dropped]
     # truncating is explaining the beginning, and nothing else
-    alone = whence.explain(bert, a.passage.text, METHOD)
+    alone = whence.explain(bert, a.passage.text, METHOD, evidence=False)
     assert a.scores == pytest.approx(alone.scores, abs=1e-6)
 
 
 def test_nul_among_words_is_part_of_the_text(bert: Model) -> None:
-    a = whence.explain(bert, "the\x00 food", METHOD)
+    a = whence.explain(bert, "the\x00 food", METHOD, evidence=False)
     assert "".join(a.units) == "the\x00 food"
 
 
 def test_the_windows_of_a_long_text_are_explained_apart_and_share_the_scores(bert: Model) -> None:
     text = "the food is great and the service is not bad but prices are fine " * 5
-    a = whence.explain(bert, text, METHOD, target="good", overflow="window")
+    a = whence.explain(bert, text, METHOD, target="good", overflow="window", evidence=False)
     pieces = windows(bert.encode(text, overflow="window"), 64)
     assert len(pieces) >= 2
     assert len(a.scores) == len(a.units) == len(bert.encode(text, overflow="window").units)
     assert "".join(a.units) == text
-    alone = [whence.explain(bert, p, METHOD, target="good") for p in pieces]  # type: ignore[arg-type]
+    alone = [whence.explain(bert, p, METHOD, target="good", evidence=False) for p in pieces]  # type: ignore[arg-type]
     # the enemy adds the windows up: the target is their mean, so each counts one part in so many
     assert a.scores == pytest.approx(
         np.concatenate([x.scores for x in alone]) / len(pieces), abs=1e-6
@@ -129,15 +129,15 @@ def test_the_predicted_class_of_windows_is_one_that_of_their_mean(bert: Model) -
     text = "the food is great and the service is not bad but prices are fine " * 5
     pieces = windows(bert.encode(text, overflow="window"), 64)
     mean = bert.logits(pieces).mean(0)
-    a = whence.explain(bert, text, METHOD, overflow="window", read="margin")
+    a = whence.explain(bert, text, METHOD, overflow="window", read="margin", evidence=False)
     assert a.target.index == mean.argmax()
     assert a.target.against_index == np.argsort(mean)[-2]
 
 
 def test_a_text_that_fits_is_not_changed_by_the_option(bert: Model) -> None:
-    plain = whence.explain(bert, "the food is great", METHOD)
+    plain = whence.explain(bert, "the food is great", METHOD, evidence=False)
     for overflow in ("truncate", "window"):
-        a = whence.explain(bert, "the food is great", METHOD, overflow=overflow)
+        a = whence.explain(bert, "the food is great", METHOD, overflow=overflow, evidence=False)
         assert a.scores.tolist() == plain.scores.tolist()
         assert a.passage.dropped == 0
 
@@ -279,7 +279,9 @@ def test_a_masked_model_must_be_told_where() -> None:
     for at in (-1, 4):
         with pytest.raises(TargetError, match=f"at={at} is outside the 4 units of this text"):
             whence.explain(model, "the food is great", METHOD, target=Target(at=at))
-    a = whence.explain(model, "the food is great", METHOD, target=Target("the", at=0))
+    a = whence.explain(
+        model, "the food is great", METHOD, target=Target("the", at=0), evidence=False
+    )
     assert a.target.label == "the"
     assert len(a.scores) == 4
 
@@ -312,17 +314,19 @@ def test_a_model_without_a_head_can_only_attend() -> None:
 
 
 def test_one_bad_text_of_a_list_is_an_error_and_an_empty_list_is_empty(bert: Model) -> None:
-    assert whence.explain(bert, [], METHOD) == []
+    assert whence.explain(bert, [], METHOD, evidence=False) == []
     with pytest.raises(InputError):
         whence.explain(bert, ["the food", ""], METHOD)
-    assert [a.units[0] for a in whence.explain(bert, ["the food", "not bad"], METHOD)] == [
+    assert [
+        a.units[0] for a in whence.explain(bert, ["the food", "not bad"], METHOD, evidence=False)
+    ] == [
         "the",
         "not",
     ]
 
 
 def test_text_that_spells_special_tokens_is_scored_like_any_other(bert: Model) -> None:
-    a = whence.explain(bert, "good [SEP] not [CLS]", METHOD)
+    a = whence.explain(bert, "good [SEP] not [CLS]", METHOD, evidence=False)
     assert "".join(a.units) == "good [SEP] not [CLS]"
     assert (a.passage.ids == bert.tokenizer.sep_token_id).sum() == 1
 

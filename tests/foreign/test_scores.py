@@ -90,7 +90,9 @@ def test_one_score_for_each_unit_stays_as_it_is_and_the_target_is_the_models(mod
         seed=3,
         standard_error=scores**2,
     )
-    reference = whence.explain(model, TEXT, "random", target="positive", read="probability")
+    reference = whence.explain(
+        model, TEXT, "random", target="positive", read="probability", evidence=False
+    )
     assert list(a.names) == UNITS
     assert a.scores.tolist() == scores.tolist()
     assert a.passage == reference.passage
@@ -181,7 +183,7 @@ def test_the_target_of_other_kinds_of_model_is_what_explain_says(family: str) ->
     other = build(family)
     (p,) = inputs(other, 1)
     a = by_hand(other, p, np.arange(len(p.units)), read="probability")
-    reference = whence.explain(other, p, "random", read="probability")
+    reference = whence.explain(other, p, "random", read="probability", evidence=False)
     assert a.target == reference.target
     assert a.value == pytest.approx(reference.value, rel=1e-5)
     assert a.prediction == pytest.approx(dict(reference.prediction), rel=1e-5)
@@ -191,7 +193,7 @@ def test_a_masked_language_model_is_read_where_its_unit_is_masked() -> None:
     masked, text = build("bert-mlm"), "the food is great"
     n = len(masked.encode(text).units)
     a = by_hand(masked, text, np.arange(n), target=Target(at=1))
-    reference = whence.explain(masked, text, "random", target=Target(at=1))
+    reference = whence.explain(masked, text, "random", target=Target(at=1), evidence=False)
     assert (a.target, a.passage) == (reference.target, reference.passage)
     assert a.value == pytest.approx(reference.value, rel=1e-6)
     with pytest.raises(TargetError, match="is read at a unit"):
@@ -733,7 +735,7 @@ def test_captum(model: Model) -> None:
     tensor = attr.LayerGradientXActivation(logits, model.input_embeddings).attribute(ids, target=1)
     assert tensor.shape[:2] == (1, len(p))
     a = by_hand(model, p, tensor, method="captum LayerGradientXActivation", target="positive")
-    ours = whence.explain(model, p, "gradient-x-input", target="positive")
+    ours = whence.explain(model, p, "gradient-x-input", target="positive", evidence=False)
     np.testing.assert_allclose(a.scores, ours.scores, rtol=1e-4, atol=1e-6)
     assert (a.target, a.passage) == (ours.target, ours.passage)
 

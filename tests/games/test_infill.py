@@ -79,9 +79,13 @@ def test_the_fillers_passes_are_counted(sentiment: Model, filler: Model) -> None
 
 
 def test_methods_and_evidence_run_on_it(sentiment: Model) -> None:
-    a = whence.explain(sentiment, "a dull and lifeless film", "occlusion", removal="infill")
+    a = whence.explain(
+        sentiment, "a dull and lifeless film", "occlusion", removal="infill", evidence=False
+    )
     assert a.settings["removal"] == "infill:filler"
-    b = whence.explain(sentiment, "a dull and lifeless film", "anchors", removal="infill")
+    b = whence.explain(
+        sentiment, "a dull and lifeless film", "anchors", removal="infill", evidence=False
+    )
     assert b.detail is not None
     evidence = whence.judge(sentiment, a, removals=["infill", "mask"]).evidence
     assert evidence is not None

@@ -18,8 +18,8 @@ def test_auto_stops_when_the_error_is_small_enough_and_says_so() -> None:
     scores = score(game, shapley(20), Plan(exact=0), "plain")
     assert scores.standard_error is not None
     assert relative_error(scores.units, scores.standard_error, 5) <= 0.1
-    assert scores.note.startswith("plain estimate from")
-    assert "as asked for" in scores.note
+    assert scores.note.startswith("sampled from")
+    assert "(standard error), within the" in scores.note
     assert scores.detail is not None
     assert scores.detail["distinct"] == len(set(game.asked))
 
@@ -27,7 +27,7 @@ def test_auto_stops_when_the_error_is_small_enough_and_says_so() -> None:
 def test_auto_stops_when_the_budget_is_spent_and_says_so() -> None:
     game = sigmoid(20, 0)
     scores = score(game, shapley(20), Plan(tolerance=0.0, budget=300, exact=0), "plain")
-    assert "the budget of 300 masks is spent" in scores.note
+    assert "the budget of 300 inputs is spent" in scores.note
     assert len(set(game.asked)) <= 300
 
 
@@ -63,7 +63,7 @@ def test_a_regression_with_hardly_more_masks_than_units_is_refused_with_the_cure
 def test_auto_enumerates_when_the_next_round_would_cost_as_much() -> None:
     game = bent_attention(9, 0)
     scores = score(game, shapley(9), Plan(tolerance=0.0, exact=0), "plain")
-    assert "exact: all 512 masks" in scores.note
+    assert "exact: every one of the 512 subsets" in scores.note
 
 
 def test_lime_shapley_and_beta_shapley_ask_for_the_same_masks() -> None:
@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_and_another_does_not() -> None:
 def test_a_constant_game_needs_one_round() -> None:
     scores = score(Formula(30, lambda z: np.full(len(z), 3.0)), lime(30), Plan(), "plain")
     np.testing.assert_allclose(scores.units, 0, atol=1e-9)
-    assert "as asked for" in scores.note
+    assert "(standard error), within the" in scores.note
 
 
 @pytest.mark.parametrize(

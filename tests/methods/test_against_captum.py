@@ -31,7 +31,9 @@ def forward(model: Model) -> Any:
 
 
 def ours(model: Model, method: str, **settings: Any) -> np.ndarray:
-    return whence.explain(model, TEXT, method, target="good", units="token", **settings).scores
+    return whence.explain(
+        model, TEXT, method, target="good", units="token", **settings, evidence=False
+    ).scores
 
 
 def content(model: Model) -> tuple[torch.Tensor, np.ndarray]:

@@ -80,7 +80,7 @@ def test_drops_are_those_of_replaced_embeddings() -> None:
 def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
     model = build("bert")
     passage = model.encode(TEXT)
-    a = whence.explain(model, TEXT, "attention-arbiter")
+    a = whence.explain(model, TEXT, "attention-arbiter", evidence=False)
     t = trace(model, [passage], a.target, needs=Needs.ATTENTION | Needs.EMBEDDINGS)
     every = configurations(t)
     fallen = drops(t, 0, np.eye(len(passage.units), dtype=bool), "mean")
@@ -89,29 +89,40 @@ def test_the_best_is_at_least_as_faithful_as_every_other() -> None:
     assert faithful[best] >= faithful.max() - 1e-4
     np.testing.assert_allclose(a.scores, readings(t, 0, [every[best]])[0], atol=1e-6)
     assert faithful[best] >= faithful[every.index(BASELINE)]
-    assert f"best of {len(every)} configurations: {every[best]}" in a.error.note
+    assert f"of {len(every)} ways to read attention" in a.error.note
+    assert f"fits single removals best: {every[best]} (" in a.error.note
     assert a.cost.forwards == 1 + len(passage.units) + 32
 
 
 def test_the_winner_is_tried_on_removals_that_it_never_saw() -> None:
     model = build("bert")
-    a = whence.explain(model, TEXT, "attention-arbiter", held_out=16)
+    a = whence.explain(model, TEXT, "attention-arbiter", held_out=16, evidence=False)
     assert a.evidence is not None
     (trial,) = a.evidence.trials
     assert trial.samples == 16
     assert -1 <= trial.statistic <= 1
     assert trial.random_low < trial.random_high
     assert a.evidence.verdict in Verdict
-    assert whence.explain(model, TEXT, "attention-arbiter", held_out=0).evidence is None
+    assert (
+        whence.explain(model, TEXT, "attention-arbiter", held_out=0, evidence=False).evidence
+        is None
+    )
 
 
 def test_a_fixed_configuration_is_not_searched() -> None:
     model = build("bert")
     a = whence.explain(
-        model, TEXT, "attention-arbiter", layers=1, heads="mean", matrix="from", held_out=0
+        model,
+        TEXT,
+        "attention-arbiter",
+        layers=1,
+        heads="mean",
+        matrix="from",
+        held_out=0,
+        evidence=False,
     )
     np.testing.assert_allclose(
-        a.scores, whence.explain(model, TEXT, "attention-mean").scores, atol=1e-6
+        a.scores, whence.explain(model, TEXT, "attention-mean", evidence=False).scores, atol=1e-6
     )
     assert a.cost.forwards == 1
     with pytest.raises(SettingsError, match="layers are 0, 1, mean, product"):
@@ -131,7 +142,9 @@ def test_one_choice_for_a_data_set_or_for_each_label() -> None:
     assert (best.texts, best.tried) == (5, 80)
     assert best.faithfulness >= best.baseline_faithfulness
     assert best.interval[0] <= best.held_out <= best.interval[1]
-    mean = whence.explain(model, texts, "attention-arbiter", held_out=0, **best.settings)
+    mean = whence.explain(
+        model, texts, "attention-arbiter", held_out=0, **best.settings, evidence=False
+    )
     assert all(m.cost.forwards == 1 for m in mean)
     by_label = whence.arbitrate(model, texts, scope="label", held_out=8)
     assert sum(c.texts for c in by_label) == 5

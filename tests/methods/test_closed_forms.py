@@ -77,7 +77,7 @@ def tiny() -> Model:
 
 def test_two_tokens_by_hand(tiny: Model) -> None:
     # would catch: a gradient that holds the attention fixed, which is (1/3, 2/3)
-    a = whence.explain(tiny, "zero two", "gradient-mean")
+    a = whence.explain(tiny, "zero two", "gradient-mean", evidence=False)
     assert a.value == pytest.approx(2 / 3 * np.log(2))
     np.testing.assert_allclose(a.scores, [0.179301, 0.820699], atol=5e-7)
     assert a.scores.sum() == pytest.approx(1)
@@ -86,23 +86,27 @@ def test_two_tokens_by_hand(tiny: Model) -> None:
 
 
 def test_gradient_times_input_by_hand(tiny: Model) -> None:
-    a = whence.explain(tiny, "zero two", "gradient-x-input")
+    a = whence.explain(tiny, "zero two", "gradient-x-input", evidence=False)
     np.testing.assert_allclose(a.scores, [0.0, 0.820699 * np.log(2)], atol=5e-7)
 
 
 @pytest.mark.parametrize(("name", "power"), [("gradient-l1", 1), ("gradient-l2", 2)])
 def test_norms_by_hand(tiny: Model, name: str, power: int) -> None:
     np.testing.assert_allclose(
-        whence.explain(tiny, "zero two", name).scores, [0.179301, 0.820699], atol=5e-7
+        whence.explain(tiny, "zero two", name, evidence=False).scores,
+        [0.179301, 0.820699],
+        atol=5e-7,
     )
-    lecture = whence.explain(tiny, "zero two", name, form="lecture").scores
+    lecture = whence.explain(tiny, "zero two", name, form="lecture", evidence=False).scores
     np.testing.assert_allclose(lecture, np.array([0.179301, 0.820699]) ** power, atol=1e-6)
 
 
 def test_integrated_gradients_by_an_integral_done_elsewhere(tiny: Model) -> None:
     # from zero: e = (0, s ln 2); the integrand of the second token is d/de [e·e^e/(1+e^e)] along e
     # = t ln 2, and F(0) = 0
-    a = whence.explain(tiny, "zero two", "integrated-gradients", baseline="zero", tolerance=1e-9)
+    a = whence.explain(
+        tiny, "zero two", "integrated-gradients", baseline="zero", tolerance=1e-9, evidence=False
+    )
     np.testing.assert_allclose(a.scores, [0.0, 2 / 3 * np.log(2)], atol=1e-9)
     assert a.error is not None
     assert a.error.completeness_gap is not None

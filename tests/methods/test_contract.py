@@ -69,7 +69,9 @@ def model_of(family: str) -> tuple[Model, float]:
 def explained(model: Model, what: Any, name: str, given: dict[str, Any], **more: Any) -> Any:
     info = methods()[name]
     try:
-        return whence.explain(model, what, name, **quick(info.settings), **given, **more)
+        return whence.explain(
+            model, what, name, **quick(info.settings), **given, **more, evidence=False
+        )
     except Unsupported as problem:
         # an image model or a decoder has no mask token; other limits a method declares
         needs_a_token = given.get("baseline") in ("mask", "pad")
@@ -82,9 +84,11 @@ def test_there_is_a_case_for_every_literal() -> None:
     for name, info in methods().items():
         tried = [given for case, given in CASES if case == name]
         assert tried[0] == {}
-        for field, hint in get_type_hints(info.settings).items():
-            of_field = {given[field] for given in tried if field in given}
-            expected = set(literals(hint)) - {getattr(info.settings(), field)}
+        hints = get_type_hints(info.settings)
+        for field in fields(info.settings):
+            of_field = {given[field.name] for given in tried if field.name in given}
+            default = getattr(info.settings(), field.name)
+            expected = set(literals(hints[field.name])) - {default}
             assert of_field == expected
 
 
@@ -207,7 +211,7 @@ def test_compare_runs_one_trace_for_all_and_says_the_same() -> None:
     )
     outside = {n for n in comparison if methods()[n].needs & Needs.GAME}
     for name in comparison:
-        alone = whence.explain(model, "not bad prices", name)
+        alone = whence.explain(model, "not bad prices", name, evidence=False)
         size = max(np.abs(alone.scores).max(), 1e-9)
         np.testing.assert_allclose(comparison[name].scores, alone.scores, atol=1e-5 * size, rtol=0)
     # one shared forward and backward, and what the methods of further passes add to it

@@ -72,7 +72,7 @@ def test_one_stream_is_the_readout_row_of_the_product(family: str) -> None:
     passage = model.encode(TEXT)
     if model.task == "masked":
         passage = model.fill(passage, 3)
-    a = whence.explain(model, passage, "generic-attention")
+    a = whence.explain(model, passage, "generic-attention", evidence=False)
     layers = maps_by_hand(model, model.batch([passage]), a.target.index or 0)["attentions"]
     at = model.readout(passage)
     close(a.scores, passage.merge((product(layers) - np.eye(len(passage)))[at]), tolerance)
@@ -83,7 +83,7 @@ def test_one_stream_is_the_readout_row_of_the_product(family: str) -> None:
 def test_an_image() -> None:
     model, tolerance = precise("vit")
     pixels = np.random.default_rng(0).normal(size=(3, 16, 16)).astype(np.float32)
-    a = whence.explain(model, model.encode(pixels), "generic-attention")
+    a = whence.explain(model, model.encode(pixels), "generic-attention", evidence=False)
     layers = maps_by_hand(model, model.batch([a.passage]), a.target.index or 0)["attentions"]
     close(a.scores, a.passage.merge(product(layers)[0]), tolerance)
 
@@ -91,7 +91,7 @@ def test_an_image() -> None:
 def test_a_model_that_pools_by_the_mean_is_read_by_the_mean_of_rows() -> None:
     model, tolerance = precise("modernbert-mean")
     passage = model.encode(TEXT)
-    a = whence.explain(model, passage, "generic-attention")
+    a = whence.explain(model, passage, "generic-attention", evidence=False)
     layers = maps_by_hand(model, model.batch([passage]), a.target.index or 0)["attentions"]
     close(a.scores, passage.merge((product(layers) - np.eye(len(passage))).mean(0)), tolerance)
 
@@ -107,7 +107,7 @@ def test_an_encoder_decoder_is_the_row_of_the_place_that_is_read(
     if model.task == "classification" and reply:
         pytest.skip("a classifier reads its own text")
     passage = model.encode(TEXT, reply=reply)
-    a = whence.explain(model, passage, "generic-attention")
+    a = whence.explain(model, passage, "generic-attention", evidence=False)
     layers = maps_by_hand(model, model.batch([passage]), a.target.index or 0)
     r_ii, r_qq = product(layers["encoder_attentions"]), np.eye(len(layers["decoder_attentions"][0]))
     r_qi = np.zeros((len(r_qq), len(r_ii)))
@@ -121,12 +121,13 @@ def test_another_target_another_answer() -> None:
     model, tolerance = precise("bert")
     passage = model.encode(TEXT)
     good, bad = (
-        whence.explain(model, passage, "generic-attention", target=t) for t in ("good", "bad")
+        whence.explain(model, passage, "generic-attention", target=t, evidence=False)
+        for t in ("good", "bad")
     )
     assert not np.allclose(good.scores, bad.scores)
     # good rather than bad, and bad rather than good: the target with its sign turned
     forth, back = (
-        whence.explain(model, passage, "generic-attention", target=t)
+        whence.explain(model, passage, "generic-attention", target=t, evidence=False)
         for t in (("good", "bad"), ("bad", "good"))
     )
     assert forth.value == pytest.approx(-back.value)
@@ -144,7 +145,7 @@ def test_a_target_that_attention_cannot_move_gives_zeros() -> None:
     with torch.no_grad():
         model.hf.classifier.weight.zero_()  # the logits no longer depend on the text: R = I
     assert np.array_equal(
-        whence.explain(model, TEXT, "generic-attention").scores,
+        whence.explain(model, TEXT, "generic-attention", evidence=False).scores,
         np.zeros(len(model.encode(TEXT).units)),
     )
 
@@ -155,5 +156,5 @@ def test_a_decoder_gives_its_last_token_no_free_one() -> None:
         for block in model.hf.transformer.h:
             # attention carries nothing, so nothing is said of any token
             block.attn.c_proj.weight.zero_()
-    scores = whence.explain(model, TEXT, "generic-attention").scores
+    scores = whence.explain(model, TEXT, "generic-attention", evidence=False).scores
     assert np.abs(scores).max() == 0

@@ -52,7 +52,9 @@ def test_integrated_gradients_equal_a_dense_sum(name: str) -> None:
     alphas = (torch.arange(2000, dtype=x.dtype) + 0.5) / 2000
     mean = t.gradients_at(0, start + alphas[:, None, None] * (x - start)).mean(0)
     dense = passage.merge((mean * (x - start)).sum(-1).numpy())
-    a = whence.explain(model, passage, "integrated-gradients", baseline="zero", tolerance=1e-6)
+    a = whence.explain(
+        model, passage, "integrated-gradients", baseline="zero", tolerance=1e-6, evidence=False
+    )
     assert a.error is not None
     assert a.error.completeness_gap is not None
     assert a.error.completeness_gap <= 1e-6
@@ -69,16 +71,19 @@ def model() -> Model:
 def test_the_lectures_forms_obey_the_lectures_inequality(model: Model) -> None:
     # FACTS 3.1: |G-avg| <= G-L1 <= sqrt(G-L2) in the lecture's forms, and G-L2 = norm² / d_e
     text = "the food is great but not bad"
-    mean = whence.explain(model, text, "gradient-mean", units="token").scores
+    mean = whence.explain(model, text, "gradient-mean", units="token", evidence=False).scores
     l1, l2 = (
-        whence.explain(model, text, f"gradient-l{p}", units="token", form="lecture").scores
+        whence.explain(
+            model, text, f"gradient-l{p}", units="token", form="lecture", evidence=False
+        ).scores
         for p in (1, 2)
     )
     assert (np.abs(mean) <= l1 + 1e-12).all()
     assert (l1 <= np.sqrt(l2) + 1e-12).all()
     assert np.abs(mean).max() > 0
     norm1, norm2 = (
-        whence.explain(model, text, f"gradient-l{p}", units="token").scores for p in (1, 2)
+        whence.explain(model, text, f"gradient-l{p}", units="token", evidence=False).scores
+        for p in (1, 2)
     )
     np.testing.assert_allclose(l1, norm1 / 32)
     np.testing.assert_allclose(l2, norm2**2 / 32)
@@ -101,7 +106,7 @@ def test_a_word_gets_the_formula_on_its_pieces_laid_end_to_end(
     passage = model.encode("unbelievable selection")
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
     settings = {} if form is None else {"form": form}
-    scores = whence.explain(model, passage, name, **settings).scores
+    scores = whence.explain(model, passage, name, **settings, evidence=False).scores
     for unit, score in enumerate(scores):
         g = t.embedding_gradients[0][torch.from_numpy(passage.unit_of == unit)].reshape(-1)
         expected = {
@@ -121,7 +126,7 @@ def test_the_mean_gradient_behind_a_layer_norm_is_zero_and_says_so(name: str) ->
     t = trace(model, [passage], needs=Needs.EMBEDDING_GRADIENTS)
     slope = t.embedding_gradients[0]
     assert float(slope.mean(-1).abs().max()) < 1e-12 * float(slope.abs().max())
-    a = whence.explain(model, passage, "gradient-mean")
+    a = whence.explain(model, passage, "gradient-mean", evidence=False)
     assert np.array_equal(a.scores, np.zeros(len(a.units)))
     assert a.error is not None
     assert "zero by construction" in a.error.note
@@ -134,10 +139,18 @@ def test_smooth_grad_without_noise_is_the_gradient(model: Model) -> None:
         ("x-input", "gradient-x-input"),
     ):
         smooth = whence.explain(
-            model, "not bad prices", "smooth-grad", noise=0.0, samples=2, form=form
+            model,
+            "not bad prices",
+            "smooth-grad",
+            noise=0.0,
+            samples=2,
+            form=form,
+            evidence=False,
         )
         np.testing.assert_allclose(
-            smooth.scores, whence.explain(model, "not bad prices", plain).scores, rtol=1e-9
+            smooth.scores,
+            whence.explain(model, "not bad prices", plain, evidence=False).scores,
+            rtol=1e-9,
         )
         assert smooth.error is not None
         assert smooth.error.standard_error is not None
@@ -148,7 +161,15 @@ def test_smooth_grads_standard_error_tells_the_truth(model: Model) -> None:
     # for a mean (form x-input) the jackknife is the textbook error; over seeds the scores must
     # scatter by as much as it says
     runs = [
-        whence.explain(model, "not bad prices", "smooth-grad", form="x-input", samples=8, seed=s)
+        whence.explain(
+            model,
+            "not bad prices",
+            "smooth-grad",
+            form="x-input",
+            samples=8,
+            seed=s,
+            evidence=False,
+        )
         for s in range(40)
     ]
     scatter = np.std([a.scores for a in runs], axis=0, ddof=1)
@@ -171,16 +192,23 @@ def test_integrated_gradients_stop_at_the_tolerance_or_say_that_they_did_not(mod
         "the food is great but the service is not bad",
         "integrated-gradients",
         tolerance=1e-4,
+        evidence=False,
     )
     assert fine.error is not None
     assert fine.error.completeness_gap is not None
     assert fine.error.completeness_gap <= 1e-4
     start = whence.explain(
-        model, fine.passage, "integrated-gradients", tolerance=0.0, nodes=4, max_nodes=4
+        model,
+        fine.passage,
+        "integrated-gradients",
+        tolerance=0.0,
+        nodes=4,
+        max_nodes=4,
+        evidence=False,
     )
     assert start.cost.backwards == 4
     assert start.error is not None
-    assert "miss completeness" in start.error.note
+    assert "of the target's change after max_nodes=" in start.error.note
     assert start.scores.sum() == pytest.approx(fine.scores.sum(), rel=0.5)
 
 
@@ -188,12 +216,15 @@ def test_a_target_is_resolved_once_and_not_along_the_path() -> None:
     # would catch: an argmax taken again at every point of the path
     model, _ = precise("bert")
     text = "the food is great but not bad"
-    predicted = whence.explain(model, text, "integrated-gradients", read="margin", tolerance=1e-6)
+    predicted = whence.explain(
+        model, text, "integrated-gradients", read="margin", tolerance=1e-6, evidence=False
+    )
     named = whence.explain(
         model,
         text,
         "integrated-gradients",
         target=(predicted.target.label, predicted.target.against),
         tolerance=1e-6,
+        evidence=False,
     )
     np.testing.assert_allclose(predicted.scores, named.scores)

@@ -47,7 +47,7 @@ def test_one_unit(sentiment: Model, name: str) -> None:
     a = whence.explain(sentiment, "great", name, evidence=True)
     v = whence.game(sentiment, "great")
     assert a.evidence is not None
-    assert a.evidence.note == "one unit has one ranking"
+    assert a.evidence.note == "there is only one unit, so there is nothing to rank"
     if a.detail and "anchor" in a.detail:
         assert set(a.detail["anchor"]) <= {0}
     else:
@@ -56,7 +56,7 @@ def test_one_unit(sentiment: Model, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_that_spells_special_tokens_is_text(sentiment: Model, name: str) -> None:
-    a = whence.explain(sentiment, "[CLS] [SEP]", name, **SMALL[name])
+    a = whence.explain(sentiment, "[CLS] [SEP]", name, **SMALL[name], evidence=False)
     assert a.units == ("[", "CLS", "]", " [", "SEP", "]")
     of_text = set(a.passage.ids[a.passage.unit_of >= 0].tolist())
     special = set(sentiment.tokenizer.all_special_ids) - {sentiment.tokenizer.unk_token_id}
@@ -102,7 +102,7 @@ def test_any_text(sentiment: Model, name: str, text: str, removal: str) -> None:
         passage = sentiment.encode(text)
     except InputError:
         return
-    a = whence.explain(sentiment, passage, name, removal=removal, **SMALL[name])
+    a = whence.explain(sentiment, passage, name, removal=removal, **SMALL[name], evidence=False)
     assert a.scores.shape == (len(passage.unit_spans),)
     assert "".join(a.units) == text
     assert a.settings["removal"] == removal
@@ -113,7 +113,13 @@ def test_fifty_thousand_characters(sentiment: Model) -> None:
     with pytest.raises(InputError, match=r"positions end at 512.*truncate"):
         whence.explain(sentiment, text, "lime")
     a = whence.explain(
-        sentiment, text, "lime", overflow="truncate", samples=20, estimator="surrogate"
+        sentiment,
+        text,
+        "lime",
+        overflow="truncate",
+        samples=20,
+        estimator="surrogate",
+        evidence=False,
     )
     assert np.isfinite(a.scores).all()
     assert a.passage.dropped > 40_000
@@ -122,11 +128,11 @@ def test_fifty_thousand_characters(sentiment: Model) -> None:
 def test_windows_are_games_of_their_own() -> None:
     model, _ = families.precise("bert")
     long = " ".join(["the food is great"] * 20)
-    a = whence.explain(model, long, "occlusion", overflow="window", target="good")
+    a = whence.explain(model, long, "occlusion", overflow="window", target="good", evidence=False)
     assert len(a.scores) == 80
     parts = model.windows(model.encode(long, overflow="window"))
     expected = np.concatenate(
-        [whence.explain(model, p, "occlusion", target="good").scores for p in parts]
+        [whence.explain(model, p, "occlusion", target="good", evidence=False).scores for p in parts]
     ) / len(parts)
     np.testing.assert_allclose(a.scores, expected, atol=1e-9)
     assert a.cost.forwards == 80 + len(parts)

@@ -41,20 +41,27 @@ def test_rollout_is_the_readout_row_of_the_product(family: str, at: int) -> None
     first, second = (m[0].mean(0).double().numpy() for m in maps)
     whole = half(second) @ half(first)
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "rollout").scores, passage.merge(whole[at]), atol=1e-6
+        whence.explain(model, TEXT, "rollout", evidence=False).scores,
+        passage.merge(whole[at]),
+        atol=1e-6,
     )
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "rollout", residual=False).scores,
+        whence.explain(model, TEXT, "rollout", residual=False, evidence=False).scores,
         passage.merge((second @ first)[at]),
         atol=1e-6,
     )
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "rollout", start_layer=1).scores,
+        whence.explain(model, TEXT, "rollout", start_layer=1, evidence=False).scores,
         passage.merge(half(second)[at]),
         atol=1e-6,
     )
     by_settings = whence.explain(
-        model, TEXT, "attention-mean", layer="product", residual=True
+        model,
+        TEXT,
+        "attention-mean",
+        layer="product",
+        residual=True,
+        evidence=False,
     ).scores
     np.testing.assert_allclose(by_settings, passage.merge(whole[at]), atol=1e-6)
 
@@ -67,7 +74,9 @@ def test_a_model_that_pools_by_the_mean_starts_everywhere() -> None:
         for m in trace(model, [passage], needs=Needs.ATTENTION).attentions["encoder"]
     )
     expected = passage.merge((half(second) @ half(first)).mean(0))
-    np.testing.assert_allclose(whence.explain(model, TEXT, "rollout").scores, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        whence.explain(model, TEXT, "rollout", evidence=False).scores, expected, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("residual", [True, False])
@@ -94,7 +103,7 @@ def test_an_encoder_decoder_is_one_block_matrix(family: str, residual: bool) -> 
         fork[:d, :d], fork[:d, d:] = np.eye(d) / 2, across / 2
         top = fork @ own @ top
     row = top[model.readout(passage), d:] @ bottom
-    found = whence.explain(model, TEXT, "rollout", residual=residual)
+    found = whence.explain(model, TEXT, "rollout", residual=residual, evidence=False)
     np.testing.assert_allclose(found.scores, passage.merge(row), atol=1e-6)
 
 
@@ -115,7 +124,7 @@ def test_value_weighted_is_weight_times_norm() -> None:
     )  # head, token
     expected = (maps[-1][0, :, -1] * norm).mean(0)
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "value-weighted").scores,
+        whence.explain(model, TEXT, "value-weighted", evidence=False).scores,
         passage.merge(expected.detach().double().numpy()),
         atol=1e-6,
     )
@@ -135,7 +144,7 @@ def test_layers_and_heads_of_raw_attention() -> None:
     rows = w[:, :, 0]
 
     def scores(**settings) -> np.ndarray:
-        return whence.explain(model, TEXT, "attention-mean", **settings).scores
+        return whence.explain(model, TEXT, "attention-mean", **settings, evidence=False).scores
 
     for how, f in (("mean", np.mean), ("max", np.max), ("sum", np.sum)):
         np.testing.assert_allclose(scores(layer=how), passage.merge(f(rows.mean(1), 0)), atol=1e-6)
@@ -147,13 +156,15 @@ def test_layers_and_heads_of_raw_attention() -> None:
         scores(residual=True), passage.merge(rows[1].mean(0)) / 2, atol=1e-6
     )  # the other half stays on [CLS]
     np.testing.assert_allclose(
-        whence.explain(model, TEXT, "attention-max", layer="product").scores,
+        whence.explain(model, TEXT, "attention-max", layer="product", evidence=False).scores,
         passage.merge((w[1].max(0) @ w[0].max(0))[0]),
         atol=1e-6,
     )
     half_first = np.eye(w.shape[-1])[0]
     mixed = (rows.max(1) + half_first) / (rows.max(1).sum(-1, keepdims=True) + 1)
-    found = whence.explain(model, TEXT, "attention-max", layer="all", residual=True).scores
+    found = whence.explain(
+        model, TEXT, "attention-max", layer="all", residual=True, evidence=False
+    ).scores
     np.testing.assert_allclose(
         found, passage.merge(mixed.max(0)), atol=1e-6
     )  # the largest over layers, not their mean

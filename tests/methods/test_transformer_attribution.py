@@ -193,15 +193,17 @@ def test_layers_are_weighted_and_multiplied_as_in_the_paper() -> None:
     ):
         steps.append(np.mean([np.maximum((slope[0] * r)[h].numpy(), 0) for h in range(4)], 0))
     first, second = (eye + s for s in steps)
-    plain = whence.explain(model, passage, "transformer-attribution")
+    plain = whence.explain(model, passage, "transformer-attribution", evidence=False)
     np.testing.assert_allclose(plain.scores, passage.merge((second @ first - eye)[0]), rtol=1e-9)
     assert (
         np.abs(plain.scores - passage.merge((first @ second - eye)[0])).max() > 0.0
     )  # the wrong order
-    last = whence.explain(model, passage, "transformer-attribution", start_layer=1)
+    last = whence.explain(model, passage, "transformer-attribution", start_layer=1, evidence=False)
     np.testing.assert_allclose(last.scores, passage.merge(steps[1][0]), rtol=1e-9)
     rows = [m / m.sum(-1, keepdims=True) for m in (second, first)]
-    normalised = whence.explain(model, passage, "transformer-attribution", normalise=True)
+    normalised = whence.explain(
+        model, passage, "transformer-attribution", normalise=True, evidence=False
+    )
     np.testing.assert_allclose(
         normalised.scores, passage.merge((rows[0] @ rows[1])[0]), rtol=1e-9
     )  # the read-out token is special
@@ -267,10 +269,19 @@ def test_relevance_starts_at_the_label_and_the_gradient_knows_the_contrast() -> 
     # a relevance that starts from both labels of a contrast sums to zero, and the first residual
     # would wipe it out
     model, _ = precise("bert")
-    a = whence.explain(model, "not bad prices", "transformer-attribution", target=("good", "bad"))
-    b = whence.explain(model, "not bad prices", "transformer-attribution", target="good")
+    a = whence.explain(
+        model, "not bad prices", "transformer-attribution", target=("good", "bad"), evidence=False
+    )
+    b = whence.explain(
+        model, "not bad prices", "transformer-attribution", target="good", evidence=False
+    )
     p = whence.explain(
-        model, "not bad prices", "transformer-attribution", target="good", read="probability"
+        model,
+        "not bad prices",
+        "transformer-attribution",
+        target="good",
+        read="probability",
+        evidence=False,
     )
     assert min(np.abs(x.scores).max() for x in (a, b, p)) > 0
     assert np.abs(a.scores - b.scores).max() > 0
@@ -295,7 +306,7 @@ REACHED = [
 @pytest.mark.parametrize("name", [*REACHED, "gpt-oss", "t5", "bart", "marian"])
 def test_every_family_gets_finite_scores(name: str) -> None:
     model, _ = precise(name)
-    a = whence.explain(model, inputs(model, 1)[0], "transformer-attribution")
+    a = whence.explain(model, inputs(model, 1)[0], "transformer-attribution", evidence=False)
     assert np.isfinite(a.scores).all()
     assert a.scores.max() > 0
     assert a.scores.min() >= 0

@@ -71,7 +71,7 @@ def test_lxmert_follows_the_authors_rules(
     model = lxmert(**layers)
     config = model.config
     passage = model.encode(QUESTION, image=regions(count))
-    a = whence.explain(model, passage, "generic-attention", target="good")
+    a = whence.explain(model, passage, "generic-attention", target="good", evidence=False)
     every = iter([averaged(*pair) for pair in lxmert_by_hand(model, passage, 2, monkeypatch)])
     t, i = int(passage.of_text.sum()), count
     tt, ii, ti, it = np.eye(t), np.eye(i), np.zeros((t, i)), np.zeros((i, t))
@@ -156,7 +156,9 @@ def test_an_image_that_nothing_is_read_from_gets_nothing() -> None:
             # the text still looks at the image, and takes nothing away
             layer.visual_attention.att.value.weight.zero_()
             layer.visual_attention.att.value.bias.zero_()
-    a = whence.explain(model, model.encode(QUESTION, image=regions()), "generic-attention")
+    a = whence.explain(
+        model, model.encode(QUESTION, image=regions()), "generic-attention", evidence=False
+    )
     assert (a.scores[a.passage.pictured] == 0).all()
     assert a.scores[~a.passage.pictured].max() > 0
 
@@ -175,9 +177,13 @@ def test_a_region_that_cannot_be_seen_gets_nothing() -> None:
         return hidden, context, mask, *rest
 
     passage = model.encode(QUESTION, image=regions())
-    open_eyed = whence.explain(model, passage, "generic-attention", target="good").scores[-4:]
+    open_eyed = whence.explain(
+        model, passage, "generic-attention", target="good", evidence=False
+    ).scores[-4:]
     handle = layer.register_forward_pre_hook(blind)
-    scores = whence.explain(model, passage, "generic-attention", target="good").scores[-4:]
+    scores = whence.explain(
+        model, passage, "generic-attention", target="good", evidence=False
+    ).scores[-4:]
     handle.remove()
     assert scores[2] == 0
     assert scores.max() > 0
@@ -191,8 +197,8 @@ def test_vilt_follows_the_rule_of_one_stream_with_the_patches_in_their_places(
     model = vilt()
     passage = model.encode(QUESTION, image=picture())
     assert passage.pixels is not None
-    a = whence.explain(model, passage, "generic-attention", target="good")
-    mean = whence.explain(model, passage, "attention-mean", target="good")
+    a = whence.explain(model, passage, "generic-attention", target="good", evidence=False)
+    mean = whence.explain(model, passage, "attention-mean", target="good", evidence=False)
     monkeypatch.setattr(
         torch, "multinomial", lambda weights, n, **_: torch.arange(int(n))
     )  # reading order, in the model's own run
@@ -217,7 +223,7 @@ def test_vilt_follows_the_rule_of_one_stream_with_the_patches_in_their_places(
     np.testing.assert_allclose(
         mean.scores, passage.merge(out.attentions[-1][0, :, 0].detach().mean(0).numpy()), atol=1e-9
     )
-    again = whence.explain(model, passage, "generic-attention", target="good")
+    again = whence.explain(model, passage, "generic-attention", target="good", evidence=False)
     assert np.array_equal(again.scores, a.scores)
 
 
@@ -269,8 +275,12 @@ def test_batch_mates_do_not_matter(build: Callable[[], Model], given: Callable[.
     ]
     passages.append(model.encode(QUESTION, image=given(seed=2)))
     for name in ("generic-attention", "random"):
-        for passage, many in zip(passages, whence.explain(model, passages, name), strict=True):
-            assert np.array_equal(whence.explain(model, passage, name).scores, many.scores)
+        for passage, many in zip(
+            passages, whence.explain(model, passages, name, evidence=False), strict=True
+        ):
+            assert np.array_equal(
+                whence.explain(model, passage, name, evidence=False).scores, many.scores
+            )
     # of one size, two may be traced together
     needs = Needs.ATTENTION_GRADIENTS
     alone, both = (
@@ -289,7 +299,7 @@ def test_the_model_is_left_as_found_also_after_an_exception(
     model.hf.train()
     before = snapshot(model.hf)
     passage = model.encode(QUESTION, image=given())
-    whence.explain(model, passage, "generic-attention")
+    whence.explain(model, passage, "generic-attention", evidence=False)
     assert_same(before, snapshot(model.hf))
     head = model.hf.answer_head if build is lxmert else model.hf.classifier
     handle = head.register_forward_pre_hook(

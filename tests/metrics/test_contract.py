@@ -82,7 +82,7 @@ def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
 def measured_on_a_text(name: str, given: dict[str, Any], seed: int) -> Measurement:
     model = whence.load("sentiment")
     text = "the food is great but the service is not good"
-    a = whence.explain(model, text, "occlusion", target="positive")
+    a = whence.explain(model, text, "occlusion", target="positive", evidence=False)
     game = whence.game(model, text, target="positive")
     return whence.measure(game, a, name, seed=seed, **given)
 

@@ -146,7 +146,10 @@ def test_a_constant_game_separates_nothing(model: Model) -> None:
 
 def test_few_units_have_too_few_rankings() -> None:
     v = whence.game(whence.load("sentiment"), "great")
-    assert evidence(np.array([1.0]), True, [control(v)]).note == "one unit has one ranking"
+    assert (
+        evidence(np.array([1.0]), True, [control(v)]).note
+        == "there is only one unit, so there is nothing to rank"
+    )
     v = whence.game(whence.load("sentiment"), "a great film")
     judged = evidence(np.array([0.0, 2.0, 1.0]), True, [control(v)])
     assert judged.rankings == 6

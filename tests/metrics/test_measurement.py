@@ -27,7 +27,7 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def occlusion(model: Model) -> whence.Attribution:
-    return whence.explain(model, TEXT, "occlusion", target="positive")
+    return whence.explain(model, TEXT, "occlusion", target="positive", evidence=False)
 
 
 def test_value_control_and_interval(model: Model, occlusion: whence.Attribution) -> None:

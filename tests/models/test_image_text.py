@@ -139,7 +139,9 @@ def test_a_passage_survives_json_and_knows_its_picture(build: Any) -> None:
 
 
 def test_a_result_survives_json() -> None:
-    a = whence.explain(lxmert(), lxmert().encode(QUESTION, image=regions()), "random")
+    a = whence.explain(
+        lxmert(), lxmert().encode(QUESTION, image=regions()), "random", evidence=False
+    )
     assert whence.Attribution.from_dict(json.loads(json.dumps(a.to_dict()))) == a
 
 
@@ -206,7 +208,7 @@ def test_the_text_s_positions_are_the_limit_and_not_the_picture_s() -> None:
     full = "the " * 14
     passage = model.encode(full, image=regions(9))
     assert len(passage) == 16 + 9
-    assert len(whence.explain(model, passage, "random").scores) == 14 + 9
+    assert len(whence.explain(model, passage, "random", evidence=False).scores) == 14 + 9
     with pytest.raises(InputError, match="positions end at 16"):
         model.encode(full + "the", image=regions())
     with pytest.raises(InputError, match="cannot be cut into windows"):

@@ -41,7 +41,9 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(
 ) -> None:
     """Would catch a bias of one standard error, and an error bar of half or twice its length."""
     bandwidth = {"bandwidth": given["bandwidth"]} if "bandwidth" in given else {}
-    truth = whence.explain(model, TEXT, f"{method}-exact", target="positive", **bandwidth).scores
+    truth = whence.explain(
+        model, TEXT, f"{method}-exact", target="positive", **bandwidth, evidence=False
+    ).scores
     runs = [
         whence.explain(
             model,
@@ -51,6 +53,7 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(
             removal="mask",
             seed=seed,
             **{"samples": 300, **given},
+            evidence=False,
         )
         for seed in range(SEEDS)
     ]
@@ -73,12 +76,19 @@ def test_sampling_scatters_around_the_exact_value_as_its_error_says(
 
 @pytest.mark.slow  # nine runs of up to 1,600 samples
 def test_more_samples_come_nearer(model: Model) -> None:
-    truth = whence.explain(model, TEXT, "lime-exact", target="positive").scores
+    truth = whence.explain(model, TEXT, "lime-exact", target="positive", evidence=False).scores
     off = []
     for samples in (100, 400, 1600):
         found = [
             whence.explain(
-                model, TEXT, "lime", target="positive", removal="mask", samples=samples, seed=s
+                model,
+                TEXT,
+                "lime",
+                target="positive",
+                removal="mask",
+                samples=samples,
+                seed=s,
+                evidence=False,
             ).scores
             for s in range(3)
         ]

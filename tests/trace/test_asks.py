@@ -96,10 +96,10 @@ def test_six_next_tokens_cost_one_forward_and_six_backwards() -> None:
     model = whence.load("writer")
     text = "The old man looked at the"
     words = [" sea", " water", " man", " world", " house", " fire"]
-    several = whence.explain(model, text, "gradient-x-input", target=words)
+    several = whence.explain(model, text, "gradient-x-input", target=words, evidence=False)
     assert (several.cost.forwards, several.cost.backwards) == (1, 6)
     for word, attribution in zip(words, several.values(), strict=True):
-        alone = whence.explain(model, text, "gradient-x-input", target=word)
+        alone = whence.explain(model, text, "gradient-x-input", target=word, evidence=False)
         np.testing.assert_allclose(attribution.scores, alone.scores, atol=1e-5)
         assert alone.cost.forwards == 1
         assert attribution.cost.shared is (word != words[0])

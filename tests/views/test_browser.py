@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+import whence
 from tests.views.conftest import compared, image, judged, made
+from whence.views.answering import answer_sentences
 
 HOSTILE = "</script><img src=x onerror=alert(1)> great <b>bold</b> 中国 👨‍👩‍👧"
 
@@ -173,3 +175,75 @@ def test_nothing_runs_over_the_side_when_all_is_open(opened, width):
     )
     page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# ---------------------------------------------------------------------- the answer first
+
+FIRST_SCREEN = 800  # pixels
+
+
+@pytest.fixture(scope="module")
+def real():
+    text = "the food is great but the service is not bad and the prices are fine"
+    methods = ["occlusion", "gradient-x-input", "gradient-l2", "attention-mean", "random"]
+    return whence.compare(whence.load("sentiment"), text, methods)
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_first_screen_holds_the_answer(opened, real, width):
+    for result in (real, real["occlusion"]):
+        page = opened(result, viewport={"width": width, "height": FIRST_SCREEN})
+        assert page.wrong == []
+        answer = page.locator(".answer")
+        box = answer.bounding_box()
+        assert box["y"] + box["height"] <= FIRST_SCREEN
+        assert box["x"] + box["width"] <= width
+        said = " ".join(answer_sentences(result.answer)[:2])
+        assert answer.inner_text().replace("\xa0", " ") == said
+
+
+def test_on_a_wide_screen_the_text_is_there_at_once_too(opened, real):
+    page = opened(real, viewport={"width": 1400, "height": FIRST_SCREEN})
+    box = page.locator(".strip:visible .text").bounding_box()
+    assert box["y"] + box["height"] <= FIRST_SCREEN
+
+
+def test_the_text_is_coloured_by_the_best_method_and_by_any_that_is_chosen(opened, real):
+    page = opened(real)
+    assert page.locator(".strip:visible").count() == 1
+    assert real.answer.shown in page.locator(".strip:visible .text").get_attribute("aria-label")
+    menu = page.locator("select.method")
+    menu.select_option(label="~ random: not separable from random")
+    assert "random" in page.locator(".strip:visible .text").get_attribute("aria-label")
+    menu.select_option("all")
+    assert page.locator(".strip:visible").count() == len(real.attributions)
+
+
+def test_reading_order_is_answer_cautions_text_verdicts_folds(opened, real):
+    page = opened(real)
+    order = page.evaluate(
+        """() => ['.answer', '.choice', '.strip .text', '.costs', '.fold']
+            .map((s) => document.querySelector(s))
+            .every((e, i, all) => i === 0
+                || (all[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING))"""
+    )
+    assert order
+    stops = page.evaluate(
+        """() => [...document.querySelectorAll('select, [tabindex="0"], summary, button')]
+            .filter((e) => e.checkVisibility()).map((e) => e.className || e.tagName)"""
+    )
+    assert stops[0] == "method"  # the menu, then the words of the text
+    assert stops[1].startswith("u ")
+
+
+def test_orange_and_blue_mean_for_and_against_only(opened, real):
+    page = opened(real, color_scheme="light")
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for_it, against = "rgb(245, 133, 24)", "rgb(76, 155, 232)"
+    strokes = page.evaluate(
+        """() => [...document.querySelectorAll('.curves .line, .curves .middle')]
+            .map((e) => getComputedStyle(e).stroke)"""
+    )
+    assert strokes
+    assert for_it not in strokes
+    assert against not in strokes

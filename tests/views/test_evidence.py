@@ -77,7 +77,7 @@ def test_many_methods_fit_the_terminal(terminal, width, text):
 def test_the_table_has_verdict_share_and_p_for_each_removal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     c = everything()
-    shown = str(c)
+    shown = c.to_text(full=True)
     (head,) = [
         line for line in shown.splitlines() if line.startswith("method") and "evidence" in line
     ]
@@ -107,7 +107,8 @@ def test_more_removals_than_room_are_named(monkeypatch):
     trial = c.first.evidence.trials[0]
     trials = tuple(replace(trial, removal=name) for name in names)
     first = replace(c.first, evidence=replace(c.first.evidence, trials=trials))
-    shown = str(replace(c, attributions={**c.attributions, first.method: first}))
+    with_more = replace(c, attributions={**c.attributions, first.method: first})
+    shown = with_more.to_text(full=True)
     assert "removals without room here: pad, mean, infill" in shown
     assert max(map(cell_len, shown.splitlines())) <= 80
 
@@ -121,7 +122,7 @@ def test_one_method_tells_its_evidence_and_its_error(monkeypatch):
         detail=SAMPLED,
         evidence=OWN,
     )
-    shown = str(a)
+    shown = a.to_text(full=True)
     assert re.search(r"^so    \+0\.500 ± 0\.100  █", shown, re.MULTILINE)
     assert "evidence    ~ correlation with held-out removals 0.22" in shown
     assert "detail      1,000 samples, 812 of them distinct" in shown

@@ -44,7 +44,7 @@ def test_in_a_terminal(comparison: Comparison) -> None:
 
 def test_on_a_page(comparison: Comparison) -> None:
     page = comparison.to_html()
-    assert "The features, by method" in page
+    assert "<h3>The features</h3>" in page
     assert "negation &lt;b&gt;" in page
     assert "negation <b>" not in page  # the enemy trusts the name of a feature
     assert "praise" in comparison["occlusion"]._repr_html_()

@@ -102,7 +102,7 @@ def test_bars_are_the_scores_in_reading_order_from_the_top(ax):
     assert labels(ax.yaxis) == ["so", "very", "good"]
     bottom, top = ax.get_ylim()
     assert bottom > top  # the first word is the uppermost
-    assert ax.get_title(loc="left") == "logit of good = 1.25\ntoy"
+    assert ax.get_title(loc="left") == "the score (logit) of good, 1.25\ntoy"
     orange, blue = (tuple(c / 255 for c in rgb) for rgb in (LIGHT.positive, LIGHT.negative))
     assert to_rgb(bars[0].get_facecolor()) == pytest.approx(orange)
     assert to_rgb(bars[1].get_facecolor()) == pytest.approx(blue)
@@ -464,6 +464,7 @@ def test_the_heat_lies_over_the_picture(page, tmp_path):
     assert tab.wrong == []
     white, black = 255.0, 255 * (1 - 0.55)  # the picture is pale
     for_it, against = np.array([0xF5, 0x85, 0x18]), np.array([0x4C, 0x9B, 0xE8])
+    tab.locator(".pictures + .fold summary").click()
     for i in range(2):  # every method, not only the first
         tab.locator(".patches").nth(i).screenshot(path=tmp_path / "grid.png")
         drawn = np.asarray(Image.open(tmp_path / "grid.png").convert("RGB"), dtype=float)

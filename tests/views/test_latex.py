@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.views.conftest import compared, image, made, passage_of
-from whence.core.attribution import Error
+from tests.views.conftest import compared, image, judged, made, passage_of
+from whence.core.attribution import Cost, Error
+from whence.core.attributions import Attributions
 from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.passage import Passage, with_picture
+from whence.core.target import Target
 from whence.views import wording
 from whence.views.latex import escaped
 
@@ -82,7 +85,7 @@ def test_any_text_comes_back_and_acts_on_nothing(text):
 
 @given(TEXTS)
 def test_any_attribution_is_balanced_and_its_words_can_be_read(text):
-    snippet = made(text).to_latex()
+    snippet = made(text).to_latex("text")
     assert balanced(body_of(snippet))
     assert words_of(body_of(snippet)) == wording.visible(text, keep="\n\r\t").split()
 
@@ -91,7 +94,7 @@ def test_any_attribution_is_balanced_and_its_words_can_be_read(text):
 def test_no_setting_or_label_ends_a_comment(text):
     snippet = made(
         "so good", settings={"baseline": text}, prediction={text: 1.0}, error=Error(note=text)
-    ).to_latex()
+    ).to_latex("text")
     lines = snippet.split("\n")  # what TeX takes for the end of a line
     assert next(line for line in lines if not line.startswith("%")).startswith(r"\begingroup")
     assert len([line for line in lines if not line.startswith("%")]) == 4
@@ -99,7 +102,7 @@ def test_no_setting_or_label_ends_a_comment(text):
 
 
 def test_colours_follow_the_scores():
-    body = body_of(made("so very good now", scores=[2.0, -2.0, 1.0, 0.0]).to_latex())
+    body = body_of(made("so very good now", scores=[2.0, -2.0, 1.0, 0.0]).to_latex("text"))
     assert r"\colorbox[HTML]{F3841C}{\strut so}" in body  # the orange of the light theme
     assert r"\colorbox[HTML]{549CDE}{\strut very}" in body  # its blue
     assert re.search(
@@ -119,7 +122,7 @@ def test_a_unit_of_several_words_can_break_between_them():
     p = Passage.from_tokens(
         text, [0, 1], ["so very good.", "now"], [(0, 13), (14, 17)], [0, 0], units="sentence"
     )
-    body = body_of(made(p, scores=np.ones(len(p.unit_spans))).to_latex())
+    body = body_of(made(p, scores=np.ones(len(p.unit_spans))).to_latex("text"))
     assert body.count(r"\colorbox") == 4
     assert words_of(body) == text.split()
 
@@ -128,7 +131,7 @@ def test_tokens_without_a_space_between_them_can_break_and_stay_together():
     p = Passage.from_tokens(
         "中国 ab", [0, 1, 2], ["中", "国", "ab"], [(0, 1), (1, 2), (3, 5)], [0, 0, 0], units="token"
     )
-    body = body_of(made(p, scores=[1, 1, 1]).to_latex())
+    body = body_of(made(p, scores=[1, 1, 1]).to_latex("text"))
     assert body.count(r"\allowbreak{}") == 1
     assert words_of(body) == ["中国", "ab"]
 
@@ -137,7 +140,7 @@ def test_a_pair_is_kept_apart():
     p = Passage.from_tokens(
         "so good", [0, 1, 2], ["so", "good", "no"], [(0, 2), (3, 7), (0, 2)], [0, 0, 1], pair="no"
     )
-    assert body_of(made(p).to_latex()).count(r"\textbardbl") == 1
+    assert body_of(made(p).to_latex("text")).count(r"\textbardbl") == 1
 
 
 def test_the_explanation_does_not_travel_alone():
@@ -146,7 +149,7 @@ def test_the_explanation_does_not_travel_alone():
     for part in (
         *(
             "xcolor",
-            "logit of good = 1.25",
+            "the score (logit) of good, 1.25",
             "method: toy",
             "version 1",
             "layer=last",
@@ -159,7 +162,7 @@ def test_the_explanation_does_not_travel_alone():
 
 
 def test_a_comparison_is_a_table_with_a_row_for_each_method():
-    snippet = compared("so & good", 9).to_latex()
+    snippet = compared("so & good", 9).to_latex("text")
     body = body_of(snippet)
     assert balanced(body)
     rows = re.findall(
@@ -185,6 +188,80 @@ def test_of_a_text_beside_an_image_the_words_are_coloured_and_the_rest_is_told()
     both = with_picture(
         passage_of("so good"), (), [(0, 0), (0, 1)], pixels=np.zeros((3, 4, 8), dtype=np.float32)
     )
-    snippet = made(both, scores=[1, 2, 3, 4]).to_latex()
+    snippet = made(both, scores=[1, 2, 3, 4]).to_latex("text")
     assert words_of(body_of(snippet)) == ["so", "good"]
     assert "% note: 2 patches or regions of the picture" in snippet
+
+
+def cells_of(table: str) -> list[list[str]]:
+    rows = re.findall(r"^  (.*) \\\\$", table, re.MULTILINE)
+    return [[undone(cell).strip() for cell in re.split(r"(?<!\\)&", row)] for row in rows]
+
+
+def test_the_table_of_methods_has_verdicts_cost_and_error():
+    c = judged(compared("so very good & fine and so on"))
+    table = c.to_latex("methods")
+    assert balanced(table)
+    heading, *rows = cells_of(table)
+    assert heading == [
+        *("method", "evidence", "beaten", "p"),
+        *("forward", "backward", "time", "error"),
+    ]
+    assert [row[0] for row in rows] == list(c)
+    for row, a in zip(rows, c.attributions.values(), strict=True):
+        assert row[1] == str(a.evidence.verdict)
+        assert row[2] == wording.percent(a.evidence.value)
+        assert wording.p_value(a.evidence.p).endswith(row[3])
+        assert row[4:6] == [str(a.cost.forwards), str(a.cost.backwards)]
+        assert row[6] == "12 ms"
+    errors = {row[0]: row[7] for row in rows}
+    assert errors["integrated-gradients"] == "gap 0.31 %"
+    assert errors["random"] == "–"
+    # without evidence there is no column for it
+    assert cells_of(made("so good").to_latex("methods"))[0] == [
+        *("method", "forward", "backward", "time")
+    ]
+
+
+def test_both_parts_come_one_after_the_other():
+    c = judged(compared("so good"))
+    both, text, methods = c.to_latex(), c.to_latex("text"), c.to_latex("methods")
+    bodies = [part[part.index("\n\\begin") :].strip() for part in (text, methods)]
+    assert both.endswith(f"{bodies[0]}\n\\par\\medskip\\noindent{{}}\n{bodies[1]}\n")
+    assert both.startswith(text[: text.index("\n\\begin")])
+    with pytest.raises(InputError, match="one of text, methods, not 'all'"):
+        c.to_latex("all")
+
+
+def test_of_an_image_there_is_the_table_of_methods():
+    heading, row = cells_of(made(image()).to_latex("methods"))
+    assert (heading[0], row[0]) == ("method", "toy")
+
+
+def test_several_targets_are_all_named():
+    targets = {
+        f"logit of {name}": made("so good", target=Target(name, index=i), value=float(i))
+        for i, name in enumerate(("bad", "good"))
+    }
+    snippet = Attributions("target", targets, Cost(1, 2)).to_latex()
+    assert "% explained: logit of bad = 0\n% explained: logit of good = 1\n" in snippet
+    assert [row[0] for row in cells_of(snippet)] == ["target", *targets]
+
+
+def test_the_table_of_many_texts_has_the_counts_beside_chance():
+    many = Many((judged(compared("so very good")), judged(compared("not & so bad"))))
+    table = many.to_latex()
+    assert balanced(table)
+    heading, *rows = cells_of(table)
+    assert heading[:2] == ["method", "better"]
+    tallies = {tally.method: tally for tally in many.tallies()}
+    assert {row[0] for row in rows} == set(tallies)
+    for name, better, same, worse, by_chance, *_ in rows:
+        tally = tallies[name]
+        assert better == f"{tally.better} of {tally.judged}"
+        assert (same, worse) == (str(tally.same), str(tally.worse))
+        assert by_chance.startswith(f"{tally.by_chance:.2g} (")
+    for name in tallies:
+        assert f"% method: {name};" in table
+    with pytest.raises(InputError, match="no texts"):
+        Many(()).to_latex()

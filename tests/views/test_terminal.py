@@ -7,9 +7,25 @@ import re
 import pytest
 from rich.cells import cell_len
 
+import whence
 from tests.views.conftest import compared, image, made
+from whence.views.answering import answer_sentences
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+BRIEF = [
+    "gradient-l1",
+    "gradient-l2",
+    "gradient-x-input",
+    "gradient-mean",
+    "attention-mean",
+    "attention-max",
+    "rollout",
+    "value-weighted",
+    "generic-attention",
+    "occlusion",
+    "random",
+    "attn-lrp",
+]
 LONG = " ".join(f"word{i}" for i in range(200))
 
 
@@ -22,11 +38,11 @@ def test_print_is_plain_without_a_terminal(capsys):
 def test_print_has_the_numbers_and_what_they_explain():
     shown = str(made("so good", scores=[0.5, -0.25]))
     for part in (
-        "logit of good = 1.25",
-        "good 75.0%",
+        "the score (logit) of good, 1.25",
+        "says good (75 %)",
         "+0.500",
         "-0.250",
-        "toy (layer=last)",
+        "toy",
         "2 forward, 1 backward, 12 ms",
     ):
         assert part in shown
@@ -52,7 +68,7 @@ def test_columns_stay_aligned_below_wide_characters(monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     rows = [
         line
-        for line in str(compared("中国 ab 日本語", 2)).splitlines()
+        for line in compared("中国 ab 日本語", 2).to_text(full=True).splitlines()
         if re.match(r"(中国|ab|日本語)  ?.*\d$", line)
     ]
     assert len(rows) == 3
@@ -83,13 +99,13 @@ def test_text_cannot_inject_markup_or_control_codes(terminal):
 
 
 def test_a_long_text_is_capped_and_says_so():
-    shown = str(compared(LONG))
+    shown = compared(LONG).to_text(full=True)
     assert "the 40 strongest of 200 units" in shown
     assert "--all" in shown
 
 
 def test_methods_that_say_nothing_and_are_left_out_say_why():
-    shown = " ".join(str(compared("so good")).split())
+    shown = " ".join(compared("so good").to_text(full=True).split())
     assert "gradient-mean: zero by construction" in shown
     assert "other left out: it does not fit" in shown
     assert "gap 0.31 %" in shown
@@ -105,3 +121,40 @@ def test_an_image_is_a_grid(terminal):
 def test_all_zero_scores_and_one_unit():
     assert "0.00" in str(made("good", scores=[0.0]))
     assert "good  0.00" in str(made("good", scores=[0.0]))
+
+
+# ---------------------------------------------------------------------- the answer first
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_comparison_of_all_methods_fits_forty_lines_and_begins_with_the_answer(
+    monkeypatch, width
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = "the food is great but the service is not bad and the prices are fine"
+    c = whence.compare(whence.load("sentiment"), text)
+    lines = str(c).splitlines()
+    assert len(lines) <= 40
+    assert lines[0].startswith("The model says ")
+    shown = " ".join(" ".join(lines).split())
+    for sentence in answer_sentences(c.answer):
+        assert " ".join(sentence.split()) in shown
+    for name in c.attributions:  # no method is lost, and none is told twice at length
+        assert name in shown
+    assert len(c.to_text(full=True).splitlines()) > 100
+
+
+def test_a_long_text_is_shown_around_its_strongest_words():
+    a = made(LONG, scores=[0.0] * 100 + [5.0] + [0.0] * 99)
+    shown = str(a)
+    assert "…" in shown
+    assert "word100" in shown
+    assert "word150" not in shown.split("explained")[0].split("\n\n")[1]
+    assert "word150" in a.to_text(full=True)
+
+
+def test_the_verdicts_of_those_without_a_row_are_told_in_a_line():
+    c = whence.compare(whence.load("sentiment"), "not bad at all really", BRIEF)
+    shown = " ".join(str(c).split())
+    for name in BRIEF:
+        assert name in shown

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_comparison
+from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
 from whence.cli.texts import encode, label_of, naming, read_texts
@@ -19,14 +20,29 @@ EXAMPLE = (
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names with commas between. [default: all that fit the model]", metavar="A,B,…"
+        help="The methods to compare, with commas between. [default: all that fit the model]",
+        metavar="A,B,…",
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A setting of one method; may be repeated.", metavar="METHOD.SETTING=VALUE"
+        "--set",
+        help="A setting of one method, such as lime.samples=500; may be repeated.",
+        metavar="METHOD.SETTING=VALUE",
     ),
+]
+Add = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--add",
+        help="A saved result of the same text, to be judged beside the others; may be repeated.",
+        metavar="FILE.json",
+    ),
+]
+Read = Annotated[
+    Literal["logit", "log-probability", "probability", "margin"] | None,
+    typer.Option(help="How the target is read. [default: logit, or as in --add]"),
 ]
 
 
@@ -34,12 +50,14 @@ def command(
     words: o.Words = None,
     methods: Methods = None,
     setting: Set = None,
+    add: Add = None,
     model: o.ModelName = "sentiment",
     target: o.TargetLabel = None,
     against: o.Against = None,
-    read: o.Read = "logit",
+    read: Read = None,
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -49,49 +67,70 @@ def command(
     device: o.Device = "cpu",
     as_json: o.AsJson = False,
     html: o.Html = None,
-    evidence: o.Evidence = None,
+    csv: o.Csv = None,
+    evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain by several methods, side by side.
+    """Explain one text, or many, by several methods, and test each of them.
 
-    Prints units × methods, how far the methods agree, and for each what it cost, how far it may be
-    off, and whether its ranking is better than random ones.
+    Prints the answer: what the model says, the words that hold it up, which methods beat random
+    rankings, and how far those agree. --full adds every score, cost and note.
     """
     del debug
+    from whence.core.reading import read as read_result
     from whence.core.registry import methods as all_methods
-    from whence.core.request import Request, wishes_for
+    from whence.core.request import Request
     from whence.core.target import Target
+    from whence.explaining.added import of_lines, shared_target, wishes_and_added
 
     writable(html)
+    writable(csv)
     lines = read_texts(words or [], file)
     settings_by_method = chosen(methods, setting or [], seed)
     takes_all = settings_by_method is None
-    wanted = list(all_methods()) if settings_by_method is None else settings_by_method
+    if settings_by_method is None:
+        settings_by_method = {name: {} for name in all_methods()}
+    saved = [read_result(path) for path in add or []]
+    wishes, added = wishes_and_added([settings_by_method, *saved])
+    added_to_lines = of_lines(added, [line.content for line in lines])
+    names_no_target = target is None and against is None and at is None and read is None
+    wanted_target = Target(target, against, read or "logit", at)
+    if added and names_no_target:
+        wanted_target = shared_target(added)
     request = Request(
-        wishes=wishes_for(wanted),
-        targets=(Target(target, against, read, at),),
+        wishes=wishes,
+        targets=(wanted_target,),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
-        evidence=evidence is not False,
+        evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
 
-    results = []
+    results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+            passage = encode(
+                loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+            )
+            label = label_of("compare", i, len(lines))
+            with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(
-                    loaded_model, passage, request, say, skip_unfit=takes_all
+                    loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
-            show_comparison(comparison, as_json, every_row)
-            if html:
-                results.append(comparison)
-    finish(results, html)
+            results.add(comparison)
+    results.finish(html=html, csv=csv)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:
@@ -108,11 +147,12 @@ def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[s
     if methods is None:
         names = list(all_methods())
     else:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
+        given_names = [name.strip() for name in methods.split(",")]
+        names = [find_method(name).name for name in given_names if name]
 
     by_method = assigned(given)
     for name in by_method:
-        if find_method(name).name not in names:
+        if name not in names:
             raise SettingsError(
                 f"--set {name}.…, but {name!r} is not among the methods {', '.join(names)}."
             )

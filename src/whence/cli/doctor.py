@@ -17,8 +17,9 @@ def command(
 ) -> None:
     """Examine a model: what works on it, and its cost.
 
-    Prints its family and attention path, the methods that work (each is tried), a self-check of
-    captured attention against eager attention, and a forecast of time and memory.
+    Prints what kind of model it is, which methods work on it (each is tried), whether the attention
+    that whence sees is the model's own, and how much time and memory texts of several lengths will
+    take.
     """
     del debug
     with loaded(model, dtype, device) as loaded_model, progress("doctor") as say:

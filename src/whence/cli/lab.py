@@ -21,17 +21,26 @@ Name = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="A folder for the figures, the tables and a page. [default: lab-NAME]",
+        help="The folder that gets the figures, the tables and a page. [default: lab-NAME]",
         metavar="DIR",
         file_okay=False,
         readable=False,
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Smaller and shorter: under half a minute.")]
-Formats = Annotated[
-    str, typer.Option("--formats", help="Of the figures, with commas between them.", metavar="LIST")
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Smaller and shorter, to try it out: seconds to a minute.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: one line for each lab.")]
+Formats = Annotated[
+    str,
+    typer.Option(
+        "--formats",
+        help="The file formats of the figures, with commas between them.",
+        metavar="LIST",
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of text, one line per lab.")
+]
 Words = Annotated[
     str | None,
     typer.Option(

@@ -15,61 +15,116 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TEXT",
-        help="The text, in quotes (of an image model: the file). "
-        "'-' or nothing: from stdin, one a line.",
+        help="The text, in quotes; for an image model, the image file. "
+        "Without it (or with '-') texts are read from standard input, one per line.",
     ),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The one to explain. [default: list all]")
+]
+WithSettings = Annotated[
+    bool, typer.Option("--settings", help="List the settings of each as well.")
+]
 ModelName = Annotated[
-    str, typer.Option("--model", help="A bundled name, a folder or a hub id.", metavar="NAME")
+    str,
+    typer.Option(
+        "--model",
+        help="The model: a bundled one (sentiment, single-layer, filler, writer), a folder, or "
+        "a name on the Hugging Face hub.",
+        metavar="NAME",
+    ),
 ]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="Read texts from this file, one a line.", metavar="FILE"),
+    typer.Option("--file", help="A file with texts to read, one per line.", metavar="FILE"),
 ]
-Pair = Annotated[str | None, typer.Option(help="The second text of a pair.", metavar="TEXT")]
+Pair = Annotated[
+    str | None,
+    typer.Option(
+        help="The second text, for a model that reads two (question and answer, premise and "
+        "hypothesis).",
+        metavar="TEXT",
+    ),
+]
+Reply = Annotated[
+    str | None,
+    typer.Option(
+        help="What an encoder-decoder has written so far; its next token is explained.",
+        metavar="TEXT",
+    ),
+]
 TargetLabel = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help="The class to explain, by name or number. [default: the predicted]",
+        help="The label (class) to explain, by name or number. "
+        "[default: the one that the model predicts]",
         metavar="LABEL",
     ),
 ]
 Against = Annotated[
-    str | None, typer.Option(help="Why the target rather than this class.", metavar="LABEL")
+    str | None, typer.Option(help="Explain why the target and not this label.", metavar="LABEL")
 ]
 Read = Annotated[
     Literal["logit", "log-probability", "probability", "margin"],
-    typer.Option(help="How the target is read."),
+    typer.Option(
+        help="Which number of the target is explained: its score before probabilities are "
+        "made (logit), the probability or its logarithm, or the score's lead over the "
+        "strongest other label (margin)."
+    ),
 ]
-Units = Annotated[Literal["word", "token", "sentence"], typer.Option(help="What gets a score.")]
+Units = Annotated[
+    Literal["word", "token", "sentence"],
+    typer.Option(help="What gets a score: each word, token or sentence."),
+]
 At = Annotated[
     int | None,
-    typer.Option(help="The unit that a masked language model fills, counted from 0.", metavar="N"),
+    typer.Option(help="Which unit a masked language model fills in, counted from 0.", metavar="N"),
 ]
-Seed = Annotated[int, typer.Option(help="Of every random number.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        help="The number that random draws start from: the same seed gives the same result."
+    ),
+]
 Overflow = Annotated[
     Literal["error", "truncate", "window"],
     typer.Option(
-        help="A text longer than the model's positions: refuse it, explain its beginning, "
-        "or explain consecutive windows."
+        help="What to do with a text that is too long for the model: refuse it, explain its "
+        "beginning, or explain it in parts (windows)."
     ),
 ]
 ShortOverflow = Annotated[
     Literal["error", "truncate"],
     typer.Option(
-        "--overflow", help="A text longer than the model's positions: an error, or its beginning."
+        "--overflow",
+        help="What to do with a text that is too long for the model: refuse it, or take its "
+        "beginning.",
     ),
 ]
 Dtype = Annotated[
-    str, typer.Option(help="float32, float64, bfloat16, float16, or auto for the stored one.")
+    str,
+    typer.Option(
+        help="The precision of the numbers: float32, float64, bfloat16, float16, or auto for "
+        "what the model was saved in."
+    ),
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps …")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: one line for each text.")]
+Device = Annotated[str, typer.Option(help="Where the model runs: cpu, cuda, cuda:1, mps …")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of tables, one line per result.")
+]
 Html = Annotated[
     Path | None,
     typer.Option(
-        help="Also write a self-contained HTML page with all results.",
+        help="Also write a report with all results: one HTML file that needs nothing else.",
+        metavar="FILE",
+        readable=False,
+    ),
+]
+Csv = Annotated[
+    Path | None,
+    typer.Option(
+        help="Also write a table: a row for each method and unit, with verdict, p, cost and error.",
         metavar="FILE",
         readable=False,
     ),
@@ -77,26 +132,62 @@ Html = Annotated[
 Save = Annotated[
     Path | None,
     typer.Option(
-        help="Also save the result as JSON, for whence.read.", metavar="FILE", readable=False
+        help="Also save the result as JSON; whence.read(FILE) loads it in Python.",
+        metavar="FILE",
+        readable=False,
     ),
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="A budget such as 2GB, over which a run is refused. [default: most of what is free]",
+        help="The most memory to use, such as 2GB; a run that needs more is refused. "
+        "[default: most of what is free]",
         metavar="SIZE",
     ),
 ]
 Evidence = Annotated[
-    bool | None,
+    bool,
     typer.Option(
         "--evidence/--no-evidence",
-        help="Hold each ranking against random ones of the same text. "
-        "[default: yes; of several texts, explain does not]",
-        show_default=False,
+        help="Test whether each method's ranking of the words is better than random ones.",
+    ),
+]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="Also print every score, the costs, the notes, and how far methods agree; "
+        "of several texts, each one below the index.",
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        help="The most that one text may cost: a time (30s, 2min) or passes (500). "
+        "What is made smaller, or left out, is said. 'full' takes everything. "
+        "[default: everything, but less of it for a large model]",
+        metavar="TIME|PASSES",
+    ),
+]
+Rankings = Annotated[
+    int | None,
+    typer.Option(
+        help="How many random rankings each one is held against, 39 at least. "
+        "[default: 100; of a large model 39]",
+        metavar="N",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        help="In how many steps units are removed to test a ranking. "
+        "[default: 10; of a large model 5]",
+        metavar="N",
     ),
 ]
 EveryRow = Annotated[
     bool, typer.Option("--all", help="List every unit of a long text, not only the strongest.")
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="On an error, show where it arose.")]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="After an error, show where in the code it arose.")
+]

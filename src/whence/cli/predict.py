@@ -15,6 +15,7 @@ def command(
     words: o.Words = None,
     model: o.ModelName = "sentiment",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     overflow: o.ShortOverflow = "error",
@@ -23,9 +24,9 @@ def command(
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Print the leading labels with probabilities.
+    """Print what the model says: the leading labels with their probabilities.
 
-    Of a language model these are the next tokens.
+    For a language model these are the likeliest next tokens.
     """
     del debug
     from whence.core.errors import TargetError
@@ -42,7 +43,7 @@ def command(
             with progress(label_of("predict", first, len(lines))):
                 passages = []
                 for line in batch:
-                    passage = encode(loaded_model, line, pair=pair, overflow=overflow)
+                    passage = encode(loaded_model, line, pair=pair, reply=reply, overflow=overflow)
                     if at is not None:
                         passage = loaded_model.fill(passage, at)
                     passages.append(passage)

@@ -64,7 +64,9 @@ def _unknown(
 
 
 def assigned(given: Sequence[str]) -> dict[str, dict[str, str]]:
-    """``method.setting=value``, several times, as settings by method."""
+    """``method.setting=value``, several times, as settings by the method's proper name."""
+    from whence.core.registry import find_method
+
     by_method: dict[str, dict[str, str]] = {}
     for assignment in given:
         name, equals, value = assignment.partition("=")
@@ -74,6 +76,6 @@ def assigned(given: Sequence[str]) -> dict[str, dict[str, str]]:
                 "--set takes METHOD.SETTING=VALUE, e.g. integrated-gradients.baseline=mask, "
                 f"not {assignment!r}."
             )
-        settings = by_method.setdefault(method, {})
+        settings = by_method.setdefault(find_method(method).name, {})
         settings[setting.replace("-", "_")] = value
     return by_method

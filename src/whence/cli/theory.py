@@ -28,15 +28,16 @@ def command(
     dtype: o.Dtype = "float64",
     as_json: o.AsJson = False,
     html: o.Html = None,
-    evidence: o.Evidence = None,
+    evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
-    """Explain with the single-layer attention model: its formulas beside measured values.
+    """Explain by a model of one attention layer, where formulas give the exact scores.
 
-    The model is that of "Attention meets post-hoc interpretability" (ICML 2024), whose gradients,
-    LIME coefficients and Shapley values are formulas. Prints the text as every method of that
-    paper's figure colours it, then formula and measurement of each word.
+    The model is that of "Attention meets post-hoc interpretability" (ICML 2024). Prints the text as
+    each method colours it, then, for each word, what the formula says (gradients, LIME, Shapley
+    values) beside what was measured.
     """
     del debug
     from whence.core.target import Target
@@ -57,24 +58,24 @@ def command(
                     target=Target(target, against),
                     seed=seed,
                     overflow=overflow,
-                    evidence=evidence is not False,
+                    evidence=evidence,
                     progress=say,
                 )
             if as_json:
                 emit_json({"comparison": comparison.to_dict(), "closed_forms": book.to_dict()})
             else:
-                _show(comparison, book, every_row)
+                _show(comparison, book, every_row, full)
             comparisons.append(comparison)
             books.append(book)
     if html is not None:
         _write(comparisons, books, html)
 
 
-def _show(comparison: Comparison, book: Notebook, every_row: bool) -> None:
+def _show(comparison: Comparison, book: Notebook, every_row: bool, full: bool) -> None:
     from whence.notebook.page import notebook_view
     from whence.views.terminal import comparison_view
 
-    show(lambda console: comparison_view(comparison, console, every_row))
+    show(lambda console: comparison_view(comparison, console, every_row, full))
     show(lambda console: notebook_view(book, console))
 
 

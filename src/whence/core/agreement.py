@@ -137,7 +137,7 @@ def agreement(
     if measure not in ("spearman", "kendall"):
         raise SettingsError(f"measure is 'spearman' or 'kendall', not {measure!r}.")
     every = list(attributions.values())
-    names, units = every[0].names, len(every[0].scores)
+    names, units = every[0].units.distinct_names, len(every[0].scores)
     k = min(k, units)
     scores = np.stack([_cleaned(attribution.scores) for attribution in every])
     signed = np.array([attribution.signed for attribution in every])
@@ -213,6 +213,17 @@ def _membership(sizes: Float[np.ndarray, " unit"], k: int) -> Float[np.ndarray, 
     above, tied = sizes > last, sizes == last
     places_left = k - above.sum()
     return above + tied * places_left / tied.sum()
+
+
+def top_units(sizes: Float[np.ndarray, " unit"], k: int) -> Bool[np.ndarray, " unit"]:
+    """The ``k`` largest, without those that share the last place with one that is left out.
+
+    >>> top_units(np.array([3.0, 1.0, 1.0, 0.0]), 2).tolist()
+    [True, False, False, False]
+    """
+    if np.ptp(sizes) == 0:
+        return np.zeros(len(sizes), dtype=bool)
+    return (_membership(sizes, k) == 1.0) & (sizes > 0)
 
 
 def _cleaned(scores: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:

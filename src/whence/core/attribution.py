@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,7 @@ from jaxtyping import Float
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import Evidence
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
 from whence.core.target import Reading, Target
@@ -106,6 +107,8 @@ class Attribution:
     prediction: Mapping[str, float] = field(default_factory=dict)
     # what a method gave beside scores: an anchor with its precision
     detail: Mapping[str, Any] | None = None
+    # what was made smaller to keep the cost within bounds; None if nothing was
+    plan: Plan | None = None
     # those of the passage, unless others are given
     units: Units = None  # type: ignore[assignment]
 
@@ -146,9 +149,17 @@ class Attribution:
 
     __hash__ = None  # type: ignore[assignment]  # carries arrays and mappings
 
+    @property
+    def answer(self) -> Any:
+        """What may be said of it in a few sentences, and nothing beyond the evidence."""
+        # found by name: the rules of an answer are about attributions, and stand above them
+        return import_module("whence.core.answer").answer({self.method: self})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``from_dict`` gives back an equal Attribution, bit by bit."""
         stored = self.to_dict_without_passage()
+        about = {"schema": stored.pop("schema"), "kind": stored.pop("kind")}
+        stored = about | {"answer": self.answer.to_dict()} | stored
         if self.passage is not None:
             stored["passage"] = self.passage.to_dict()
         return stored
@@ -174,6 +185,8 @@ class Attribution:
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
         }
+        if self.plan is not None:
+            stored["plan"] = self.plan.to_dict()
         if self.passage is None:
             stored |= {"schema": SCHEMA, "own_units": self.units.to_dict()}
         return stored
@@ -208,6 +221,7 @@ class Attribution:
                 evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
                 prediction=d["prediction"],
                 detail=d.get("detail"),  # the first results of whence 0.1 have none
+                plan=Plan.from_dict(d["plan"]) if d.get("plan") else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(
@@ -281,6 +295,10 @@ class Attribution:
             raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
         return write_text(path, content)
 
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("attribution_text", self, full=full)
+
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
         page = render("attribution_page", self)
@@ -288,12 +306,38 @@ class Attribution:
             write_text(path, page)
         return page
 
-    def to_latex(self) -> str:
-        """The coloured text, for a paper that uses the package xcolor.
+    def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each unit, or with one row for the method.
 
-        What it explains, and how, stands in its comments.
+        The latter is ``table="methods"``. Both have verdict, p, the share of random rankings
+        beaten, cost and error of the method; a unit's row has its score and standard error too.
         """
-        return render("attribution_latex", self)
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+        """The coloured text, and a table with the verdict, cost and error, for a paper.
+
+        The paper uses the package xcolor. What is explained, and how, stands in comments. ``part``
+        asks for one of the two alone: ``"text"`` or ``"methods"``.
+        """
+        return draw("result_latex", self, part)
 
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
         """A bar for each unit, or for the ``top`` strongest; of an image, heat over the picture.

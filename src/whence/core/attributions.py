@@ -11,7 +11,7 @@ from typing import Any, Literal
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.errors import InputError, LoadError, unknown_name
 from whence.core.passage import Passage
-from whence.core.render import write_text
+from whence.core.render import draw, write_text
 from whence.core.units import Units
 
 
@@ -23,7 +23,8 @@ class Attributions(Mapping[str, Attribution]):
 
     >>> import whence
     >>> model = whence.load("sentiment")
-    >>> both = whence.explain(model, "not bad", "gradient-l2", target=["positive", "negative"])
+    >>> targets = ["positive", "negative"]
+    >>> both = whence.explain(model, "not bad", "gradient-l2", target=targets, evidence=False)
     >>> list(both), both.cost.forwards, both.cost.backwards
     (['logit of positive', 'logit of negative'], 1, 2)
     """
@@ -112,6 +113,40 @@ class Attributions(Mapping[str, Attribution]):
         """Write JSON; ``whence.read`` reads it back."""
         content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         return write_text(path, content)
+
+    def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each entry and unit, or with a row for each entry.
+
+        The latter is ``table="methods"``. Both have verdict, p, the share of random rankings
+        beaten, cost and error of the method; a unit's row has its score and standard error too.
+        """
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+        """Two tables for a paper that uses the package xcolor.
+
+        The first has the coloured text, a line for each entry; the second the verdicts with p, what
+        each cost, and how far it may be off. ``part`` asks for one of them alone: ``"text"`` or
+        ``"methods"``.
+        """
+        return draw("result_latex", self, part)
 
 
 def read_entries(stored: Mapping[str, Any]) -> dict[str, Attribution]:

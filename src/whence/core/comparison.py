@@ -6,20 +6,24 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from whence.core.agreement import Agreement, agreement
+from whence.core.answer import Answer, answer
 from whence.core.attribution import Attribution, Cost, check_schema
 from whence.core.attributions import Attributions, read_entries
 from whence.core.errors import LoadError, unknown_name
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.render import draw, render, write_text
 from whence.core.units import Units
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Attributions by method, their total cost, and why some methods do not fit the model.
+    """Attributions by method, their total cost, and why some methods were left out.
+
+    ``plan`` says what was made smaller to keep the cost within bounds; None if nothing was.
 
     >>> c["gradient-x-input"].top(3)       # doctest: +SKIP
     >>> c.to_html("report.html")           # doctest: +SKIP
@@ -28,6 +32,7 @@ class Comparison:
     attributions: Mapping[str, Attribution]
     cost: Cost
     skipped: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
 
     def __post_init__(self) -> None:
         by_method = Attributions("method", self.attributions, self.cost)
@@ -81,18 +86,34 @@ class Comparison:
         """
         return agreement(self.attributions, k, measure)
 
+    @property
+    def answer(self) -> Answer:
+        """What may be said in a few sentences, and nothing beyond the evidence.
+
+        >>> print(c.answer)                    # doctest: +SKIP
+        """
+        return answer(self.attributions)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        """Plain values for JSON, the answer first and the passage once.
+
+        ``from_dict`` gives them back; it draws the answer anew.
+        """
         stored = self._container.to_dict()
         del stored["by"]
-        return stored | {"kind": "comparison", "skipped": dict(self.skipped)}
+        about = {"schema": stored.pop("schema"), "kind": "comparison"}
+        del stored["kind"]
+        said = self.answer.to_dict()
+        plan = {} if self.plan is None else {"plan": self.plan.to_dict()}
+        return about | {"answer": said} | plan | stored | {"skipped": dict(self.skipped)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
         """What ``to_dict`` gave, of this schema or an older one."""
         check_schema(d, "comparison")
         try:
-            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"])
+            plan = Plan.from_dict(d["plan"]) if d.get("plan") else None
+            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"], plan)
         except (KeyError, TypeError, AttributeError) as problem:
             raise LoadError(
                 f"this comparison is damaged: {type(problem).__name__}: {problem}."
@@ -103,6 +124,10 @@ class Comparison:
         content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         return write_text(path, content)
 
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also every score, cost and note."""
+        return draw("comparison_text", self, full=full)
+
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
         page = render("comparison_page", self)
@@ -110,12 +135,39 @@ class Comparison:
             write_text(path, page)
         return page
 
-    def to_latex(self) -> str:
-        """A table for a paper that uses the package xcolor.
+    def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
+        """A pandas.DataFrame with a row for each method and unit, or with a row for each method.
 
-        It has the coloured text, a line for each method.
+        The latter is ``table="methods"``. Both have verdict, p, the share of random rankings
+        beaten, cost and error of the method; a unit's row has its score and standard error too.
         """
-        return render("comparison_latex", self)
+        return draw("result_frame", self, table)
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        table: Literal["units", "methods"] = "units",
+        *,
+        safe: bool = True,
+    ) -> str:
+        """The same as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        content = draw("result_csv", self, table, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+        """Two tables for a paper that uses the package xcolor.
+
+        The first has the coloured text, a line for each method; the second the verdicts with p,
+        what each cost, and how far it may be off. ``part`` asks for one of them alone: ``"text"``
+        or ``"methods"``.
+        """
+        return draw("result_latex", self, part)
 
     def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:
         """A heat map of every two methods' rank correlation. matplotlib's Axes in and out.
@@ -133,26 +185,3 @@ class Comparison:
 
     def __str__(self) -> str:
         return render("comparison_text", self)
-
-
-def read(path: str | Path) -> Attribution | Attributions | Comparison:
-    """Read what ``save`` wrote: an attribution, several of one passage, or a comparison."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as problem:
-        raise LoadError(f"no file {str(path)!r}.") from problem
-    except OSError as problem:
-        raise LoadError(f"cannot read {str(path)!r}: {problem.strerror or problem}.") from problem
-    except ValueError as problem:
-        raise LoadError(f"{str(path)!r} is not JSON: {problem}.") from problem
-    if not isinstance(content, dict):
-        raise LoadError(f"{str(path)!r} holds no attribution but a {type(content).__name__}.")
-    kinds = {
-        "attribution": Attribution.from_dict,
-        "attributions": Attributions.from_dict,
-        "comparison": Comparison.from_dict,
-    }
-    kind = content.get("kind", "attribution")
-    if kind not in kinds:
-        raise LoadError(f"{str(path)!r} holds no attribution but a {kind}.")
-    return kinds[kind](content)

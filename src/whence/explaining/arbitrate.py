@@ -64,8 +64,9 @@ class Choice:
         return (
             f"{self.group}: {self.configuration}, "
             f"the best of {self.tried} on {self.texts} texts; "
-            f"on held-out removals r = {self.held_out:.2f} ({low:.2f} to {high:.2f}), "
-            f"the plain mean {self.baseline:.2f}, shuffled {self.random:.2f}"
+            f"correlation with the effect of other removals {self.held_out:.2f} "
+            f"({low:.2f} to {high:.2f}), of the plain mean {self.baseline:.2f}, "
+            f"of shuffled scores {self.random:.2f}"
         )
 
     @property

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
+from whence.core.errors import SettingsError
+from whence.core.plan import Plan
 from whence.core.registry import Needs, find_method, settings_of
-from whence.core.request import Request
+from whence.core.request import Request, Wish
 from whence.core.scores import Scores
 from whence.core.target import Target
+from whence.explaining.meter import Meter as Meter
+from whence.explaining.meter import Progress as Progress
+from whence.explaining.meter import as_meter
 from whence.models.model import Model
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Job:
     """What a run needs to know at every step.
 
     ``looking`` are the methods that look inside the model, on one trace that gives what they need
-    together (``needs``); ``playing`` are those that look from outside, on games.
+    together (``needs``); ``playing`` are those that look from outside, on games. ``plan`` says how
+    large the control of the evidence is; ``meter`` counts passes.
     """
 
     model: Model
@@ -42,11 +46,13 @@ class Job:
     looking: tuple[MethodCall, ...]
     playing: tuple[MethodCall, ...]
     needs: Needs
-    say: Progress
+    meter: Meter
+    plan: Plan = field(default_factory=Plan)
 
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
     """The job of a request; a mistyped method or setting is an error here."""
+    request = replace(request, wishes=_by_proper_name(request.wishes))
     looking, playing = [], []
     needs = Needs.NOTHING
     for wish in request.wishes:
@@ -58,11 +64,30 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         else:
             looking.append(call)
             needs |= call.needs
-    return Job(model, request, tuple(looking), tuple(playing), needs, progress or _say_nothing)
+    return Job(model, request, tuple(looking), tuple(playing), needs, as_meter(progress))
 
 
-def _say_nothing(_step: str) -> None:
-    """For a run that nobody watches."""
+def planned(job: Job, plan: Plan) -> Job:
+    """The job as a plan has it: fewer methods, or other settings, or a smaller control."""
+    if plan.settings or plan.left_out:
+        request = replace(job.request, wishes=plan.wishes(job.request.wishes))
+        smaller = job_of(job.model, request)
+        return replace(smaller, meter=job.meter, plan=plan)
+    return replace(job, plan=plan)
+
+
+def _by_proper_name(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
+    """The wishes under the names that results carry; one that is named twice counts once."""
+    by_name: dict[str, Wish] = {}
+    for wish in wishes:
+        name = find_method(wish.method).name
+        known = by_name.setdefault(name, Wish(name, wish.settings))
+        if known.settings != wish.settings:
+            raise SettingsError(
+                f"the method {name!r} is asked for twice, with different settings: "
+                f"{dict(known.settings)} and {dict(wish.settings)}. Run it twice instead."
+            )
+    return tuple(by_name.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +115,12 @@ Findings = dict[str, Finding | Exception]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of one ask: attributions, the methods that do not fit, and the passes paid."""
+    """What came of one ask: attributions, the methods that do not fit, and the passes paid.
+
+    ``plan`` is what was made smaller to keep the cost within bounds.
+    """
 
     attributions: dict[str, Attribution]
     failed: dict[str, Exception]
     cost: Cost
+    plan: Plan = field(default_factory=Plan)

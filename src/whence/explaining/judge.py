@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from whence.core.attribution import Attribution
+from whence.core.attribution import Attribution, Cost
+from whence.core.attributions import Attributions
+from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.request import check_rankings, check_steps
+from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
 from whence.explaining.outside import Games, with_evidence
+from whence.explaining.run import total_cost
 from whence.games.game import check_is_model
-from whence.metrics.evidence import RANKINGS
+from whence.metrics.evidence import RANKINGS, STEPS
 from whence.models.model import Model
-
-FEWEST_RANKINGS = 100
 
 
 def judge(
@@ -22,14 +27,17 @@ def judge(
     *,
     removals: Sequence[str] | None = None,
     rankings: int = RANKINGS,
+    steps: int = STEPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Any:
-    """An attribution, or each of a list, with evidence against random rankings of the same text.
+    """An attribution, or each of several, with evidence against random rankings of the same text.
 
-    It does not matter where the scores come from. Attributions of one text share their games, and
-    those of one target its control. ``removals`` are two by default: ``mask`` and ``delete`` where
-    there is a mask token.
+    It does not matter where the scores come from. What goes in comes out, judged: an Attribution,
+    a list of them, Attributions or a Comparison, whose cost then counts the passes of the evidence
+    too. Attributions of one text share their games, and those of one target its control.
+    ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
+    ``rankings`` random ones are drawn, 39 at least, and each curve has at most ``steps`` steps.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -39,19 +47,14 @@ def judge(
     ['mask', 'delete']
     """
     check_is_model(model)
-    if rankings < FEWEST_RANKINGS:
-        raise InputError(
-            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
-            "fewer cannot tell 95 % from 90."
-        )
+    check_rankings(rankings)
+    check_steps(steps)
     if isinstance(removals, str) or (removals is not None and not removals):
         raise InputError(
             f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
         )
-    if isinstance(attributions, Attribution):
-        several = [attributions]
-    else:
-        several = list(attributions)
+    begun = time.perf_counter()
+    several = _several(attributions)
     games_of_texts: list[Games] = []
     judged: list[Attribution] = []
     for attribution in several:
@@ -62,8 +65,43 @@ def judge(
             assert passage is not None
             games = Games(model, passage, (target,), seed, progress or (lambda _: None))
             games_of_texts.append(games)
-        judged += with_evidence([attribution], games, rankings, removals)
-    return judged[0] if isinstance(attributions, Attribution) else judged
+        judged += with_evidence([attribution], games, rankings, removals, steps)
+    paid = total_cost([games.cost for games in games_of_texts])
+    return _as_given(attributions, judged, replace(paid, seconds=time.perf_counter() - begun))
+
+
+def _several(attributions: Any) -> list[Attribution]:
+    """The attributions in what was given, in order."""
+    if isinstance(attributions, (Attribution, Attributions, Comparison)):
+        return attributions_of(attributions)
+    if isinstance(attributions, Mapping) or not isinstance(attributions, Iterable):
+        attributions = [attributions]
+    several = list(attributions)
+    for attribution in several:
+        if not isinstance(attribution, Attribution):
+            raise InputError(
+                "judge takes an Attribution, a list of them, Attributions or a Comparison, "
+                f"not the {type(attribution).__name__} {attribution!r:.40}."
+            )
+    return several
+
+
+def _as_given(given: Any, judged: list[Attribution], paid: Cost) -> Any:
+    """What was given, with judged attributions in it; its cost with what the evidence took."""
+    if isinstance(given, Attribution):
+        return judged[0]
+    if not isinstance(given, (Attributions, Comparison)):
+        return judged
+    by_name = dict(zip(given, judged, strict=True))
+    cost = replace(
+        given.cost,
+        forwards=given.cost.forwards + paid.forwards,
+        saved=given.cost.saved + paid.saved,
+        seconds=given.cost.seconds + paid.seconds,
+    )
+    if isinstance(given, Comparison):
+        return replace(given, attributions=by_name, cost=cost)
+    return replace(given, entries=by_name, cost=cost)
 
 
 def _check_judgeable(model: Model, attribution: Attribution) -> None:

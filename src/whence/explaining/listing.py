@@ -6,7 +6,17 @@ from dataclasses import asdict, dataclass, fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from whence.core.registry import MethodInfo, MetricInfo, Needs, methods, metrics, settings_of
+from whence.core.registry import (
+    MethodInfo,
+    MetricInfo,
+    Needs,
+    find_method,
+    find_metric,
+    methods,
+    metrics,
+    sentence_of,
+    settings_of,
+)
 
 
 @dataclass(frozen=True)
@@ -16,6 +26,7 @@ class Setting:
     name: str
     default: Any
     takes: str  # "int", or the choices: "norm | lecture"
+    about: str = ""  # one sentence; empty where the author of the method gave none
 
     def __str__(self) -> str:
         return f"{self.name}={self.default!r}"
@@ -23,7 +34,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Listed:
-    """A method as a list shows it."""
+    """A method as a list shows it, and as ``whence methods NAME`` explains it."""
 
     name: str
     summary: str
@@ -31,6 +42,13 @@ class Listed:
     signed: bool  # with its default settings
     cites: str
     version: int
+    aliases: tuple[str, ...] = ()
+    group: str = ""  # where it looks: "removal", "gradients", "relevance", "attention" …
+    looks_at: tuple[str, ...] = ()
+    only_for: str = ""
+    price: str = ""
+    misleads: str = ""
+    page: str = ""  # of the documentation
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -55,6 +73,9 @@ class ListedMetric:
     needs: str  # "rankings" or "scores", beside the game
     cites: str
     version: int
+    aliases: tuple[str, ...] = ()
+    misleads: str = ""
+    page: str = ""  # of the documentation
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -69,6 +90,25 @@ def list_methods() -> list[Listed]:
     True
     """
     return [_listed_method(info) for info in methods().values()]
+
+
+def one_method(name: str) -> Listed:
+    """The method of that name, spelling or alias, explained.
+
+    >>> one_method("IG").settings[0].about
+    "What stands for an empty text: the vocabulary's mean embedding, the mask or pad token's, or \
+zero."
+    """
+    return _listed_method(find_method(name))
+
+
+def one_metric(name: str) -> ListedMetric:
+    """The metric of that name, spelling or alias, explained.
+
+    >>> one_metric("Deletion").settings[0].about
+    'In how many steps of about equal size all units go, at most.'
+    """
+    return _listed_metric(find_metric(name))
 
 
 def list_metrics() -> list[ListedMetric]:
@@ -91,6 +131,13 @@ def _listed_method(info: MethodInfo) -> Listed:
         signed=signed,
         cites=info.cites,
         version=info.version,
+        aliases=info.aliases,
+        group=info.group,
+        looks_at=info.looks_at,
+        only_for=info.only_for,
+        price=info.price,
+        misleads=info.misleads,
+        page=info.page,
     )
 
 
@@ -107,14 +154,19 @@ def _listed_metric(info: MetricInfo) -> ListedMetric:
         needs="rankings" if takes_rankings else "scores",
         cites=info.cites,
         version=info.version,
+        aliases=info.aliases,
+        misleads=info.misleads,
+        page=info.page,
     )
 
 
 def _settings(settings: type) -> tuple[Setting, ...]:
     hints = get_type_hints(settings)
-    return tuple(
-        Setting(field.name, field.default, _takes(hints[field.name])) for field in fields(settings)
-    )
+    listed = []
+    for field in fields(settings):
+        takes = _takes(hints[field.name])
+        listed.append(Setting(field.name, field.default, takes, sentence_of(field)))
+    return tuple(listed)
 
 
 def _takes(hint: Any) -> str:

@@ -13,12 +13,13 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError
+from whence.core.registry import Passes
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
 from whence.games.functionals import Functional
 from whence.games.protocol import AnyGame as AnyGame
 from whence.games.protocol import SetFunction
-from whence.games.sampling import all_masks, draw_pairs, law_for
+from whence.games.sampling import all_masks, draw_pairs, even_law, law_for
 
 Samples = int | Literal["auto"]
 
@@ -75,6 +76,20 @@ class Plan:
             return units <= self.exact and 2**units <= WORTH * self.budget
         return 2**units <= self.samples
 
+    def passes(self, functional: Functional) -> Passes:
+        """What sampling for this functional takes at most.
+
+        Methods that draw by the even law draw the same pairs: they have one pool.
+        """
+        units = functional.units
+        if self.enumerates(units):
+            return Passes(forwards=2**units, pool="all masks")
+        most = self.budget if self.samples == "auto" else self.samples
+        pool = ""
+        if np.array_equal(law_for(functional), even_law(units)):
+            pool = f"even pairs, seed {self.seed}"
+        return Passes(forwards=min(most, 2**units), at_most=True, pool=pool)
+
 
 # From (about) so many samples to an estimate of β and the number of distinct masks paid for.
 Sampler = Callable[[int], tuple[Estimate, int]]
@@ -129,7 +144,7 @@ def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: 
         return enumerated(game, functional)
     if plan.samples != "auto":
         beta, distinct = sampled(plan.samples)
-        return _scores(beta, distinct, f"{beta.estimator} estimate from {distinct} masks")
+        return _scores(beta, distinct, _sampled_from(distinct))
 
     first = max(FIRST_ROUND, 4 * (game.size + 1))
     top = min(plan.top, game.size)
@@ -141,14 +156,12 @@ def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: 
 
         beta, distinct = sampled(samples)
         error = relative_error(beta.units, beta.standard_error, plan.top)
-        note = (
-            f"{beta.estimator} estimate from {distinct} masks: "
-            f"the standard error of the top {top} is {error:.2g} of them"
-        )
+        note = f"{_sampled_from(distinct)}; {_uncertain_by(error, top)}"
+        asked = f"the {_percent(plan.tolerance)} asked for"
         if error <= plan.tolerance:
-            return _scores(beta, distinct, f"{note}, as asked for")
+            return _scores(beta, distinct, f"{note}, within {asked}")
         if samples == plan.budget:
-            note = f"{note}, and the budget of {plan.budget} masks is spent"
+            note = f"{note}, not {asked}: the budget of {plan.budget} inputs is spent"
             return _scores(beta, distinct, note)
 
         # All methods climb the same ladder, so that they share masks and surrogates.
@@ -164,7 +177,8 @@ def enumerated(game: SetFunction, functional: Functional) -> Scores:
     values = np.asarray(game(masks), dtype=np.float64)
     units = functional.of_values(masks, values)
     beta = Estimate(units, np.zeros(len(units)), "enumeration", 1.0)
-    return _scores(beta, len(masks), f"exact: all {len(masks)} masks")
+    note = f"exact: every one of the {len(masks)} subsets of the units was run"
+    return _scores(beta, len(masks), note)
 
 
 def relative_error(
@@ -185,6 +199,26 @@ def relative_error(
 
 def _root_mean_square(values: Float[np.ndarray, " unit"]) -> float:
     return float(np.sqrt((values**2).mean()))
+
+
+def _sampled_from(inputs: int) -> str:
+    return f"sampled from {inputs} inputs with some units removed"
+
+
+def _uncertain_by(error: float, top: int) -> str:
+    """How far the largest scores may be off, in words.
+
+    >>> _uncertain_by(0.084, 5)
+    'the 5 largest scores are uncertain by about 8.4 % (standard error)'
+    """
+    which = "the largest score is" if top == 1 else f"the {top} largest scores are"
+    if error > 1:  # also where all scores are zero
+        return f"{which} uncertain by more than their own size (standard error)"
+    return f"{which} uncertain by about {_percent(error)} (standard error)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
 
 
 def _scores(beta: Estimate, distinct: int, note: str) -> Scores:

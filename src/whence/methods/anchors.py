@@ -6,19 +6,21 @@ was kept by chance. And a text whose masks all fit into the budget is not sample
 over the lattice of subsets gives the precision of every anchor there is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
 from whence.games.bounds import anytime_rate
 from whence.games.protocol import AnyGame
+from whence.games.settings import REMOVAL
 
 # units, up to which all sets are candidates, not only the beam's: a mask drawn for the empty set
 # counts for one in 2^size
@@ -53,37 +55,58 @@ class Anchor:
         return 2.0 ** -len(self.units)
 
 
-@method("anchors", version=1, cites="ribeiro2018anchors")
+@method("anchors", version=1, cites="ribeiro2018anchors", aliases=("anchor",))
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The largest rule "if these units are kept, the label stays"; a unit scores what it adds.
+    """The fewest words that hold the model's answer while they stay, whatever else is removed.
 
-    The note tells its precision and coverage. Precision is the share of masks that keep the label,
-    among those that keep the anchor and any other unit with probability 1/2; coverage is the share
-    of masks that keep the anchor. An anchor holds if its estimated precision reaches
-    ``precision`` and its lower bound is above ``precision`` less ``slack``; of those that hold, the
-    one with the largest coverage (2^-size: the fewest units) is returned, then the most precise.
-    With probability 1 − ``delta`` all intervals are right. The ``beam`` best of each size, to
-    within ``tolerance``, are carried on, up to ``max_size``. At most ``budget`` masks are asked,
-    ``batch`` at a time for each candidate; where all 2^d masks fit in, the answer is exact. A score
-    is the fall of precision when the unit leaves the anchor, and 0 outside of it. ``removal`` says
-    what stands in place of what is removed.
+    A rule "if these words stay, the label stays", with two numbers. Its precision is the share of
+    texts that keep the label, among those that keep the anchor and any other unit with probability
+    1/2. Its coverage is the share of all such texts that keep the anchor: 2^-size.
+
+    An anchor holds if its estimated precision reaches ``precision`` and the lower end of its
+    interval is above ``precision`` less ``slack``. Of those that hold, the one with the fewest
+    units is returned, then the most precise. With probability 1 − ``delta`` all intervals are
+    right. Where all 2^d texts fit into ``budget``, the answer is exact. The score of a unit is the
+    fall of precision when it leaves the anchor, and 0 outside of the anchor.
     """
 
-    removal: str = "auto"
-    precision: float = 0.95
-    delta: float = 0.1
-    tolerance: float = 0.15
-    slack: float = 0.05
-    beam: int = 4
-    batch: int = 32
-    budget: int = 4096
-    max_size: int | None = None
-    seed: int = 0
+    removal: str = setting("auto", REMOVAL)
+    precision: float = setting(
+        0.95, "In what share of the texts with other words removed the answer must stay the same."
+    )
+    delta: float = setting(
+        0.1, "How often the reported intervals may be wrong: 0.1 makes them 90 % intervals."
+    )
+    tolerance: float = setting(
+        0.15,
+        "How exactly the best candidates of one size are told apart; smaller costs more passes.",
+    )
+    slack: float = setting(
+        0.05, "How far the lower end of an anchor's interval may lie below the precision asked for."
+    )
+    beam: int = setting(
+        4, "How many of the best sets of words are carried on from one size to the next."
+    )
+    batch: int = setting(32, "How many texts are run at a time for one candidate.")
+    budget: int = setting(4096, "How many texts with words removed are run at most.")
+    max_size: int | None = setting(
+        None, "How many words an anchor may have at most; none sets no limit."
+    )
+    seed: int = setting(0, SEED)
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = False
     only_for: ClassVar[str] = "the label that the model predicts"
+    lean: ClassVar[Mapping[str, Any]] = {"budget": 256}
+    price: ClassVar[str] = (
+        "One pass for each of the 2^d texts with words removed, up to 12 words; beyond, "
+        "hundreds to 4096."
+    )
+    misleads: ClassVar[str] = (
+        "It looks at the label alone: a probability that falls from 0.99 to 0.51 counts as "
+        "kept. Enough is not necessary: other words may be enough as well."
+    )
 
     def __post_init__(self) -> None:
         for name in ("precision", "delta", "tolerance"):
@@ -102,6 +125,11 @@ class Anchors:
             raise ValueError(
                 f"max_size is a number of units, 0 or more, or None for any, not {self.max_size}"
             )
+
+    def passes(self, units: int) -> Passes:
+        if 2**units <= self.budget:
+            return Passes(forwards=2**units, pool="all masks")
+        return Passes(forwards=self.budget, at_most=True)
 
     def __call__(self, game: AnyGame) -> Scores:
         label = game.label

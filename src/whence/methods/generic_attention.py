@@ -20,10 +20,15 @@ from whence.trace.relevance import (
 from whence.trace.trace import Trace
 
 
-@method("generic-attention", version=1, cites="chefer2021generic")
+@method(
+    "generic-attention",
+    version=1,
+    cites="chefer2021generic",
+    aliases=("generic-attention-explainability",),
+)
 @dataclass(frozen=True, slots=True)
 class GenericAttention:
-    """What attention carries from each token to the read-out, where it speaks for the target.
+    """How much of each word reaches the output through attention that speaks for the target.
 
     A layer counts with the positive part of attention times its gradient, averaged over heads;
     layers are multiplied, with the identity for the residual stream. The identity's own 1 for the
@@ -34,6 +39,13 @@ class GenericAttention:
     signed: ClassVar[bool] = False
     # also where text and image are streams of their own, which other methods of attention refuse
     two_streams: ClassVar[bool] = True
+    price: ClassVar[str] = (
+        "One forward and one backward pass, with all attention maps and their gradients kept."
+    )
+    misleads: ClassVar[str] = (
+        "It has no sign: what speaks against the target is cut off, and such a word may score "
+        "zero. Ask again with the other label as the target."
+    )
 
     def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         layers = {kind: weighted(trace, kind) for kind in trace.attentions}

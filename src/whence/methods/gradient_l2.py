@@ -6,23 +6,38 @@ from typing import ClassVar, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, method, setting
 from whence.trace.trace import Trace
 
 
-@method("gradient-l2", version=1, cites="poerner2018evaluating")
+@method(
+    "gradient-l2",
+    version=1,
+    cites="poerner2018evaluating",
+    aliases=("saliency", "vanilla-gradient", "gradient-norm", "g-l2"),
+)
 @dataclass(frozen=True, slots=True)
 class GradientL2:
-    """The L2 norm of the target's gradient with respect to each token's embedding (G-L2).
+    """How strongly the target reacts to a small change of each word: the gradient's length (G-L2).
 
-    ``form="lecture"`` is the mean of the squared entries, as the lecture's formula has it: the same
-    ranking of tokens, other values.
+    Both forms rank tokens alike; the values differ.
     """
 
-    form: Literal["norm", "lecture"] = "norm"
+    form: Literal["norm", "lecture"] = setting(
+        "norm",
+        "How the gradient's size is taken: norm is its length, lecture the mean of its "
+        "squared entries.",
+    )
 
     needs: ClassVar[Needs] = Needs.EMBEDDING_GRADIENTS
     signed: ClassVar[bool] = False
+    price: ClassVar[str] = (
+        "One forward and one backward pass, shared by all methods that use gradients."
+    )
+    misleads: ClassVar[str] = (
+        "It has no sign: a word against the target scores like one for it. It is blind where "
+        "the model is so sure that small changes do nothing."
+    )
 
     @property
     def merge(self) -> str:

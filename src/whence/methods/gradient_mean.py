@@ -17,19 +17,30 @@ CONSTRUCTED_ZERO = (
 )
 
 
-@method("gradient-mean", version=1, cites="lopardo2024attention")
+@method(
+    "gradient-mean",
+    version=1,
+    cites="lopardo2024attention",
+    aliases=("g-avg", "gradient-average"),
+)
 @dataclass(frozen=True, slots=True)
 class GradientMean:
-    """The mean, over the entries of a token's embedding, of the target's gradient (G-avg).
+    """The average entry of the gradient of each word (G-avg): zero by construction in most models.
 
-    It is zero by construction where a layer norm follows the embeddings (BERT, GPT-2, ViT …):
-    adding a constant to every entry then changes nothing, so the entries of the gradient sum to
-    zero, and what a computer returns is rounding. Such scores are set to zero and the result says
-    so.
+    That is where a layer norm follows the embeddings (BERT, GPT-2, ViT …): adding a constant to
+    every entry then changes nothing, so the entries of the gradient sum to zero, and what a
+    computer returns is rounding. Such scores are set to zero and the result says so.
     """
 
     needs: ClassVar[Needs] = Needs.EMBEDDING_GRADIENTS
     signed: ClassVar[bool] = True
+    price: ClassVar[str] = (
+        "One forward and one backward pass, shared by all methods that use gradients."
+    )
+    misleads: ClassVar[str] = (
+        "Behind a layer norm it is exactly zero. Elsewhere it is the slope along one "
+        "direction that means nothing in particular."
+    )
     merge: ClassVar[str] = "mean"
 
     def __call__(self, trace: Trace) -> list[Scores]:

@@ -8,16 +8,16 @@ each with a few Gauss–Legendre nodes, and the panel whose own completeness gap
 until the whole gap is small enough.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.baselines import Baseline, baseline_embeddings
 from whence.trace.trace import Trace
@@ -29,32 +29,58 @@ FLAT_SHARE = 0.3  # of the panels laid evenly, so that no stretch is trusted bli
 Panel = tuple[float, float]
 
 
-@method("integrated-gradients", version=1, cites="sundararajan2017axiomatic")
+@method(
+    "integrated-gradients",
+    version=1,
+    cites="sundararajan2017axiomatic",
+    aliases=("ig",),
+)
 @dataclass(frozen=True, slots=True)
 class IntegratedGradients:
-    """The path integral of the gradient from a baseline to the text: sums to the target's change.
+    """Where the target's change comes from on the way from an empty text to this one; sums to it.
 
-    ``baseline`` stands for "no text": the vocabulary's ``mean`` embedding, that of the ``mask`` or
-    ``pad`` token, or ``zero``. Special tokens stay as they are, so that everything is explained by
-    the text's own tokens. Gauss–Legendre ``nodes`` are added where they are missing until the
-    completeness gap, the relative difference between the sum of scores and the change of the
-    target, is at most ``tolerance`` (panel by panel, so that two misses cannot cancel), or
-    ``max_nodes`` are spent. The gap is always reported.
+    Special tokens stay as they are, so that everything is explained by the text's own tokens.
+    Points (Gauss–Legendre nodes) are added where they are missing until the completeness gap, the
+    relative difference between the sum of scores and the change of the target, is at most
+    ``tolerance`` (panel by panel, so that two misses cannot cancel), or ``max_nodes`` are spent.
+    The gap is always reported.
     """
 
-    baseline: Baseline = "mean"
-    nodes: int = 16
-    tolerance: float = 0.01
-    max_nodes: int = 256
+    baseline: Baseline = setting(
+        "mean",
+        "What stands for an empty text: the vocabulary's mean embedding, the mask or pad "
+        "token's, or zero.",
+    )
+    nodes: int = setting(16, "At how many points of the way the gradient is taken at first.")
+    tolerance: float = setting(
+        0.01, "How large the completeness gap may be; above it, points are added."
+    )
+    max_nodes: int = setting(256, "At how many points the gradient is taken at most.")
 
     needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
     signed: ClassVar[bool] = True
+    lean: ClassVar[Mapping[str, Any]] = {"max_nodes": 64}
+    price: ClassVar[str] = (
+        "Eight forward passes, then 16 forward and backward passes, and more where the gap "
+        "asks for it."
+    )
+    misleads: ClassVar[str] = (
+        "The baseline is half of the answer: try two. A small completeness gap says that the "
+        "sum is right, not that the explanation is."
+    )
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= self.max_nodes:
             raise ValueError("nodes must be at least 1 and at most max_nodes")
         if self.tolerance < 0:
             raise ValueError("tolerance cannot be negative")
+
+    def passes(self, units: int) -> Passes:
+        del units
+        first = PER_PANEL * max(1, round(self.nodes / PER_PANEL))
+        nodes = max(first, self.max_nodes)
+        halvings = (nodes - first) // (2 * PER_PANEL)
+        return Passes(forwards=SCOUTS + nodes + halvings, backwards=nodes, at_most=True)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(
@@ -67,8 +93,8 @@ class IntegratedGradients:
             note = ""
             if missed > self.tolerance:
                 note = (
-                    f"panels miss completeness by {missed:.2g} in all "
-                    f"within max_nodes={self.max_nodes}"
+                    f"parts of the path still miss {100 * missed:.2g} % of the target's change "
+                    f"after max_nodes={self.max_nodes} points: allow more, or take another baseline"
                 )
             changes.append(change)
             notes.append(note)

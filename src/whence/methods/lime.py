@@ -3,38 +3,47 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.functionals import lime
 from whence.games.protocol import SetFunction
 from whence.games.scoring import score
-from whence.games.settings import Regression, Sampling
+from whence.games.settings import ESTIMATOR, EXACT, Regression, Sampling
 
 
 @method("lime", version=1, cites="ribeiro2016why")
 @dataclass(frozen=True, slots=True)
 class Lime(Sampling):
-    """The coefficients of least squares from kept units to the target, near texts weighing more.
+    """How the target changes with each word, by a linear model fitted to texts with words removed.
 
-    From 1 to all units are removed, each number equally often; the weight
-    falls with the cosine distance to the text as a Gaussian of ``bandwidth`` (the lime package's 25
-    of 100 is 0.25; None is infinite). ``ridge`` is the penalty for each draw: the package's 1 in
-    5000 is 0.0002, the default none, so that an additive game gives its own coefficients back.
-
-    Up to ``exact`` units all 2^d masks are run. Else ``samples`` masks are drawn; ``auto`` draws
-    until the standard error of the ``top`` largest scores is at most ``tolerance`` of them, or
-    ``budget`` masks are spent. ``estimator`` is ``plain`` (the regression itself), ``surrogate`` (a
-    ratio of sums fitted to the game, corrected by what it leaves over), or ``auto``, of these the
-    one with the smaller error. Of one unit alone the score is v(all) − v(none).
+    From 1 to all units are removed, each number equally often. A text's weight falls with its
+    cosine distance to the whole text as a Gaussian of ``bandwidth`` (the lime package's 25 of 100
+    is 0.25). Without a ``ridge`` an additive game gives its own coefficients back. Of one unit
+    alone the score is v(all) − v(none).
     """
 
-    estimator: Regression = "auto"
-    exact: int = 10
-    bandwidth: float | None = 0.25
-    ridge: float = 0.0
+    estimator: Regression = setting("auto", ESTIMATOR)
+    exact: int = setting(10, EXACT)
+    bandwidth: float | None = setting(
+        0.25,
+        "How fast a text loses weight as more of its words are removed; none weighs all alike.",
+    )
+    ridge: float = setting(
+        0.0,
+        "How strongly scores are pulled towards zero; the lime package's 1 with 5000 samples "
+        "is 0.0002.",
+    )
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+    price: ClassVar[str] = (
+        "One pass for each of the 2^d texts with words removed, up to 10 words; beyond, some "
+        "hundreds of passes, until the error is small."
+    )
+    misleads: ClassVar[str] = (
+        "The bandwidth and the removal decide much: 0.25 is a habit, not a finding. A linear "
+        'model that fits badly still gives scores; detail["r2"] says how well it fits.'
+    )
 
     def __post_init__(self) -> None:
         self.plan()
@@ -44,6 +53,9 @@ class Lime(Sampling):
             )
         if not self.ridge >= 0:
             raise ValueError(f"ridge cannot be negative: {self.ridge}")
+
+    def passes(self, units: int) -> Passes:
+        return self.plan().passes(lime(units, self.bandwidth, self.ridge))
 
     def __call__(self, game: SetFunction) -> Scores:
         coefficients = lime(game.size, self.bandwidth, self.ridge)

@@ -6,30 +6,39 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Int
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.protocol import AnyGame
+from whence.games.settings import REMOVAL
 
 
-@method("occlusion", version=1, cites="zeiler2014visualizing")
+@method(
+    "occlusion",
+    version=1,
+    cites="zeiler2014visualizing",
+    aliases=("leave-one-out", "loo", "feature-ablation"),
+)
 @dataclass(frozen=True, slots=True)
 class Occlusion:
-    """The fall of the target when a unit is removed, or the mean fall over windows that hold it.
+    """How far the target falls when a word, or a window of neighbouring words, is removed.
 
-    ``window`` is the number of neighbouring units removed together, ``stride`` how far the next
-    window begins after the last. A unit's score is the mean fall over the windows that hold it;
-    with a window of one it is exactly v(all) − v(all but the unit). A window never reaches from one
-    text of a pair into the other; a text that is shorter than the window is one window. The last
-    window ends with the text, so that every unit is in one. ``removal`` says what stands in place
-    of what is removed.
+    A unit's score is the mean fall over the windows that hold it; with a window of one it is
+    exactly v(all) − v(all but the unit). A window never reaches from one text of a pair into the
+    other; a text that is shorter than the window is one window. The last window ends with the text,
+    so that every unit is in one.
     """
 
-    removal: str = "auto"
-    window: int = 1
-    stride: int = 1
+    removal: str = setting("auto", REMOVAL)
+    window: int = setting(1, "How many neighbouring units are removed together.")
+    stride: int = setting(1, "How many units after the last window the next one begins.")
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+    price: ClassVar[str] = "One forward pass for each unit."
+    misleads: ClassVar[str] = (
+        "Of two words that say the same, each scores about zero, as the other one still says "
+        "it. The removal decides much: try two."
+    )
 
     def __post_init__(self) -> None:
         if self.window < 1:
@@ -39,6 +48,9 @@ class Occlusion:
                 f"stride must be from 1 to window ({self.window}), "
                 f"or units between windows get no score, not {self.stride}"
             )
+
+    def passes(self, units: int) -> Passes:
+        return Passes(forwards=units, at_most=self.window > 1)
 
     def __call__(self, game: AnyGame) -> Scores:
         removed = windows(np.array(game.units.parts), self.window, self.stride)

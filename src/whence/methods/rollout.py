@@ -7,27 +7,35 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import SettingsError
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, method, setting
 from whence.trace.rows import padded, rolled_row
 from whence.trace.trace import Trace
 
 
-@method("rollout", version=1, cites="abnar2020quantifying")
+@method("rollout", version=1, cites="abnar2020quantifying", aliases=("attention-rollout",))
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The share of each input token in the read-out token, if layers mix tokens by mean attention.
+    """Each word's share in the output, if all layers did was to mix words by attention (rollout).
 
-    Half of each token stays behind: S = Â_N … Â_1 with Â = (A + I), rows brought to one, A the mean
-    over heads; the read-out token's row of S, propagated as a row. ``residual=False`` multiplies
-    the bare maps. ``start_layer`` leaves out the layers below it. An encoder-decoder is one tall
-    stack: what crosses over from the decoder runs down the encoder.
+    S = Â_N … Â_1 with Â = (A + I), rows brought to one, A the mean over heads; the read-out token's
+    row of S, propagated as a row. An encoder-decoder is one tall stack: what crosses over from the
+    decoder runs down the encoder.
     """
 
-    residual: bool = True
-    start_layer: int = 0
+    residual: bool = setting(
+        True,
+        "Whether half of each token stays where it is in each layer, as a guess at the "
+        "residual connection.",
+    )
+    start_layer: int = setting(0, "The lowest layer that counts; those below it are left out.")
 
     needs: ClassVar[Needs] = Needs.HEAD_MEANS
     signed: ClassVar[bool] = False
+    price: ClassVar[str] = "One forward pass, with the mean over heads kept; no backward pass."
+    misleads: ClassVar[str] = (
+        "With depth all words get nearly the same share, and their order rests on small "
+        "differences. It has no sign and does not depend on the target."
+    )
 
     def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         kind = next(iter(trace.head_means))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate
 from whence.games.functionals import shapley
@@ -13,23 +13,43 @@ from whence.games.scoring import score, score_by
 from whence.games.settings import Regression, Sampling
 
 
-@method("shapley", version=1, cites="shapley1953value")
+@method(
+    "shapley",
+    version=1,
+    cites="shapley1953value",
+    aliases=("shap", "kernel-shap", "shapley-value", "shapley-values"),
+)
 @dataclass(frozen=True, slots=True)
 class Shapley(Sampling):
-    """The change of the target when a unit joins, over all orders: sums to v(all) − v(none).
+    """The change of the target when a word joins, averaged over all orders in which words can join.
 
-    Up to ``exact`` units all 2^d masks are run. Else
-    ``samples`` masks are drawn in complement pairs; ``auto`` draws until the standard error of the
-    ``top`` largest scores is at most ``tolerance`` of them, or ``budget`` masks are spent.
-    ``estimator`` is ``kernel`` (weighted regression, Covert & Lee 2021), ``surrogate`` (a ratio of
-    sums fitted to the game, corrected by what it leaves over), ``auto`` (of these the one with the
-    smaller error) or ``permutation`` (random orders and their reverses).
+    The scores sum to v(all) − v(none). ``kernel`` is the weighted regression of Covert & Lee 2021,
+    ``permutation`` takes random orders and their reverses.
     """
 
-    estimator: Literal["auto", "surrogate", "kernel", "permutation"] = "auto"
+    estimator: Literal["auto", "surrogate", "kernel", "permutation"] = setting(
+        "auto",
+        "How scores come from the texts that were run: kernel (a regression), surrogate (with "
+        "a fitted stand-in of the model), permutation (random orders), or auto for the better "
+        "of the first two.",
+    )
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
+    price: ClassVar[str] = (
+        "One pass for each of the 2^d texts with words removed, up to 12 words; beyond, some "
+        "hundreds of passes, until the error is small."
+    )
+    misleads: ClassVar[str] = (
+        "One number stands for many situations: a word that helps among few others and hurts "
+        "among many gets the mean. Most texts behind it are texts that nobody would write."
+    )
+
+    def passes(self, units: int) -> Passes:
+        passes = self.plan().passes(shapley(units))
+        if self.estimator == "permutation" and passes.at_most:
+            return replace(passes, pool="")  # orders, not pairs: no other method draws them
+        return passes
 
     def __call__(self, game: SetFunction) -> Scores:
         if self.estimator == "permutation":
@@ -57,5 +77,4 @@ def _with_its_own_name(scores: Scores) -> Scores:
     detail = dict(scores.detail or {})
     if detail.get("estimator") != "plain":
         return scores
-    note = scores.note.replace("plain estimate", "kernel estimate", 1)
-    return replace(scores, note=note, detail=detail | {"estimator": "kernel"})
+    return replace(scores, detail=detail | {"estimator": "kernel"})

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from whence.core.errors import Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.games.protocol import AnyGame
@@ -17,21 +17,31 @@ from whence.theory.heads import ratio_of
 ONLY_FOR = "the single-layer attention classifier, read as logits"
 
 
-@method("shapley-exact", version=1, cites="shapley1953value")
+@method("shapley-exact", version=1, cites="shapley1953value", aliases=("exact-shapley",))
 @dataclass(frozen=True, slots=True)
 class ShapleyExact:
-    """Shapley values by formula: for the single-layer attention classifier, and logits, only.
+    """Shapley values by formula, of long texts too; for the single-layer attention classifier only.
 
-    It takes long texts too. Each head is a ratio of sums, whose average over all subsets of a size
-    is a recursion over units; nothing is sampled and the model is not run again. A ``removal`` must
-    leave the other words in their places.
+    Each head is a ratio of sums, whose average over all subsets of a size is a recursion over
+    units; nothing is sampled and the model is not run again.
     """
 
-    removal: Literal["auto", "mask", "pad", "mean", "zero"] = "auto"
+    removal: Literal["auto", "mask", "pad", "mean", "zero"] = setting(
+        "auto", "What stands where a unit was removed; the other words must stay in their places."
+    )
 
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = True
     only_for: ClassVar[str] = ONLY_FOR
+    price: ClassVar[str] = "No pass beyond the prediction itself."
+    misleads: ClassVar[str] = (
+        "Exact means the exact Shapley value, not the truth about the model. The removal "
+        "still decides much."
+    )
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
         ratio = as_ratio(game, "shapley-exact")
@@ -40,7 +50,7 @@ class ShapleyExact:
         return Scores(
             units=exact_shapley(ratio),
             change=float(full - empty),
-            note="exact, by formula: no masks",
+            note="exact, by formula: nothing was sampled",
         )
 
 

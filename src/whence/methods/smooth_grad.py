@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.passage import Passage
-from whence.core.registry import Needs, method
+from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.trace import Trace
 
@@ -17,19 +17,31 @@ from whence.trace.trace import Trace
 @method("smooth-grad", version=1, cites="smilkov2017smoothgrad")
 @dataclass(frozen=True, slots=True)
 class SmoothGrad:
-    """The gradient averaged over a Gaussian cloud around the embeddings, a norm or times the input.
+    """How strongly the target reacts to each word, averaged over noisy copies of the text.
 
-    ``noise`` is the standard deviation as a share of the range of the text's embeddings (largest
-    less smallest entry), as in the paper. Special tokens stay as they are. The standard error is
+    The noise is Gaussian, on the embeddings; special tokens stay as they are. The standard error is
     the jackknife's over the samples.
     """
 
-    samples: int = 16
-    noise: float = 0.1
-    form: Literal["l2", "l1", "x-input"] = "l2"
-    seed: int = 0
+    samples: int = setting(16, "How many noisy copies are run.")
+    noise: float = setting(
+        0.1,
+        "How strong the noise is: its standard deviation, as a share of the range of the "
+        "text's embeddings.",
+    )
+    form: Literal["l2", "l1", "x-input"] = setting(
+        "l2",
+        "What is made of the mean gradient: its length (l2), the sum of its absolute entries "
+        "(l1), or its product with the input, which is signed (x-input).",
+    )
+    seed: int = setting(0, SEED)
 
     needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
+    price: ClassVar[str] = "One forward and one backward pass for each noisy copy (16)."
+    misleads: ClassVar[str] = (
+        "Noisy embeddings are no words: with much noise the model leaves what it was trained "
+        "on. Noise lifts all unsigned scores, so look at the standard errors."
+    )
 
     @property
     def signed(self) -> bool:
@@ -44,6 +56,10 @@ class SmoothGrad:
             raise ValueError("samples must be at least 2, or there is no standard error")
         if self.noise < 0:
             raise ValueError("noise cannot be negative")
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=self.samples, backwards=self.samples)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.methods.generic_attention import relevance
 from whence.trace.lrp.run import map_relevance
@@ -20,21 +20,41 @@ from whence.trace.trace import Trace
 COARSE = "in {} the divisions of these rules lose most of their digits: load the model in float32"
 
 
-@method("transformer-attribution", version=1, cites="chefer2021transformer")
+@method(
+    "transformer-attribution",
+    version=1,
+    cites="chefer2021transformer",
+    aliases=("transformer-explainability",),
+)
 @dataclass(frozen=True, slots=True)
 class TransformerAttribution:
-    """What attention carries to the read-out, each weight counted by its relevance times gradient.
+    """How much of each word reaches the output through attention, by its relevance times gradient.
 
     As ``generic-attention``, with the relevance that reaches each weight by layer-wise propagation
-    in the place of the weight. ``normalise`` scales the rows of every layer to one, residual stream
-    included, as the authors do for BERT and not for ViT. Layers below ``start_layer`` are left out.
+    in the place of the weight.
     """
 
-    normalise: bool = False
-    start_layer: int = 0
+    normalise: bool = setting(
+        False,
+        "Whether the rows of every layer are scaled to one, as the authors do for BERT and "
+        "not for ViT.",
+    )
+    start_layer: int = setting(0, "The lowest layer that counts; those below it are left out.")
 
     needs: ClassVar[Needs] = Needs.ATTENTION_GRADIENTS | Needs.ATTENTION_GRAPH
     signed: ClassVar[bool] = False
+    price: ClassVar[str] = (
+        "Two forward and two backward passes, with all attention maps and their gradients "
+        "kept; one of each takes about three times as long as usual."
+    )
+    misleads: ClassVar[str] = (
+        "It has no sign: what speaks against the target is cut off. Scores may be tiny where "
+        "the model is sure; compare them within one text."
+    )
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=1, backwards=1)  # a run of its own, for relevance to pass through
 
     def __call__(self, trace: Trace) -> list[Scores]:
         note = ""

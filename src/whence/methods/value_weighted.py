@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.registry import Needs, method
+from whence.core.registry import Needs, method, setting
 from whence.trace.rows import (
     EntrywiseLayers,
     RowChoice,
@@ -19,22 +19,38 @@ from whence.trace.rows import (
 from whence.trace.trace import Trace
 
 
-@method("value-weighted", version=1, cites="kobayashi2020attention")
+@method(
+    "value-weighted",
+    version=1,
+    cites="kobayashi2020attention",
+    aliases=("value-weighted-attention", "norm-based-attention"),
+)
 @dataclass(frozen=True, slots=True)
 class ValueWeighted:
-    """Attention times the norm of the value vector that it weights, averaged over heads.
+    """Attention times the size of what is read (the value vector), averaged over heads.
 
-    So a large weight on nothing counts nothing. ``layer`` is a number from 0, ``"last"``, or how
-    layers are brought together, entry by entry (``"all"`` is their mean). ``row`` is the read-out
-    token's row, or the mean over all rows. The norm is that of the head's own value, before the
-    output projection.
+    So a large weight on nothing counts nothing. The norm is that of the head's own value, before
+    the output projection.
     """
 
-    layer: EntrywiseLayers = "last"
-    row: RowChoice = "readout"
+    layer: EntrywiseLayers = setting(
+        "last",
+        "The layer: a number from 0, last, or how all layers are combined: mean (or all), "
+        "max, sum.",
+    )
+    row: RowChoice = setting(
+        "readout",
+        "Whose attention is read: that of the token that the output is read from (readout), "
+        "or the mean over all tokens.",
+    )
 
     needs: ClassVar[Needs] = Needs.VALUE_WEIGHTED
     signed: ClassVar[bool] = False
+    price: ClassVar[str] = "One forward pass; no backward pass."
+    misleads: ClassVar[str] = (
+        "It has no sign and does not depend on the target: it says how much was read where. "
+        "Scores are not comparable between layers or models."
+    )
 
     def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
         kind = speaking_kind(tuple(trace.value_weighted))

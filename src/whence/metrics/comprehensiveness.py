@@ -16,16 +16,21 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the units that are removed, as in the
 @metric("comprehensiveness", version=1, cites="deyoung2020eraser")
 @dataclass(frozen=True, slots=True)
 class Comprehensiveness:
-    """The fall of the target without the most important 1, 5, 10, 20 and 50 % of units, averaged.
+    """How far the target falls without the words that are ranked first.
 
-    A share is rounded up to whole units, so that at least one is removed. The authors read the
-    target as a probability.
+    It is the mean fall without the most important 1, 5, 10, 20 and 50 % of the units. A share is
+    rounded up to whole units, so that at least one is removed. The authors read the target as a
+    probability.
     """
 
     needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
     better: ClassVar[Better] = "higher"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     chance: ClassVar[float] = 0.172  # the mean of the shares
+    misleads: ClassVar[str] = (
+        "Words that say the same hide one another: without one of them nothing falls. On a "
+        "text of ten words, 1, 5 and 10 % are the same one word."
+    )
 
     def passes(self, units: int) -> int:
         """One for each share, and the whole text."""

@@ -6,26 +6,30 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from whence.core.registry import Better, Needs, metric
+from whence.core.registry import Better, Needs, metric, setting
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import STEPS, area, first_units, steps_of, values_of
+from whence.metrics.curves import IN_STEPS, STEPS, area, first_units, steps_of, values_of
 
 
-@metric("insertion", version=1, cites="petsiuk2018rise")
+@metric("insertion", version=1, cites="petsiuk2018rise", aliases=("insertion-curve",))
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """The area under the target's curve while units enter an empty text, the most important first.
+    """How fast the target rises when words enter an empty text, the most important first.
 
-    The units enter in at most ``steps`` steps of about equal size. A ranking that knows what holds
-    the target up makes the curve rise early, and the area is large.
+    It is the area under that curve. A ranking that knows what holds the target up makes the curve
+    rise early, and the area is large.
     """
 
-    steps: int = STEPS
+    steps: int = setting(STEPS, IN_STEPS)
 
     needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
     better: ClassVar[Better] = "higher"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     chance: ClassVar[float] = 0.5
+    misleads: ClassVar[str] = (
+        "The first steps are texts of one or two words, far from what the model was trained "
+        "on. A word that only works with another one does nothing alone."
+    )
 
     def __post_init__(self) -> None:
         if self.steps < 1:

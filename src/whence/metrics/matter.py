@@ -6,27 +6,31 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from whence.core.registry import Better, Needs, metric
+from whence.core.registry import Better, Needs, metric, setting
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import STEPS, Curves, area, curves
+from whence.metrics.curves import IN_STEPS, STEPS, Curves, area, curves
 
 
 @metric("matter", version=1, cites="petsiuk2018rise")
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """How far deletion leads away from the target, less how far away insertion still is.
+    """How much a ranking knows of what moves the target at all, for it or against it.
 
-    Distances are from the target's value on the whole text, in either direction: scores without a
-    sign cannot tell what speaks for the target from what speaks against it, and are not asked to.
-    Each curve has at most ``steps`` steps.
+    It is how far deletion leads away from the target's value on the whole text, less how far away
+    insertion still is. Scores without a sign cannot tell what speaks for the target from what
+    speaks against it, and are not asked to.
     """
 
-    steps: int = STEPS
+    steps: int = setting(STEPS, IN_STEPS)
 
     needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
     better: ClassVar[Better] = "higher"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     chance: ClassVar[float] = 0.0
+    misleads: ClassVar[str] = (
+        "Two words that pull in opposite directions cancel each other when both are removed, "
+        "and seem not to matter."
+    )
 
     def __post_init__(self) -> None:
         if self.steps < 1:

@@ -54,8 +54,8 @@ def measure(
     else:
         ours = rankings_of(attribution.scores, game, seed)
         others = random.orders
-    value = float(as_values(instance(game, ours), metric, len(ours)).mean())
-    of_random = as_values(instance(game, others), metric, len(others))
+    value = float(as_values(instance(game, ours), info.name, len(ours)).mean())
+    of_random = as_values(instance(game, others), info.name, len(others))
     beside = standing(
         value,
         of_random,
@@ -64,7 +64,7 @@ def measure(
         scale=max(abs(value), float(np.abs(of_random).max()), abs(game.full), abs(game.empty)),
     )
     return Measurement(
-        metric=metric,
+        metric=info.name,
         version=info.version,
         settings=settings_dict(instance),
         better=instance.better,

@@ -9,9 +9,10 @@ from math import factorial
 import numpy as np
 from jaxtyping import Float, Int
 
+from whence.core.evidence import USUAL_RANKINGS
 from whence.games.protocol import AnyGame
 
-RANKINGS = 100
+RANKINGS = USUAL_RANKINGS
 TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
 MOST_LISTED = 8  # units of which all orders are listed, if there are few enough of them
 # of random numbers, so that the method ``random``, of the same seed, does not share the control's
@@ -38,11 +39,24 @@ def random_rankings(game: AnyGame, count: int = RANKINGS, seed: int = 0) -> Rand
     24
     """
     units = game.size
-    if units <= MOST_LISTED and factorial(units) <= count:
+    if _are_listed(units, count):
         return RandomRankings(np.array(list(permutations(range(units)))), is_complete=True)
     rng = np.random.default_rng([seed, CONTROL_STREAM, *game.digest])
     sorted_rows = np.tile(np.arange(units), (count, 1))
     return RandomRankings(rng.permuted(sorted_rows, axis=1), is_complete=False)
+
+
+def number_of_rankings(units: int, count: int = RANKINGS) -> int:
+    """How many random rankings there will be: all orders, where these are no more than ``count``.
+
+    >>> number_of_rankings(4), number_of_rankings(5)
+    (24, 100)
+    """
+    return factorial(units) if _are_listed(units, count) else count
+
+
+def _are_listed(units: int, count: int) -> bool:
+    return units <= MOST_LISTED and factorial(units) <= count
 
 
 def rankings_of(

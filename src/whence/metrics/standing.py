@@ -8,12 +8,9 @@ from math import sqrt
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.evidence import Verdict
+from whence.core.evidence import LEVEL, Verdict
 from whence.core.registry import Better
 
-# of either verdict: a random ranking is called better in at most one text of twenty, less where
-# two removals must agree
-LEVEL = 0.05
 ROUNDING = 1e-9  # of the largest value: closer than that, two values are equal
 NORMAL = 1.959964  # standard deviations that hold 95 %
 BAND = (0.025, 0.975)  # the quantiles that 95 % lie between

@@ -6,26 +6,30 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from whence.core.registry import Better, Needs, metric
+from whence.core.registry import Better, Needs, metric, setting
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import STEPS, Curves, area, curves
+from whence.metrics.curves import IN_STEPS, STEPS, Curves, area, curves
 
 
-@metric("support", version=1, cites="petsiuk2018rise")
+@metric("support", version=1, cites="petsiuk2018rise", aliases=("insertion-minus-deletion",))
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The area between the insertion and the deletion curve: insertion less deletion.
+    """How much a ranking knows of what holds the target up: insertion less deletion.
 
-    It is large if what is ranked first holds the target up, and what is ranked last speaks against
-    it. Each curve has at most ``steps`` steps.
+    The area between the two curves. It is large if what is ranked first holds the target up, and
+    what is ranked last speaks against it.
     """
 
-    steps: int = STEPS
+    steps: int = setting(STEPS, IN_STEPS)
 
     needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
     better: ClassVar[Better] = "higher"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     chance: ClassVar[float] = 0.0
+    misleads: ClassVar[str] = (
+        "One number stands for two curves: what the text cannot do without, and what is "
+        "enough by itself."
+    )
 
     def __post_init__(self) -> None:
         if self.steps < 1:

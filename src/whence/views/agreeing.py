@@ -9,24 +9,24 @@ from jaxtyping import Float
 
 from whence.core.agreement import Agreement, Conflict
 from whence.views import wording
-from whence.views.markup import element, elements, fold, kind, named, scrolling, soft, table, text
+from whence.views.markup import element, elements, named, scrolling, soft, table, text
 
 MOST_CONFLICTS = 8
 
 
 def agreement_section(agreement: Agreement) -> str:
-    """Closest and furthest methods, the heat maps folded, and the conflicts.
+    """Closest and furthest methods, the heat maps, and the conflicts.
 
     Empty where no two methods can be compared.
     """
     if not agreement.pairs:
         return ""
     mean = float(np.mean([r for _, _, r in agreement.pairs]))
-    summary = f"Agreement of every two methods, {wording.correlation(mean)} in the mean"
+    summary = f"Mean rank correlation of every two methods: {wording.correlation(mean)}."
     parts = [
-        "<h3>Agreement</h3>\n",
         element("p", _ends(agreement)),
-        fold(summary, _heat_maps(agreement)),
+        element("p", summary),
+        _heat_maps(agreement),
         _conflicts(agreement),
     ]
     return "".join(parts)
@@ -68,7 +68,7 @@ def _heat(
     shown: Callable[[float], str],
     chance: float,
 ) -> str:
-    """Orange where two methods agree more than by chance, blue where less."""
+    """Green where two methods agree more than by chance, grey where less."""
     order = similar_together(agreement.correlation)
     names = [text(agreement.methods[i]) for i in order]
     columns = elements("th", [element("span", name) for name in names], scope="col")
@@ -87,7 +87,7 @@ def _cell(content: str, value: float, chance: float, itself: bool) -> str:
         return element("td", content, class_="self")
     level = _level(value, chance)
     tint = f"--v:{min(abs(level), 1.0):.2f}"
-    return element("td", content, class_=kind(level, signed=True), style=tint)
+    return element("td", content, class_="more" if level > 0 else "less", style=tint)
 
 
 def _level(value: float, chance: float) -> float:

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from whence.core.answer import Answer
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
+from whence.core.glossary import GLOSSARY
+from whence.core.plan import Plan
 from whence.views import wording
 from whence.views.agreeing import agreement_section
+from whence.views.answering import LEAD, Sentence, cautions, sentences
 from whence.views.document import (
     GROUND,
     document,
@@ -23,7 +27,7 @@ from whence.views.document import (
     style,
     title_of,
 )
-from whence.views.judgement import badge_mark, cards, overview, score_bars
+from whence.views.judgement import badge, cards, costs, score_bars, verdict_table
 from whence.views.markup import (
     element,
     elements,
@@ -37,7 +41,7 @@ from whence.views.markup import (
 )
 from whence.views.palette import levels
 from whence.views.pictures import patches, pictured, pixels_figure, pixels_of
-from whence.views.verdicts import by_evidence
+from whence.views.verdicts import by_evidence, overall
 
 PRINTED = "@media print{body{background:#fff}}"
 SIGNED_RAMP = (
@@ -63,12 +67,12 @@ def comparison_page(c: Comparison) -> str:
 
 def attribution_fragment(a: Attribution) -> str:
     """What a notebook shows for one attribution."""
-    return style(static("report.css")) + _body(a, fresh_id())
+    return style(static("report.css")) + body(a, fresh_id())
 
 
 def comparison_fragment(c: Comparison) -> str:
     """What a notebook shows for one comparison."""
-    return style(static("report.css")) + _body(c, fresh_id())
+    return style(static("report.css")) + body(c, fresh_id())
 
 
 def page(results: Sequence[Attribution | Comparison]) -> str:
@@ -76,7 +80,7 @@ def page(results: Sequence[Attribution | Comparison]) -> str:
     first = _attributions(results[0])[0]
     words = "" if first.passage is None else first.passage.text
     title = title_of(words, first.provenance.model)
-    bodies = "\n".join(_body(result, f"whence-{i}") for i, result in enumerate(results))
+    bodies = "\n".join(body(result, f"whence-{i}") for i, result in enumerate(results))
     return document(
         f"whence: {title}",
         element("main", f"\n{bodies}\n", class_="whence-many"),
@@ -90,10 +94,13 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
     return list(result.attributions.values())
 
 
-def _body(result: Attribution | Comparison, name: str) -> str:
+def body(result: Attribution | Comparison, name: str) -> str:
+    """One result in a section of its own, which has this name."""
     parts = _compared(result) if isinstance(result, Comparison) else _explained(result)
     parts += [
-        _details(_attributions(result)),
+        fold("What the words mean", _glossary()),
+        fold("Settings and provenance", _settings_and_provenance(_attributions(result))),
+        element("button", "Download JSON", class_="download", type="button", hidden=True),
         embedded_json(_data(result)),
         script(static("report.js").replace("ROOT", name)),
     ]
@@ -102,55 +109,69 @@ def _body(result: Attribution | Comparison, name: str) -> str:
 
 
 def _explained(a: Attribution) -> list[str]:
-    """One method: the coloured text, its bars, its evidence."""
+    """One method: the answer, the coloured text, its evidence and its bars."""
     bars = scrolling("scores of each unit", score_bars(a, range(len(a.scores))))
+    evidence = cards([a])
+    if evidence:
+        evidence = f"<h3>Can it be believed?</h3>\n{evidence}"
     return [
-        _header(a),
+        _top(a, a.answer),
         *_seen([a]),
+        evidence,
         f"<h3>Scores</h3>\n{bars}",
-        overview([a], a),
-        cards([a]),
+        fold("Cost, error and notes", costs([a], a)),
     ]
 
 
 def _compared(c: Comparison) -> list[str]:
-    """Several: the overview first, then the text as each sees it, agreement and conflicts.
-
-    The rest is folded.
-    """
-    every = _attributions(c)
-    ordered = by_evidence(every)
-    parts = [
-        _header(c.first),
-        overview(every, c),
-        *_seen(ordered),
-        agreement_section(c.agreement()),
-        "<h3>Details</h3>",
-    ]
+    """Several: the answer, the text by the best of them, and the verdicts; the rest is folded."""
+    every = by_evidence(_attributions(c))
+    answer = c.answer
+    best = c.attributions[answer.shown]
+    others = [a for a in every if a is not best]
+    parts = [_top(c.first, answer, c.plan), *_seen([best, *others])]
+    if any(a.evidence is not None for a in every):
+        parts.append(verdict_table(every))
     judged = cards(every)
     if judged:
         parts.append(fold("Evidence: curves and strongest units of each method", judged))
-    parts.append(fold("Scores of every unit by every method", _matrix(ordered)))
+    agreed = agreement_section(c.agreement())
+    if agreed:
+        parts.append(fold("Agreement: how far the methods say the same", agreed))
+    parts += [
+        fold("Scores of every unit by every method", _matrix(every)),
+        fold("Costs, errors and notes of every method", costs(every, c)),
+    ]
     return parts
 
 
 # ---------------------------------------------------------------------- what the model said
 
 
-def _header(a: Attribution) -> str:
-    label = next(iter(a.prediction), None)
-    headline = "Explained" if label is None else f"Predicted: {text(wording.label(label))}"
-    target = f"Explained: {element('strong', text(wording.value(a)))}"
-    about = [
-        element("h2", headline),
-        element("p", target, class_="target"),
-        soft(text(wording.model_line(a))),
-    ]
-    cut = wording.dropped(a)
-    if cut:
-        about.append(soft(f"{text(cut)}."))
+def _top(a: Attribution, answer: Answer, plan: Plan | None = None) -> str:
+    """The answer, and beside it what the model predicted."""
+    said = [_marked_up(sentence) for sentence in sentences(answer)]
+    about = [element("h2", "Answer"), element("p", " ".join(said[:LEAD]), class_="answer")]
+    about.append(elements("p", said[LEAD:], class_="trust"))
+    warned = [f"<strong>Caution:</strong> {_marked_up(caution)}" for caution in cautions(answer)]
+    if warned:
+        about.append(element("ul", elements("li", warned), class_="cautions"))
+    explained = f"Explained: {text(wording.value(a))}. Model: {text(wording.model_line(a))}."
+    about.append(soft(explained))
+    about += [soft(text(line)) for line in wording.remarks(a, plan)]
     sides = element("div", "".join(about)) + _prediction(a)
     return element("div", sides, class_="top")
+
+
+def _marked_up(sentence: Sentence) -> str:
+    """A sentence of the answer; what it names has the colour that it has in the text."""
+    parts = []
+    for phrase in sentence:
+        content = text(phrase.text).replace(" %", "&nbsp;%")
+        if phrase.role:
+            content = element("bdi", content, class_=f"said {phrase.role}")
+        parts.append(content)
+    return "".join(parts)
 
 
 def _prediction(a: Attribution) -> str:
@@ -171,7 +192,7 @@ def _prediction(a: Attribution) -> str:
 
 
 def _seen(every: Sequence[Attribution]) -> list[str]:
-    """The text or the picture as each method sees it."""
+    """The text or the picture as the first method sees it, and a choice of the others."""
     first = every[0]
     parts = []
     if pixels_of(first) is not None:
@@ -183,20 +204,43 @@ def _seen(every: Sequence[Attribution]) -> list[str]:
 
 
 def _pictures(every: Sequence[Attribution]) -> str:
+    """The picture, as the first method sees it beside it; those of the others are folded."""
     pixels = pixels_of(every[0])
     assert pixels is not None
-    figures = [pixels_figure(pixels)]
-    figures += [patches(a, pixels, partial(_unit, a)) for a in every]
-    return "<h3>The image, by method</h3>\n" + element("div", "".join(figures), class_="pictures")
+    figures = [patches(a, pixels, partial(_unit, a)) for a in every]
+    first = element("div", pixels_figure(pixels) + figures[0], class_="pictures")
+    if len(figures) == 1:
+        return first
+    others = element("div", "".join(figures[1:]), class_="pictures")
+    return first + fold("The image by every other method", others)
 
 
 def _strips(every: Sequence[Attribution]) -> str:
+    """The text by the first method; a menu, which the script brings to life, has the others."""
     rows = []
-    for a in every:
-        name = element("dt", f"{text(a.method)} {badge_mark(a)}")
-        rows.append(name + element("dd", _coloured(a)))
-    title = element("h3", f"The {wording.explained_things(every[0])}, by method")
-    return f"{title}\n" + element("dl", "\n" + "\n".join(rows) + "\n", class_="strips")
+    for place, a in enumerate(every):
+        name = element("p", f"by {text(a.method)} {badge(a)}", class_="by")
+        hidden = place > 0
+        rows.append(element("div", name + _coloured(a), class_="strip", hidden=hidden))
+    title = element("h3", f"The {wording.explained_things(every[0])}")
+    return f"{title}\n{_menu(every)}" + element("div", "\n".join(rows), class_="strips")
+
+
+def _menu(every: Sequence[Attribution]) -> str:
+    """Which method colours the text: the best-supported one, unless another is chosen."""
+    if len(every) == 1:
+        return ""
+    options = [element("option", text(_option(a)), value=i) for i, a in enumerate(every)]
+    options.append(element("option", "every method, one below the other", value="all"))
+    menu = element("select", "".join(options), class_="method")
+    return element("label", f"Coloured by {menu}", class_="choice", hidden=True)
+
+
+def _option(a: Attribution) -> str:
+    ruling = overall(a)
+    if ruling is None:
+        return a.method
+    return f"{ruling.mark} {a.method}: {ruling.words}"
 
 
 def _coloured(a: Attribution) -> str:
@@ -233,7 +277,7 @@ def _tips(a: Attribution, anchor: set[int]) -> list[str]:
     """What is shown when one points at a unit: its name, its score, its standard error."""
     spread = wording.spread(a)
     tips = []
-    for i, name in enumerate(a.units.names):
+    for i, name in enumerate(a.units.distinct_names):
         tip = f"{wording.visible(name)}: {wording.exact(float(a.scores[i]), a.signed)}"
         if spread is not None:
             tip += f" {spread[i]}"
@@ -273,8 +317,8 @@ def _legend(every: Sequence[Attribution]) -> str:
     if any(a.signed for a in every):
         parts.append(f"against the target{_ramp(SIGNED_RAMP)}for it")
     if any(not a.signed for a in every):
-        parts.append(f"unimportant{_ramp(UNSIGNED_RAMP)}important (a method without signs)")
-    parts.append("Each method is scaled by its own largest score; point at a unit for the number.")
+        parts.append(f"matters little{_ramp(UNSIGNED_RAMP)}much (a method without signs)")
+    parts.append("Full colour is the method's largest score; point at a word for its number.")
     return element("p", elements("span", parts), class_="legend")
 
 
@@ -295,7 +339,7 @@ def _matrix(every: Sequence[Attribution]) -> str:
         columns.append(_column(a))
 
     rows = []
-    for i, name in enumerate(every[0].units.names):
+    for i, name in enumerate(every[0].units.distinct_names):
         cells = [element("th", named(name), scope="row")]
         cells += [column[i] for column in columns]
         rows.append(element("tr", "".join(cells)))
@@ -315,7 +359,7 @@ def _column(a: Attribution) -> list[str]:
     return cells
 
 
-def _details(every: Sequence[Attribution]) -> str:
+def _settings_and_provenance(every: Sequence[Attribution]) -> str:
     first = every[0]
     p = first.provenance
     attention = ", ".join(dict.fromkeys(a.provenance.attention for a in every))
@@ -328,13 +372,16 @@ def _details(every: Sequence[Attribution]) -> str:
         ("computed in", f"{p.dtype} on {p.device}; attention: {attention}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in p.versions.items())),
     ]
+    return _definitions(facts)
+
+
+def _glossary() -> str:
+    return _definitions(list(GLOSSARY.items()))
+
+
+def _definitions(facts: Sequence[tuple[str, object]]) -> str:
     rows = [element("dt", text(name)) + element("dd", text(fact)) for name, fact in facts]
-    parts = [
-        element("summary", "Settings and provenance"),
-        element("dl", "".join(rows)),
-        element("button", "Download JSON", class_="download", type="button", hidden=True),
-    ]
-    return element("details", "".join(parts))
+    return element("dl", "".join(rows))
 
 
 def _settings(a: Attribution) -> str:

@@ -1,6 +1,6 @@
 """What can be said of each method in a report.
 
-A table of verdicts, costs and errors, and for each method a card with its curves and its bars.
+A table of verdicts, one of costs and errors, and a card for each method: its curves and its bars.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from whence.views.markup import element, kind, named, paragraphs, scrolling, tab
 MOST_BARS = 5  # in a card
 LEGEND = (
     '<p class="legend">'
-    '<span><i class="key deletion"></i>units taken out, the first of the ranking first</span>'
-    '<span><i class="key insertion"></i>units put back, the first of the ranking first</span>'
-    '<span><i class="key band"></i>95 % of the random rankings, and their mean</span>'
+    '<span><i class="key deletion"></i>words are taken out, the most important first</span>'
+    '<span><i class="key insertion"></i>words are put back, the most important first</span>'
+    '<span><i class="key band"></i>where 95 % of the random rankings lie</span>'
     "</p>"
 )
 NOT_COMPUTED = element("span", "not computed", class_="soft")
@@ -42,95 +42,53 @@ def badge(a: Attribution, short: bool = False) -> str:
     return element("span", f"{ruling.mark} {text(words)}", class_=f"badge {ruling.kind}")
 
 
-def badge_mark(a: Attribution) -> str:
-    """The verdict's mark alone; its words are shown when one points at it, and are read aloud."""
-    ruling = verdicts.overall(a)
-    if ruling is None:
-        return ""
-    classes, words = f"badge {ruling.kind}", ruling.words
-    return element("span", ruling.mark, class_=classes, title=words, aria_label=words, role="img")
+# ---------------------------------------------------------------------- verdicts
 
 
-# ---------------------------------------------------------------------- the overview
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Which columns the overview has beside those that it always has."""
-
-    removals: list[str]
-    saved: bool  # passes that came from memory
-
-    @property
-    def count(self) -> int:
-        """All of them."""
-        always = len(("method", "strongest units", "evidence", "fwd", "bwd", "ms", "error"))
-        return always + len(self.removals) + int(self.saved)
-
-
-def overview(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
-    """One row for each method, the best evidence first: strongest units, evidence, cost, error."""
-    columns = _Columns(verdicts.removal_names(every), any(a.cost.saved for a in every))
-    rows = [_row(a, columns) for a in verdicts.by_evidence(every)]
-    costs = table(_heads(columns), rows, class_="costs")
-    title = "Overview" if isinstance(result, Comparison) else "Evidence, cost and error"
-    parts = [
-        element("h3", title),
-        "\n",
-        scrolling("evidence, cost and error of each method", costs, whole=True),
-        paragraphs(_notes(every, result)),
-    ]
-    return "".join(parts)
-
-
-def _heads(columns: _Columns) -> str:
+def verdict_table(every: Sequence[Attribution]) -> str:
+    """One row for each method, the best evidence first: strongest units and evidence."""
+    removals = verdicts.removal_names(every)
+    rows = [_verdict_row(a, removals) for a in verdicts.by_evidence(every)]
     strongest = element("span", "strongest units", class_="wide")
     heads = [
         element("th", "method", scope="col", class_="left"),
         element("th", strongest, scope="col", class_="left strongest"),
         element("th", "evidence", scope="col", class_="left"),
-        *(element("th", text(name), scope="col", class_="wide") for name in columns.removals),
-        _short_head("fwd", "forward passes"),
-        _short_head("saved", "passes from memory") if columns.saved else "",
-        _short_head("bwd", "backward passes"),
-        _short_head("ms", "milliseconds"),
-        element("th", "error", scope="col"),
+        *(element("th", f"by {text(name)}", scope="col", class_="wide") for name in removals),
     ]
-    return element("tr", "".join(heads))
+    rulings = table(element("tr", "".join(heads)), rows, class_="costs")
+    parts = [
+        "<h3>Which methods can be believed?</h3>\n",
+        scrolling("evidence of each method", rulings, whole=True),
+        paragraphs(_how_to_read(every, removals)),
+    ]
+    return "".join(parts)
 
 
-def _short_head(name: str, whole: str) -> str:
-    return element("th", element("abbr", name, title=whole), scope="col")
-
-
-def _row(a: Attribution, columns: _Columns) -> str:
-    """A method's row, and below it what is to be said of its scores."""
-    note = _note_of_scores(a)
+def _verdict_row(a: Attribution, removals: Sequence[str]) -> str:
     cells = [
         element("th", text(a.method), scope="row", class_="left"),
         element("td", _strongest(a), class_="left strongest"),
         element("td", badge(a, short=True) or NOT_COMPUTED, class_="left"),
-        *_shares(a, columns.removals),
-        *_costs(a, columns.saved),
-        element("td", _error(a)),
+        *_shares(a, removals),
     ]
-    row = element("tr", "".join(cells), class_="noted" if note else None)
-    if not note:
-        return row
-    below = element("td", element("span", text(note)), class_="left", colspan=columns.count)
-    return row + element("tr", below, class_="note")
+    return element("tr", "".join(cells))
 
 
-def _note_of_scores(a: Attribution) -> str:
-    """A method's own note; that of an anchor is told beside its text."""
-    if wording.anchor(a):
-        return ""
-    return wording.note(a)
+def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> list[str]:
+    if not removals:
+        return []
+    return [
+        f"The percentage is the share of {verdicts.random_rankings(every)} of the same text that "
+        "the method's ranking beats: 50 % is chance. It is given for each way to remove words "
+        f"({', '.join(removals)}), with the p-value. {verdicts.CAUTION}"
+    ]
 
 
 def _strongest(a: Attribution) -> str:
-    names = [named(name) for name, score in a.top(3) if score]
-    return element("span", ", ".join(names) or "–", class_="wide")
+    names = a.units.distinct_names
+    strongest = [named(names[i]) for i in a.ranking()[:3] if a.scores[i]]
+    return element("span", ", ".join(strongest) or "–", class_="wide")
 
 
 def _shares(a: Attribution, removals: Sequence[str]) -> list[str]:
@@ -148,6 +106,48 @@ def _share(ruling: verdicts.Ruling | None) -> str:
     return element("span", content, title=ruling.sentence())
 
 
+# ---------------------------------------------------------------------- costs
+
+
+def costs(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
+    """One row for each method: passes, time, error; below it what it says of its scores."""
+    with_saved = any(a.cost.saved for a in every)
+    heads = [
+        element("th", "method", scope="col", class_="left"),
+        element("th", "forward passes", scope="col"),
+        element("th", "from memory", scope="col") if with_saved else "",
+        element("th", "backward passes", scope="col"),
+        element("th", "milliseconds", scope="col"),
+        element("th", "error", scope="col"),
+    ]
+    rows = [_cost_row(a, with_saved) for a in every]
+    paid = table(element("tr", "".join(heads)), rows, class_="costs")
+    shown = scrolling("cost and error of each method", paid, whole=True)
+    return shown + paragraphs(_notes(every, result))
+
+
+def _cost_row(a: Attribution, with_saved: bool) -> str:
+    """A method's row, and below it what is to be said of its scores."""
+    note = _note_of_scores(a)
+    cells = [
+        element("th", text(a.method), scope="row", class_="left"),
+        *_costs(a, with_saved),
+        element("td", _error(a)),
+    ]
+    row = element("tr", "".join(cells), class_="noted" if note else None)
+    if not note:
+        return row
+    below = element("td", element("span", text(note)), class_="left", colspan=len(cells))
+    return row + element("tr", below, class_="note")
+
+
+def _note_of_scores(a: Attribution) -> str:
+    """A method's own note; that of an anchor is told beside its text."""
+    if wording.anchor(a):
+        return ""
+    return wording.note(a)
+
+
 def _costs(a: Attribution, with_saved: bool) -> list[str]:
     cells = [wording.forwards_cell(a.cost)]
     if with_saved:
@@ -162,20 +162,13 @@ def _error(a: Attribution) -> str:
 
 def _notes(every: Sequence[Attribution], result: Attribution | Comparison) -> list[str]:
     notes = []
-    removals = verdicts.removal_names(every)
-    if removals:
-        notes.append(
-            f"Evidence: the share of {verdicts.random_rankings(every)} of the same text that this "
-            "ranking beats (50 % is chance), with the p-value, under each way to remove units "
-            f"({', '.join(removals)}). {verdicts.CAUTION}"
-        )
+    if any(a.cost.shared for a in every):
+        notes.append(wording.SHARED_PASS)
+    if any(a.cost.saved for a in every):
+        notes.append(wording.FROM_MEMORY)
     if isinstance(result, Comparison):
-        total = f"In all {wording.cost(result.cost)}."
-        if any(a.cost.shared for a in every):
-            shared = "* one forward (and backward) is the trace that all methods share."
-            total = f"{shared} {total}"
-        notes.append(total)
-        notes += [f"{name} left out: {why}" for name, why in result.skipped.items()]
+        notes.append(f"In all {wording.cost(result.cost)}.")
+        notes += [f"{name} was left out: {why}" for name, why in result.skipped.items()]
     return notes
 
 
@@ -281,6 +274,7 @@ def score_bars(a: Attribution, units: Sequence[int] | np.ndarray) -> str:
     if a.signed:
         track = _Track(50.0, 50.0 / reach)
 
+    names = a.units.distinct_names
     rows = []
     for i in units:
         score = float(a.scores[i])
@@ -289,7 +283,7 @@ def score_bars(a: Attribution, units: Sequence[int] | np.ndarray) -> str:
         if spread is not None:
             number += " " + element("span", spread[i], class_="soft")
             bar += element("span", style=track.whisker(score, float(errors[i])))
-        rows.append(_bar_row(a.units.names[i], number, bar, a.signed))
+        rows.append(_bar_row(names[i], number, bar, a.signed))
     return table("", rows, class_="scores")
 
 

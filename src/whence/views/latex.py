@@ -1,18 +1,26 @@
-"""Coloured text for papers: LaTeX that needs xcolor and nothing else.
+"""For papers: coloured text and a table of methods, in LaTeX that needs xcolor and nothing else.
 
 What is explained, and how, stands in its comments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from whence.core.attribution import Attribution
+from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many, attributions_of
 from whence.views import verdicts, wording
+from whence.views.many import beaten, chance, strongest_first
 from whence.views.palette import LIGHT, RGB, colour, levels
 from whence.views.pictures import pictured
+from whence.views.tables import Result, named_attributions
+
+Part = Literal["text", "methods"]
 
 NEEDS = (
     r"needs \usepackage{xcolor}; with pdfLaTeX also \usepackage[T1]{fontenc}; "
@@ -38,34 +46,136 @@ SAFE = {
     '"': r"\char34{}",
 }
 LIGATURES = "-',"  # two of them in a row would become a dash or a quotation mark
+BETWEEN_TABLES = r"\par\medskip\noindent{}"
+NOTHING = "–"  # in a cell
 BETWEEN_TEXTS = r"\enskip\textbardbl\enskip{}"
 
 
-def attribution_latex(a: Attribution) -> str:
-    """The text, each word on the colour of its unit: ``\\colorbox[HTML]{F3841C}{\\strut great}``.
+def result_latex(result: Result, part: Part | None = None) -> str:
+    """The coloured text, and the table of methods, of any result; or one of the two.
 
     >>> print(a.to_latex())            # doctest: +SKIP
     """
-    _need_words(a)
-    return "\n".join([*_about([a]), _settings(a), _grouped(_coloured(a)), ""])
+    if part is not None and part not in get_args(Part):
+        raise InputError(f"a part is one of {', '.join(get_args(Part))}, not {part!r}.")
+    attributions = named_attributions(result)
+    every = list(attributions.values())
+    bodies = []
+    if part != "methods":
+        _need_words(every[0])
+        body = _coloured(every[0])
+        if not isinstance(result, Attribution):
+            body = _texts(attributions)
+        bodies.append(_grouped(body))
+    if part != "text":
+        by_target = isinstance(result, Attributions) and result.by == "target"
+        bodies.append(_tabular("target" if by_target else "method", COLUMNS, attributions))
+    comments = [*_about(every), *(_settings(a) for a in every)]
+    if isinstance(result, Comparison):
+        comments += [_comment(f"{name} left out: {why}") for name, why in result.skipped.items()]
+    if not isinstance(result, Attribution):
+        comments.append(_comment(f"in all {wording.cost(result.cost)}"))
+    return "\n".join([*comments, f"\n{BETWEEN_TABLES}\n".join(bodies), ""])
 
 
-def comparison_latex(c: Comparison) -> str:
-    """A table with the coloured text once for each method. It takes the width of a line."""
-    every = list(c.attributions.values())
-    _need_words(c.first)
+def _texts(attributions: Mapping[str, Attribution]) -> str:
+    """A table with the coloured text once for each of them. It takes the width of a line."""
     rows = [
-        rf"  {escaped(a.method)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline"
-        for a in every
+        rf"  {escaped(name)} & {{\raggedright {_coloured(a)}\par}} \tabularnewline"
+        for name, a in attributions.items()
     ]
-    table = ["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"]
-    comments = [
-        *_about(every),
-        *(_settings(a) for a in every),
-        *(_comment(f"{name} left out: {why}") for name, why in c.skipped.items()),
-        _comment(f"in all {wording.cost(c.cost)}"),
+    return "\n".join(["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"])
+
+
+def many_latex(many: Many) -> str:
+    """A table of many texts, with a row for each method: its verdicts over the texts beside chance.
+
+    >>> print(many.to_latex())            # doctest: +SKIP
+    """
+    if not many.results:
+        raise InputError("there are no texts, so there is no table.")
+    tallies = {tally.method: tally for tally in strongest_first(many.tallies())}
+    # of one text after the other; what holds for all of them is said once
+    every = [a for result in many for a in attributions_of(result).values()]
+    lines = [
+        f"whence: {len(many)} texts; {COUNTED}",
+        *dict.fromkeys(f"explained: {a.target.describe()}" for a in every),
+        *dict.fromkeys(f"model: {_weights(a)}" for a in every),
+        *dict.fromkeys(_made(a) for a in every),
     ]
-    return "\n".join([*comments, _grouped("\n".join(table)), ""])
+    comments = [_comment(line) for line in lines]
+    return "\n".join([*comments, _tabular("method", COLUMNS_OF_MANY, tallies), ""])
+
+
+def _tabular(first_column: str, wanted: Sequence[Column], entries: Mapping[str, Any]) -> str:
+    """A table with a row for each entry. A column in which nothing stands is left out."""
+    columns = [column for column in wanted if any(map(column.cell, entries.values()))]
+    rows = []
+    for name, entry in entries.items():
+        cells = [escaped(column.cell(entry) or NOTHING) for column in columns]
+        rows.append(rf"  {' & '.join([escaped(name), *cells])} \\")
+    heading = " & ".join([first_column, *(escaped(column.heading) for column in columns)])
+    alignment = "".join(column.alignment for column in columns)
+    lines = [
+        rf"\begin{{tabular}}{{@{{}}l{alignment}@{{}}}}",
+        rf"  {heading} \\",
+        r"  \hline",
+        *rows,
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines)
+
+
+def _verdict(a: Attribution) -> str:
+    if a.evidence is None:
+        return ""
+    return str(a.evidence.verdict or verdicts.NO_VERDICT)
+
+
+def _beaten(a: Attribution) -> str:
+    ruling = verdicts.overall(a)
+    if ruling is None or ruling.beaten is None:
+        return ""
+    return wording.percent(ruling.beaten)
+
+
+def _p(a: Attribution) -> str:
+    if a.evidence is None or a.evidence.p is None:
+        return ""
+    return wording.p_value(a.evidence.p).removeprefix("p").removeprefix(" = ").strip()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. ``alignment`` is LaTeX's: l or r."""
+
+    heading: str
+    alignment: str
+    cell: Callable[[Any], str]
+
+
+COLUMNS = (
+    Column("evidence", "l", _verdict),
+    Column("beaten", "r", _beaten),
+    Column("p", "r", _p),
+    Column("forward", "r", lambda a: f"{a.cost.forwards:,}"),
+    Column("backward", "r", lambda a: f"{a.cost.backwards:,}"),
+    Column("time", "r", lambda a: wording.duration(a.cost.seconds)),
+    Column("error", "l", wording.error),
+)
+COLUMNS_OF_MANY = (
+    Column("better", "r", lambda tally: f"{tally.better} of {tally.judged}"),
+    Column("not separable", "r", lambda tally: str(tally.same)),
+    Column("worse", "r", lambda tally: str(tally.worse)),
+    Column("better by chance", "r", chance),
+    Column("p", "r", lambda tally: "" if tally.p is None else verdicts.short_p(tally.p)),
+    Column("beaten", "r", beaten),
+)
+COUNTED = (
+    "on how many of them the ranking is better than random, not separable, or worse; on how many "
+    "a random ranking would be called better, at most; the chance that it is on as many; and the "
+    "mean share of random rankings beaten, with its 95 % interval over texts"
+)
 
 
 def escaped(text: str) -> str:
@@ -102,11 +212,19 @@ def _comment(text: str) -> str:
 def _about(every: Sequence[Attribution]) -> list[str]:
     """What was explained, as comments."""
     a = every[0]
+    # one for several methods; several where there are several targets
+    values = dict.fromkeys(wording.value(one) for one in every[:1])
+    if any(one.target != a.target for one in every):
+        values = dict.fromkeys(wording.value(one) for one in every)
     lines = [
         f"whence: {NEEDS}",
-        f"explained: {wording.value(a)}",
-        f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}",
+        *(f"explained: {value}" for value in values),
+        f"model: {_weights(a)}",
     ]
+
+    reply = wording.reply(a)
+    if reply:
+        lines.append(f"reply so far, whose next token is explained: {reply}")
 
     leading = list(a.prediction.items())[:5]
     if leading:
@@ -137,15 +255,19 @@ def _colours(every: Sequence[Attribution]) -> str:
     return "; ".join(meanings)
 
 
+def _weights(a: Attribution) -> str:
+    return f"{wording.model_line(a)}, weights {a.provenance.fingerprint}"
+
+
+def _made(a: Attribution) -> str:
+    """The method, its settings and the seed."""
+    settings = wording.settings(a.settings)
+    return f"method: {a.method}; version {a.version}; settings: {settings}; seed {a.seed}"
+
+
 def _settings(a: Attribution) -> str:
     """Method, settings, cost and error, as a comment."""
-    parts = [
-        f"method: {a.method}",
-        f"version {a.version}",
-        f"settings: {wording.settings(a.settings)}",
-        f"seed {a.seed}",
-        f"cost: {wording.cost(a.cost)}",
-    ]
+    parts = [_made(a), f"cost: {wording.cost(a.cost)}"]
     error = wording.error(a)
     if error:
         parts.append(f"error: {error}")

@@ -1,7 +1,4 @@
-"""Tables in the terminal that are not attributions.
-
-The methods there are, and the doctor's report.
-"""
+"""The doctor's report, in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -32,24 +28,6 @@ FORECAST_COLUMNS = (
     "and gradients",
     "head mean",
 )
-
-
-# ---------------------------------------------------------------------- methods
-
-
-def methods_view(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Each method with its line, then its settings as flags."""
-    parts: list[RenderableType] = []
-    for m in listed:
-        sign = "signed" if m["signed"] else "without sign"
-        cites = f" · {m['cites']}" if m["cites"] else ""
-        parts.append(Text.assemble((m["name"], BOLD), (f"  {sign}{cites}", DIM)))
-        parts.append(Padding(Text(m["summary"]), (0, 0, 0, 2)))
-        for setting in m["settings"]:
-            flag = "--" + setting["name"].replace("_", "-")
-            line = Text.assemble(f"{flag} {setting['default']}", (f"  {setting['takes']}", DIM))
-            parts.append(Padding(line, (0, 0, 0, 4)))
-    return Group(*parts)
 
 
 # ---------------------------------------------------------------------- the doctor

@@ -22,7 +22,7 @@ from whence.views.palette import levels
 # stand beside it.
 UNDERLAY = """<script>
 for (const picture of document.querySelectorAll(".whence .pictures img.pixels")) {
-  picture.closest(".pictures").style.setProperty("--picture", `image-set("${picture.src}" 1x)`);
+  picture.closest(".whence").style.setProperty("--picture", `image-set("${picture.src}" 1x)`);
 }
 </script>"""
 

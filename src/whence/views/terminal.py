@@ -15,29 +15,39 @@ from rich.text import Text
 
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
+from whence.core.plan import Plan
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
 from whence.views.pictures import pictured, pixels_of
-from whence.views.terminal_tables import agreement_block, cost_table, evidence_table
+from whence.views.terminal_answer import (
+    answer_block,
+    brief_rows,
+    explained_line,
+    other_methods,
+    shown_units,
+)
+from whence.views.terminal_tables import agreement_block, cost_table, evidence_table, units_table
 
 MOST_ROWS = 40
+MOST_BARS = 15  # of the short view
 MOST_PATCHES = 8  # of an image: its grid shows them all
 LONGEST_NAME = 24
 SHORT_TEXT = 160  # characters; longer ones are not repeated for every method
 BAR = 24
 BETWEEN_TEXTS = "  ‖  "
+MORE = "--full (in Python .to_text(full=True)) shows every score, cost and note; --html a page."
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
 
 
-def attribution_text(a: Attribution) -> str:
+def attribution_text(a: Attribution, full: bool = False) -> str:
     """What ``print(a)`` shows: plain when the output is no terminal."""
-    return to_text(lambda console: attribution_view(a, console))
+    return to_text(lambda console: attribution_view(a, console, full=full))
 
 
-def comparison_text(c: Comparison) -> str:
+def comparison_text(c: Comparison, full: bool = False) -> str:
     """What ``print(c)`` shows: plain when the output is no terminal."""
-    return to_text(lambda console: comparison_view(c, console))
+    return to_text(lambda console: comparison_view(c, console, full=full))
 
 
 def to_text(view: Callable[[Console], RenderableType], width: int | None = None) -> str:
@@ -59,22 +69,40 @@ def _has_colour(console: Console) -> bool:
 # ---------------------------------------------------------------------- one method
 
 
-def attribution_view(a: Attribution, console: Console, every_row: bool = False) -> RenderableType:
-    """One method: prediction, target, the coloured text, and a bar for each unit."""
+def attribution_view(
+    a: Attribution, console: Console, every_row: bool = False, full: bool = False
+) -> RenderableType:
+    """One method: the answer, the coloured text, a bar for each unit; then how it came about."""
     theme, coloured = terminal_theme(), _has_colour(console)
-    seen = _coloured(a, theme)
+    seen = _coloured(a, theme, shown_units(a, full or every_row))
     if pixels_of(a) is not None:
         seen = _patches(a, theme, coloured)
-    return Group(
-        _heading(a),
-        _pairs(_about(a)),
+    most = MOST_ROWS if full else MOST_BARS
+    parts: list[RenderableType] = [
+        *answer_block(a.answer, theme, coloured),
         Text(),
         seen,
-        Text(),
-        *_bars(a, theme, every_row),
-        *_footnotes([a]),
         *_legend([a], theme, coloured),
-    )
+        Text(),
+        *_bars(a, theme, every_row, most),
+        Text(),
+    ]
+    if full:
+        parts += [_heading(a), _pairs(_about(a)), *_footnotes([a])]
+        return Group(*parts)
+    return Group(*parts, _pairs(_about_in_brief(a)), Text(MORE, DIM))
+
+
+def _about_in_brief(a: Attribution) -> list[tuple[str, str]]:
+    """What was explained, how, and the evidence; the rest is for those who ask."""
+    facts = {
+        "explained": f"{wording.value(a)}, of model {wording.visible(a.provenance.model)}",
+        "method": f"{a.method}; {wording.cost(a.cost)}{_cost_of_evidence(a)}",
+        "error": wording.error(a),
+        "evidence": "\n".join(_evidence(a)),
+        "note": "\n".join(wording.remarks(a)),
+    }
+    return [(name, fact) for name, fact in facts.items() if fact]
 
 
 def _about(a: Attribution) -> list[tuple[str, str]]:
@@ -108,44 +136,78 @@ def _evidence(a: Attribution) -> list[str]:
 # ---------------------------------------------------------------------- several methods
 
 
-def comparison_view(c: Comparison, console: Console, every_row: bool = False) -> RenderableType:
-    """Several methods: prediction, target, the text as each sees it, and all scores in a table.
+def comparison_view(
+    c: Comparison, console: Console, every_row: bool = False, full: bool = False
+) -> RenderableType:
+    """Several methods: the answer, the text by the best of them, and the verdicts.
 
-    Below it: evidence, cost, and how far the methods agree.
+    ``full`` adds the scores of every unit by every method, costs, notes, and how far they agree.
     """
     theme, coloured = terminal_theme(), _has_colour(console)
+    answer = c.answer
     every = list(c.attributions.values())
-    parts: list[RenderableType] = [
-        _heading(c.first),
-        Text(),
-        _seen(every, theme, coloured),
-        Text(),
-        *_matrix(every, theme, every_row, console.width),
-        *_legend(every, theme, coloured),
-        Text(),
-    ]
+    best = c.attributions[answer.shown]
+    parts: list[RenderableType] = [*answer_block(answer, theme, coloured), Text()]
+    if pixels_of(best) is not None:
+        parts += [_patches(best, theme, coloured), *_legend([best], theme, coloured, best), Text()]
+    else:
+        seen = _coloured(best, theme, shown_units(best, full))
+        parts += [seen, *_legend([best], theme, coloured, best), Text()]
 
+    if full:
+        return Group(*parts, *_everything(c, theme, every_row, console))
+    rows = brief_rows(every)
+    if any(a.evidence is not None for a in every):
+        parts += evidence_table(rows, console.width, with_notes=False)
+    else:
+        parts.append(units_table(rows))
+    parts += [Text(line) for line in other_methods(every, rows)]
+    parts += [Text(), Text(f"{explained_line(c.first)}.", DIM)]
+    parts += [Text(line, DIM) for line in wording.remarks(c.first, c.plan)]
+    return Group(*parts, Text(_in_brief(c), DIM))
+
+
+def _in_brief(c: Comparison) -> str:
+    """What it cost and where the rest is, in one line or two."""
+    left_out = ""
+    if c.skipped:
+        count = len(c.skipped)
+        left_out = f" {count} {'method was' if count == 1 else 'methods were'} left out."
+    cost = f"{wording.forwards(c.cost)}, {c.cost.backwards:,} backward"
+    return f"{cost} passes, {wording.duration(c.cost.seconds)}.{left_out} {MORE}"
+
+
+def _everything(
+    c: Comparison, theme: Theme, every_row: bool, console: Console
+) -> list[RenderableType]:
+    """What is folded away by default."""
+    coloured = _has_colour(console)
+    every = verdicts.by_evidence(list(c.attributions.values()))
     judged = any(a.evidence is not None for a in every)
+    parts: list[RenderableType] = []
     if judged:
         parts += [*evidence_table(every, console.width), Text()]
+    if len(every) > 1:
+        parts += [*_seen(every, theme, coloured), *_legend(every, theme, coloured)]
+    parts += [*_matrix(every, theme, every_row, console.width), Text()]
+    parts += [_heading(c.first, c.plan), Text()]
     parts += [cost_table(every, with_units=not judged), *_footnotes(every)]
     for name, why in c.skipped.items():
         parts.append(Text(f"{name} left out: {wording.visible(why)}", style=DIM))
     parts.append(_total(c))
-
     agreed = list(agreement_block(c))
     if agreed:
         parts += [Text(), *agreed]
-    return Group(*parts)
+    return parts
 
 
-def _seen(every: Sequence[Attribution], theme: Theme, coloured: bool) -> RenderableType:
-    """The picture or the text as each method sees it; a long text only once, and plain."""
+def _seen(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[RenderableType]:
+    """The picture or a short text as each method sees it; without colours there is nothing new."""
     if pixels_of(every[0]) is not None:
-        return _grids(every, theme, coloured)
+        return [_grids(every, theme, coloured), Text()]
     if coloured and _length(every[0]) <= SHORT_TEXT:
-        return _strips(every, theme)
-    return Text(wording.visible(_plain(every[0]), keep="\n"), overflow="fold")
+        return [_strips(every, theme), Text()]
+    return []
 
 
 def _length(a: Attribution) -> int:
@@ -191,7 +253,7 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
-def _heading(a: Attribution) -> RenderableType:
+def _heading(a: Attribution, plan: Plan | None = None) -> RenderableType:
     leading = list(a.prediction.items())[:5]
     prediction = "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)
     rows = [
@@ -199,9 +261,7 @@ def _heading(a: Attribution) -> RenderableType:
         ("prediction", prediction or "–"),
         ("target", wording.value(a)),
     ]
-    note = wording.dropped(a)
-    if note:
-        rows.append(("note", note))
+    rows += [("note", line) for line in wording.remarks(a, plan)]
     return _pairs(rows)
 
 
@@ -226,13 +286,20 @@ def _style(level: float, signed: bool, theme: Theme) -> Style:
     )
 
 
-def _coloured(a: Attribution, theme: Theme) -> Text:
-    """The text itself; the space in front of a word stays uncoloured, so that words stay apart."""
+def _coloured(a: Attribution, theme: Theme, shown: np.ndarray | None = None) -> Text:
+    """The text itself, or the ``shown`` units of a long one with dots between.
+
+    The space in front of a word stays uncoloured, so that words stay apart.
+    """
     out = Text(overflow="fold")
     level = levels(a)
     anchor = wording.anchored(a)
     last = 0
     for i, unit in enumerate(wording.running_texts(a)):
+        if shown is not None and not shown[i]:
+            if i == 0 or shown[i - 1]:
+                out.append(" … ", style=DIM)
+            continue
         if a.units.parts[i] != last:
             out.append(BETWEEN_TEXTS, style=DIM)
             last = a.units.parts[i]
@@ -285,10 +352,13 @@ def _titled_grid(a: Attribution, theme: Theme, coloured: bool) -> RenderableType
 # ---------------------------------------------------------------------- tables of scores
 
 
-def _listed_units(every: Sequence[Attribution], every_row: bool) -> np.ndarray:
+def _listed_units(
+    every: Sequence[Attribution], every_row: bool, most: int = MOST_ROWS
+) -> np.ndarray:
     """The units to list, in reading order: all, or those that some method finds strongest."""
     strongest = np.max([np.abs(levels(a)) for a in every], axis=0)
-    most = MOST_PATCHES if pictured(every[0]).all() else MOST_ROWS
+    if pictured(every[0]).all():
+        most = MOST_PATCHES
     if every_row or len(strongest) <= most:
         return np.arange(len(strongest))
     return np.sort(np.argsort(-strongest, kind="stable")[:most])
@@ -305,16 +375,17 @@ def _left_out(listed: int, count: int) -> list[Text]:
 
 
 def _names(a: Attribution, units: np.ndarray) -> list[str]:
-    return [wording.visible(a.units.names[i]) for i in units]
+    names = a.units.distinct_names
+    return [wording.visible(names[i]) for i in units]
 
 
 def _width_of(names: Sequence[str]) -> int:
     return min(max(map(cell_len, names)), LONGEST_NAME)
 
 
-def _bars(a: Attribution, theme: Theme, every_row: bool) -> Iterator[Text]:
+def _bars(a: Attribution, theme: Theme, every_row: bool, most: int) -> Iterator[Text]:
     """A line for each unit: its name, its score with the standard error, and a bar."""
-    units = _listed_units([a], every_row)
+    units = _listed_units([a], every_row, most)
     level = levels(a)
     names = _names(a, units)
     shown = wording.score_format(a.scores, a.signed)
@@ -451,16 +522,28 @@ def _footnote(a: Attribution, alone: bool) -> str:
 
 
 def _total(c: Comparison) -> Text:
-    total = f"In all {wording.cost(c.cost)}."
-    if any(a.cost.shared for a in c.attributions.values()):
-        total = f"* one forward (and backward) is the trace that all share. {total}"
-    return Text(total, style=DIM)
+    """What all of it cost, and what the columns of the table count."""
+    every = c.attributions.values()
+    lines = []
+    if any(a.cost.shared for a in every):
+        lines.append(wording.SHARED_PASS)
+    if any(a.cost.saved for a in every):
+        lines.append(wording.FROM_MEMORY)
+    lines.append(f"In all {wording.cost(c.cost)}.")
+    return Text("\n".join(lines), style=DIM)
 
 
-def _legend(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[Text]:
+def _legend(
+    every: Sequence[Attribution], theme: Theme, coloured: bool, by: Attribution | None = None
+) -> list[Text]:
+    """What the colours mean, and by which method they are."""
     if not coloured:
         return []
     out = Text()
+    if by is not None:
+        ruling = verdicts.overall(by)
+        verdict = "" if ruling is None else f", {ruling.words}"
+        out.append(f"coloured by {by.method}{verdict}  ", DIM)
     if any(a.signed for a in every):
         out.append(" for the target ", _style(0.8, True, theme))
         out.append(" ")
@@ -469,5 +552,6 @@ def _legend(every: Sequence[Attribution], theme: Theme, coloured: bool) -> list[
     if any(not a.signed for a in every):
         out.append(" importance without a sign ", _style(0.8, False, theme))
         out.append(" ")
-    out.append(" scaled per method", DIM)
+    if len(every) > 1:
+        out.append(" each method has its own scale", DIM)
     return [Text(), out]

@@ -33,13 +33,15 @@ GAP = 2  # cells between two columns
 EVIDENCE = len("~ unclear")
 REMOVAL = len("✓ 100 % .010")
 FEWEST_CELLS = len("strongest units")
-NUMBERS = ("fwd", "saved", "bwd", "ms")
+NUMBERS = ("forward", "memory", "backward", "ms")
 
 
 # ---------------------------------------------------------------------- evidence
 
 
-def evidence_table(every: Sequence[Attribution], room: int) -> Iterator[RenderableType]:
+def evidence_table(
+    every: Sequence[Attribution], room: int, with_notes: bool = True
+) -> Iterator[RenderableType]:
     """Each method's strongest units and its evidence under each removal, the best first."""
     names = verdicts.removal_names(every)
     fixed = max(len(a.method) for a in every) + EVIDENCE + 2 * GAP
@@ -48,12 +50,16 @@ def evidence_table(every: Sequence[Attribution], room: int) -> Iterator[Renderab
 
     table = _table("method", "strongest units", "evidence", *removals)
     left = room - fixed - (REMOVAL + GAP) * len(removals)
-    widest = max(cell_len(strongest(a)) for a in every) + 1
+    widest = max(FEWEST_CELLS, *(cell_len(strongest(a)) + 1 for a in every))
     table.columns[1].width = min(max(left, FEWEST_CELLS), widest)
     for a in verdicts.by_evidence(every):
         table.add_row(Text(a.method), Text(strongest(a)), _verdict(a), *_shares(a, removals))
     yield table
 
+    if not with_notes:
+        if removals:
+            yield Text(_how_to_read(every), DIM)
+        return
     for line in _evidence_notes(every, bool(removals)):
         yield Text(line, DIM)
     if left_out:
@@ -96,7 +102,8 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
         lines += [
             f"{better} better than {random} of the same text, "
             f"{same} not separable from them, {worse} worse.",
-            "Then the share of them that it beats (50 % is chance), and p. " + verdicts.CAUTION,
+            "Then the share of them that it beats (chance: 50 %), and the p-value. "
+            + verdicts.CAUTION,
         ]
     methods_by_note: dict[str, list[str]] = {}
     for a in every:
@@ -105,6 +112,20 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
         if note:
             lines.append(f"evidence, {wording.few(methods)}: {note}")
     return lines
+
+
+def _how_to_read(every: Sequence[Attribution]) -> str:
+    """The numbers of the table in one line."""
+    random = verdicts.random_rankings(every)
+    return f"% of {random} that the method beats (chance: 50 %), and p"
+
+
+def units_table(every: Sequence[Attribution]) -> RenderableType:
+    """Each method's strongest units, where none was tested."""
+    table = _table("method", "strongest units")
+    for a in every:
+        table.add_row(Text(a.method), Text(strongest(a)))
+    return table
 
 
 # ---------------------------------------------------------------------- cost
@@ -132,9 +153,9 @@ def _costs(a: Attribution, with_units: bool) -> dict[str, str]:
     return {
         "method": a.method,
         "strongest units": strongest(a) if with_units else "",
-        "fwd": wording.forwards_cell(a.cost),
-        "saved": f"{a.cost.saved:,}" if a.cost.saved else "",
-        "bwd": f"{a.cost.backwards:,}",
+        "forward": wording.forwards_cell(a.cost),
+        "memory": f"{a.cost.saved:,}" if a.cost.saved else "",
+        "backward": f"{a.cost.backwards:,}",
         "ms": wording.milliseconds(a.cost.seconds),
         "error": wording.error(a),
     }
@@ -142,7 +163,9 @@ def _costs(a: Attribution, with_units: bool) -> dict[str, str]:
 
 def strongest(a: Attribution) -> str:
     """The three strongest units, those without a score left out."""
-    return ", ".join(wording.visible(name) for name, score in a.top(3) if score) or "–"
+    names = a.units.distinct_names
+    units = [i for i in a.ranking()[:3] if a.scores[i]]
+    return ", ".join(wording.visible(names[i]) for i in units) or "–"
 
 
 # ---------------------------------------------------------------------- agreement

@@ -19,10 +19,10 @@ SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "wors
 NO_VERDICT = "no verdict"
 BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
 QUESTIONS = {
-    "support": "Do the units that it ranks first carry the target, and the last ones hold it back?",
-    "matter": "Do the units that it ranks first move the target, in whichever direction?",
+    "support": "Does the target fall most when the words that it ranks first are taken out?",
+    "matter": "Does the target change most when the words that it ranks first are taken out?",
 }
-CAUTION = "Of random rankings, too, up to one in twenty gets a ✓."
+CAUTION = "A ✓ may be luck: up to one random ranking in twenty gets it too."
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from typing import Any
 
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
+from whence.core.plan import Plan
 from whence.core.sizes import human
+from whence.core.target import Target
 
 # they hold emoji and Indic clusters together, and draw nothing by themselves
 JOINERS = frozenset("\u200c\u200d")
@@ -22,6 +24,17 @@ MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
 CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
+SHARED_PASS = "* One of these passes is shared: all methods marked so look at the same run."
+FROM_MEMORY = (
+    "From memory: texts that had been run before, for another method or for the evidence, "
+    "and cost nothing again."
+)
+READINGS = {
+    "logit": "score (logit)",
+    "log-probability": "log-probability",
+    "probability": "probability",
+    "margin": "lead in score (logit)",
+}
 PLURAL = {
     "word": "words",
     "token": "tokens",
@@ -105,8 +118,23 @@ def exact(score: float, signed: bool) -> str:
 
 
 def value(a: Attribution) -> str:
-    """The target and what it is on this text: ``logit of positive = 2.31``."""
-    return f"{visible(a.target.describe())} = {a.value:.4g}"
+    """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
+    return f"{target(a.target)}, {a.value:.4g}"
+
+
+def target(explained: Target) -> str:
+    """The number that is explained, in words that need no second reading.
+
+    >>> target(Target("complaint", against="refund"))
+    'the score (logit) of complaint less that of refund'
+    """
+    what = READINGS[explained.read]
+    name = "the predicted class" if explained.label is None else label(explained.label)
+    if explained.against is None:
+        return f"the {what} of {name}"
+    if explained.read == "margin":
+        return f"the {what} of {name} over {label(explained.against)}"
+    return f"the {what} of {name} less that of {label(explained.against)}"
 
 
 def model_line(a: Attribution) -> str:
@@ -376,3 +404,28 @@ def explained_things(a: Attribution) -> str:
     if a.passage is not None:
         return "text"
     return PLURAL.get(a.units.kind, a.units.kind)
+
+
+def reply(a: Attribution) -> str:
+    """What the model is said to have written so far, for a heading; empty where there is none.
+
+    Its next token is what is explained, so that a view which leaves the reply out says too little.
+    """
+    if a.passage is None or a.passage.reply is None:
+        return ""
+    return visible(a.passage.reply.text)
+
+
+def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
+    """What must be known beside the answer: a reply, a text cut short, a smaller control."""
+    lines = []
+    begun = reply(a)
+    if begun:
+        lines.append(f"What is explained is the next token of the reply “{begun}”.")
+    cut = dropped(a)
+    if cut:
+        lines.append(f"{cut[0].upper()}{cut[1:]}.")
+    chosen = plan or a.plan
+    if chosen is not None and not chosen.is_full:
+        lines.append(f"To keep the cost down: {visible(chosen.describe())}")
+    return lines

@@ -16,20 +16,25 @@ from whence.core.registry.catalogue import (
     metric,
     metrics,
 )
+from whence.core.registry.fields import SEED, sentence_of, setting
 from whence.core.registry.info import Better, MethodInfo, MetricInfo
-from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
-from whence.core.registry.settings import settings_dict, settings_of
+from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, GROUPS, WHOLE_MAPS, Needs
+from whence.core.registry.passes import Passes
+from whence.core.registry.settings import own_budget, settings_dict, settings_of
 
 __all__ = [
     "ANY_ATTENTION",
     "GRADIENTS",
+    "GROUPS",
     "METHODS",
     "METRICS",
+    "SEED",
     "WHOLE_MAPS",
     "Better",
     "MethodInfo",
     "MetricInfo",
     "Needs",
+    "Passes",
     "as_scores",
     "as_unit_scores",
     "as_values",
@@ -39,6 +44,9 @@ __all__ = [
     "methods",
     "metric",
     "metrics",
+    "own_budget",
+    "sentence_of",
+    "setting",
     "settings_dict",
     "settings_of",
 ]

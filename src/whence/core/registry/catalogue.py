@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from whence.core.errors import AuthorError, unknown_name
+from whence.core.errors import AuthorError
 from whence.core.registry.declared import check_method, check_metric
 from whence.core.registry.info import Info, MethodInfo, MetricInfo
+from whence.core.registry.names import bare, found, not_found
 
 T = TypeVar("T", bound=type)
 I = TypeVar("I", bound=Info)  # noqa: E741
@@ -38,7 +39,19 @@ class Catalogue(Generic[I]):
                 f"@{self.kind}({info.name!r}) on {info.settings.__qualname__}: the name is taken "
                 f"by {'.'.join(_address(taken.settings))}. Take another name."
             )
+        self._refuse_taken_aliases(info)
         self.entries[info.name] = info
+
+    def _refuse_taken_aliases(self, info: I) -> None:
+        """An alias must not lead elsewhere. A new name may be another's alias: names come first."""
+        for alias in info.aliases:
+            for other in self.entries.values():
+                answers_to = [bare(name) for name in (other.name, *other.aliases)]
+                if other.name != info.name and bare(alias) in answers_to:
+                    raise AuthorError(
+                        f"@{self.kind}({info.name!r}) on {info.settings.__qualname__}: the alias "
+                        f"{alias!r} leads to {other.name!r} already. Leave it out."
+                    )
 
     def discover(self) -> None:
         """Import every module of the package, once; each registers what it holds."""
@@ -58,38 +71,42 @@ class Catalogue(Generic[I]):
         return dict(sorted(self.entries.items()))
 
     def find(self, name: str) -> I:
-        """The entry of that name, or an error with the nearest one."""
+        """The entry of that name, spelling or alias, or an error with the nearest one."""
         known = self.all()
-        if name not in known:
-            raise unknown_name(self.kind, name, known)
-        return known[name]
+        aliases = {entry.name: entry.aliases for entry in known.values()}
+        proper = found(name, aliases)
+        if proper is None:
+            raise not_found(self.kind, name, aliases)
+        return known[proper]
 
 
 METHODS: Catalogue[MethodInfo] = Catalogue("method", "whence.methods")
 METRICS: Catalogue[MetricInfo] = Catalogue("metric", "whence.metrics")
 
 
-def method(name: str, *, version: int, cites: str) -> Callable[[T], T]:
+def method(name: str, *, version: int, cites: str, aliases: Sequence[str] = ()) -> Callable[[T], T]:
     """Register a class of settings as the method ``name``.
 
     The version rises when the mathematics changes. ``cites`` is the key of a paper in
-    docs/references.md, or empty. What the class lacks is said at once, as an AuthorError.
+    docs/references.md, or empty. ``aliases`` are other names that people know it by; upper case,
+    hyphens and underscores make no difference and need none. What the class lacks is said at once,
+    as an AuthorError.
     """
 
     def register(settings: Any) -> Any:
-        check_method(name, version, cites, settings)
-        METHODS.add(MethodInfo(name, settings, version, cites))
+        check_method(name, version, cites, settings, aliases)
+        METHODS.add(MethodInfo(name, settings, version, cites, tuple(aliases)))
         return settings
 
     return register
 
 
-def metric(name: str, *, version: int, cites: str) -> Callable[[T], T]:
-    """Register a class of settings as the metric ``name``; version and cites as for a method."""
+def metric(name: str, *, version: int, cites: str, aliases: Sequence[str] = ()) -> Callable[[T], T]:
+    """Register a class of settings as the metric ``name``; the rest as for a method."""
 
     def register(settings: Any) -> Any:
-        check_metric(name, version, cites, settings)
-        METRICS.add(MetricInfo(name, settings, version, cites))
+        check_metric(name, version, cites, settings, aliases)
+        METRICS.add(MetricInfo(name, settings, version, cites, tuple(aliases)))
         return settings
 
     return register
@@ -106,12 +123,16 @@ def metrics() -> Mapping[str, MetricInfo]:
 
 
 def find_method(name: str) -> MethodInfo:
-    """The method of that name, or an error with the nearest one."""
+    """The method of that name, spelling or alias, or an error with the nearest one.
+
+    >>> find_method("IG").name, find_method("integrated_gradients").name
+    ('integrated-gradients', 'integrated-gradients')
+    """
     return METHODS.find(name)
 
 
 def find_metric(name: str) -> MetricInfo:
-    """The metric of that name, or an error with the nearest one."""
+    """The metric of that name, spelling or alias, or an error with the nearest one."""
     return METRICS.find(name)
 
 

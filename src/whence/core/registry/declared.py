@@ -8,17 +8,34 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from math import isfinite
 from typing import Any, get_type_hints
 
 from whence.core.errors import AuthorError
 from whence.core.passage import MERGE_RULES
+from whence.core.registry.fields import ABOUT
 from whence.core.registry.needs import OF_METRICS, Needs
+from whence.core.registry.passes import Passes
 
 KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+A_FEW_UNITS = 9  # for which a method is asked how many passes it needs
 # what a class says about itself, and what is no setting therefore
-DECLARATIONS = ("needs", "signed", "merge", "only_for", "two_streams", "better", "range", "chance")
+DECLARATIONS = (
+    "needs",
+    "signed",
+    "merge",
+    "only_for",
+    "two_streams",
+    "lean",
+    "price",
+    "misleads",
+    "better",
+    "range",
+    "chance",
+)
+# whose settings must have their sentences; a method of somebody else works without
+OUR_OWN = "whence."
 
 
 @dataclass(frozen=True)
@@ -35,10 +52,10 @@ class Author:
         return AuthorError(f"@{self.kind}({self.name!r}) on {owner}: {fault}")
 
 
-def check_method(name: Any, version: Any, cites: Any, settings: Any) -> None:
+def check_method(name: Any, version: Any, cites: Any, settings: Any, aliases: Any = ()) -> None:
     """Raise an AuthorError if this is no well-made method."""
     author = Author("method", name, settings)
-    _check_registration(author, version, cites)
+    _check_registration(author, version, cites, aliases)
     _check_class(author)
     needs = _declared(author, "needs", "say what it wants, e.g. needs: ClassVar = Needs.EMBEDDINGS")
     if not isinstance(needs, Needs) or needs & OF_METRICS:
@@ -54,12 +71,13 @@ def check_method(name: Any, version: Any, cites: Any, settings: Any) -> None:
     merge = getattr(example, "merge", "sum")
     if merge not in MERGE_RULES:
         raise author.error(f"merge is one of {', '.join(MERGE_RULES)}, not {merge!r}.")
+    _check_cost(author, example)
 
 
-def check_metric(name: Any, version: Any, cites: Any, settings: Any) -> None:
+def check_metric(name: Any, version: Any, cites: Any, settings: Any, aliases: Any = ()) -> None:
     """Raise an AuthorError if this is no well-made metric."""
     author = Author("metric", name, settings)
-    _check_registration(author, version, cites)
+    _check_registration(author, version, cites, aliases)
     _check_class(author)
     needs = _declared(
         author, "needs", "say what it takes, e.g. needs: ClassVar = Needs.GAME | Needs.RANKINGS"
@@ -86,13 +104,18 @@ def check_metric(name: Any, version: Any, cites: Any, settings: Any) -> None:
         raise author.error(f"chance is a number within range ({low} to {high}), not {chance!r}.")
 
 
-def _check_registration(author: Author, version: Any, cites: Any) -> None:
+def _check_registration(author: Author, version: Any, cites: Any, aliases: Any) -> None:
     if not isinstance(author.name, str) or not KEBAB_CASE.fullmatch(author.name):
         raise author.error("a name is lower-case words with hyphens, e.g. 'gradient-x-input'.")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise author.error(f"version is a whole number from 1 on, not {version!r}.")
     if not isinstance(cites, str):
         raise author.error(f"cites is the key of a paper, or '', not {cites!r}.")
+    is_list = isinstance(aliases, (tuple, list))
+    if not is_list or not all(isinstance(a, str) and KEBAB_CASE.fullmatch(a) for a in aliases):
+        raise author.error(
+            f"aliases are lower-case words with hyphens, e.g. aliases=('ig',), not {aliases!r}."
+        )
 
 
 def _check_class(author: Author) -> None:
@@ -140,10 +163,24 @@ def _check_fields(author: Author) -> None:
             raise author.error(
                 f"the setting {field.name} has no default. Write {field.name}: … = a plain value."
             )
+        _check_sentence(author, field)
     try:
         get_type_hints(settings)
     except (NameError, TypeError) as problem:
         raise author.error(f"the types of its settings cannot be read: {problem}.") from None
+
+
+def _check_sentence(author: Author, field: Field[Any]) -> None:
+    """Of our own settings, and of every one that claims to have a sentence."""
+    is_our_own = author.settings.__module__.startswith(OUR_OWN)
+    if ABOUT not in field.metadata and not is_our_own:
+        return
+    sentence = field.metadata.get(ABOUT, "")
+    if not isinstance(sentence, str) or not re.fullmatch(r"\S.*[.!?]", sentence):
+        raise author.error(
+            f"the setting {field.name} has no sentence that ends with a full stop. "
+            f'Write {field.name}: … = setting({field.default!r}, "What it does.").'
+        )
 
 
 def _is_unannotated_setting(settings: type, name: str, value: Any) -> bool:
@@ -190,6 +227,26 @@ def _check_game_method(author: Author, needs: Needs) -> None:
         raise author.error(
             'a method of a game has the setting removal first: removal: str = "auto".'
         )
+
+
+def _check_cost(author: Author, example: Any) -> None:
+    """What it says of its cost, if it does: passes(units), and settings that make it cheaper."""
+    if hasattr(example, "passes"):
+        try:
+            declared = example.passes(A_FEW_UNITS)
+        except Exception as problem:
+            raise author.error(f"passes(self, units) cannot be called: {problem}.") from problem
+        if not isinstance(declared, Passes):
+            raise author.error(
+                "passes(self, units) gives Passes(forwards=…, backwards=…), "
+                f"beyond the trace that methods share, not {declared!r}."
+            )
+    try:
+        replace(example, **getattr(example, "lean", {}))
+    except (TypeError, ValueError) as problem:
+        raise author.error(
+            f"lean holds settings that make it cheaper, by name, and these do not do: {problem}."
+        ) from problem
 
 
 def _with_defaults(author: Author) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from whence.core.registry.needs import Needs
+from whence.core.registry.needs import LOOKS_AT, Needs, group_of
 
 Better = Literal["higher", "lower"]
 
@@ -18,6 +18,7 @@ class Info:
     settings: type
     version: int
     cites: str
+    aliases: tuple[str, ...] = ()
 
     kind: ClassVar[str]
 
@@ -31,6 +32,18 @@ class Info:
         """The first line of its docstring."""
         return (self.settings.__doc__ or "").strip().splitlines()[0]
 
+    @property
+    def misleads(self) -> str:
+        """When to distrust it, in a sentence or two; empty where its author gave none."""
+        return getattr(self.settings, "misleads", "")
+
+    @property
+    def page(self) -> str:
+        """The page of the documentation; empty for what is not part of whence."""
+        if not self.settings.__module__.startswith("whence."):
+            return ""
+        return f"docs/{self.kind}s/{self.name}.md"
+
 
 @dataclass(frozen=True)
 class MethodInfo(Info):
@@ -42,6 +55,21 @@ class MethodInfo(Info):
     def only_for(self) -> str:
         """What alone it explains, in words, where it does not take every model and target."""
         return getattr(self.settings, "only_for", "")
+
+    @property
+    def price(self) -> str:
+        """What it costs, in words; empty where its author gave none."""
+        return getattr(self.settings, "price", "")
+
+    @property
+    def group(self) -> str:
+        """Where it looks, in a word: one of GROUPS."""
+        return group_of(self.needs)
+
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """What it looks at, in words."""
+        return tuple(words for need, words in LOOKS_AT.items() if need in self.needs)
 
 
 @dataclass(frozen=True)

@@ -38,3 +38,44 @@ GRADIENTS = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
 WHOLE_MAPS = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS
 ANY_ATTENTION = WHOLE_MAPS | Needs.HEAD_MEANS | Needs.VALUE_WEIGHTED
 OF_METRICS = Needs.RANKINGS | Needs.SCORES
+
+# what each need is, to a reader
+LOOKS_AT = {
+    Needs.ATTENTION: "attention weights",
+    Needs.ATTENTION_GRADIENTS: "attention weights and their gradients",
+    Needs.EMBEDDINGS: "embeddings",
+    Needs.EMBEDDING_GRADIENTS: "gradients of the embeddings",
+    Needs.HIDDEN_STATES: "hidden states",
+    Needs.RERUNS: "the output and gradients at changed embeddings",
+    Needs.HEAD_MEANS: "attention weights, averaged over heads",
+    Needs.ATTENTION_GRAPH: "a run by rules of relevance",
+    Needs.VALUE_WEIGHTED: "attention weights and value vectors",
+    Needs.GAME: "the output when units are removed",
+}
+
+# where methods look, and what that means; in the order of a list
+GROUPS = {
+    "removal": "remove words and watch the output",
+    "gradients": "how the output reacts to a small change of each word",
+    "relevance": "the output, handed back through the layers to the words",
+    "attention": "where the model looked, not what it concluded",
+    "other": "something else inside the model",
+    "control": "looks at nothing: what every other method must beat",
+}
+
+
+def group_of(needs: Needs) -> str:
+    """The group of a method that needs this.
+
+    >>> group_of(Needs.GAME), group_of(Needs.ATTENTION | Needs.EMBEDDINGS)
+    ('removal', 'attention')
+    """
+    if needs & Needs.GAME:
+        return "removal"
+    if needs & Needs.ATTENTION_GRAPH:
+        return "relevance"
+    if needs & ANY_ATTENTION:
+        return "attention"
+    if needs & (Needs.EMBEDDING_GRADIENTS | Needs.RERUNS):
+        return "gradients"
+    return "other" if needs else "control"

@@ -1,4 +1,4 @@
-// The page is complete without this script. It adds: arrow keys along a text, one unit lit in every method, every part opened for print, and the download.
+// The page is complete without this script. It adds: the choice of the method that colours the text, arrow keys along a text, one unit lit in every method, every part opened for print, and the download.
 (function () {
   const root = document.getElementById("ROOT");
   if (!root) return;
@@ -22,6 +22,18 @@
     next.focus();
     event.preventDefault();
   });
+  const choice = root.querySelector(".choice");
+  if (choice) {
+    const menu = choice.querySelector("select");
+    const strips = [...root.querySelectorAll(".strips > .strip")];
+    const show = () => {
+      strips.forEach((strip, i) => { strip.hidden = menu.value !== "all" && menu.value !== String(i); });
+      root.querySelector(".strips").classList.toggle("chosen", menu.value !== "all");
+    };
+    choice.hidden = false;
+    menu.addEventListener("change", show);
+    show();
+  }
   // on paper nothing can be opened
   window.addEventListener("beforeprint", () => root.querySelectorAll("details.fold").forEach((part) => { part.open = true; }));
   const button = root.querySelector("button.download");

@@ -1,0 +1,462 @@
+"""The answer: what may be said of a text in a few sentences, and nothing beyond the evidence.
+
+Every rule stands here; ``views/answering.py`` puts what they give into words.
+
+- Only methods that beat random rankings ("those that hold") may name words, and only if more of
+  them hold than chance alone would give.
+- A word is named if most of those methods name it, and hardly any says the opposite.
+- A word of which they say opposite things is contested, and a caution says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import factorial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from whence.core.agreement import agreement, top_units
+from whence.core.attribution import Attribution
+from whence.core.evidence import CURVES, LEVEL, USUAL_RANKINGS, Evidence, Verdict
+
+CONTROL = "random"  # the method that knows nothing: it is a control, and no explanation
+# readings of attention alone, the plainest first
+PLAIN_ATTENTION = ("attention-mean", "attention-max", "rollout", "flow")
+TOP = 5  # a method names a unit if it is among its strongest ones
+WORTH_NAMING = 0.2  # of the method's largest score: a weaker unit is not named
+DISSENT = 0.2  # the largest share of voices for the opposite that a named unit may have
+ERRORS_AWAY = 2.0  # standard errors from zero, or a sign says nothing
+MOST_NAMED = 4
+MOST_OF_ATTENTION = 3
+
+
+@dataclass(frozen=True)
+class Contested:
+    """A unit that some of the methods that hold have for the target, and others against it."""
+
+    unit: int
+    those_for: tuple[str, ...]
+    those_against: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AttentionSays:
+    """What plain attention would have named, and what the evidence says of that."""
+
+    method: str
+    units: tuple[int, ...]
+    verdict: Verdict | None
+    shared: int  # of its units, how many the answer names too
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An anchor that holds: while these units stay, the label does, whatever else is removed."""
+
+    units: tuple[int, ...]
+    label: str
+    at_least: float  # the lower end of its precision's interval
+
+
+@dataclass(frozen=True)
+class Swayed:
+    """Methods that beat random rankings under some removals and not under others."""
+
+    methods: tuple[str, ...]
+    holds_by: tuple[str, ...]
+    fails_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the evidence carries, as facts.
+
+    ``tried`` are the methods that were held against random rankings, without the control, and
+    ``holding`` those that beat them. ``is_carried`` says that more of them hold than chance gives;
+    otherwise no unit is named, unless there is but one method: then the units are what it says.
+    ``speaks_for`` and ``speaks_against`` are units, the clearest first,
+    by methods with signs; ``matters`` are units by methods without, where no other holds.
+    ``agreement`` is the mean rank correlation of the methods that hold. ``shown`` is the method
+    with the best evidence, by which the text is coloured.
+    """
+
+    units: tuple[str, ...]
+    kind: str
+    target: str
+    rather_than: str | None
+    predicted: str | None
+    probability: float | None
+    runner_up: tuple[str, float] | None
+    methods: int  # without the control
+    tried: tuple[str, ...]
+    holding: tuple[str, ...]
+    is_carried: bool
+    by_chance: float  # how many of those tried would hold by chance
+    speaks_for: tuple[int, ...]
+    speaks_against: tuple[int, ...]
+    matters: tuple[int, ...]
+    contested: tuple[Contested, ...]
+    agreement: float | None
+    kept: Kept | None
+    attention: AttentionSays | None
+    shown: str
+    shown_evidence: Evidence | None
+    swayed: tuple[Swayed, ...]
+    orders: int | None  # of so few units, where that limits the evidence
+    rankings: int | None  # where there were fewer than usual
+    control_held: bool  # the control itself was called better than random
+
+    @property
+    def is_of_one_method(self) -> bool:
+        """One method was asked, so that the answer is what it says."""
+        return self.methods <= 1
+
+    @property
+    def names_something(self) -> bool:
+        """Whether some unit is named."""
+        return bool(self.speaks_for or self.speaks_against or self.matters)
+
+    def names(self, units: Sequence[int]) -> list[str]:
+        """The units by name; a repeated word says which one it is."""
+        return [self.units[i] for i in units]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: the sentences, and the facts behind them by name."""
+        # the words are a view's, which is found by its name
+        from whence.core.render import draw
+
+        stored: dict[str, Any] = {
+            "sentences": draw("answer_sentences", self),
+            "cautions": draw("answer_cautions", self),
+            "speaks_for": self.names(self.speaks_for),
+            "speaks_against": self.names(self.speaks_against),
+            "matters": self.names(self.matters),
+            "contested": [self.units[contest.unit] for contest in self.contested],
+            "methods_tried": list(self.tried),
+            "methods_better_than_random": list(self.holding),
+            "more_than_chance": self.is_carried,
+            "agreement": self.agreement,
+            "best_supported": self.shown,
+            "attention": None,
+        }
+        if self.attention is not None:
+            said = asdict(self.attention)
+            said["units"] = self.names(self.attention.units)
+            said["verdict"] = "" if self.attention.verdict is None else str(self.attention.verdict)
+            stored["attention"] = said
+        return stored
+
+    def __str__(self) -> str:
+        from whence.core.render import render
+
+        return render("answer_text", self)
+
+
+def answer(attributions: Mapping[str, Attribution]) -> Answer:
+    """The answer of one method or of several, over the same units and about the same target.
+
+    >>> import whence
+    >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
+    >>> answer(c.attributions).tried
+    ('gradient-l2',)
+    """
+    first = next(iter(attributions.values()))
+    explaining = {name: a for name, a in attributions.items() if a.method != CONTROL}
+    tried = {name: a for name, a in explaining.items() if is_tried(a)}
+    holding = {name: a for name, a in tried.items() if holds(a)}
+    is_carried = more_than_chance([_p(a) for a in tried.values()], len(holding))
+
+    voices = holding if is_carried else {}
+    if len(explaining) == 1:  # what it says is told, and then whether it can be believed
+        voices = explaining
+    votes = Votes.of(voices)
+    speaks_for = votes.named(for_it=True)
+    speaks_against = votes.named(for_it=False)
+    matters: tuple[int, ...] = ()
+    if voices and not any(a.signed for a in voices.values()):
+        matters = votes.named_by_size()
+
+    shown = best_supported(explaining or attributions)
+    predicted, probability, runner_up = _prediction(first)
+    return Answer(
+        units=first.units.distinct_names,
+        kind=first.units.kind,
+        target="" if first.target.label is None else str(first.target.label),
+        rather_than=None if first.target.against is None else str(first.target.against),
+        predicted=predicted,
+        probability=probability,
+        runner_up=runner_up,
+        methods=len(explaining),
+        tried=tuple(tried),
+        holding=tuple(holding),
+        is_carried=is_carried,
+        by_chance=LEVEL * len(tried),
+        speaks_for=speaks_for,
+        speaks_against=speaks_against,
+        matters=matters,
+        contested=votes.contested(),
+        agreement=_agreement(holding),
+        kept=_kept(explaining),
+        attention=_attention(explaining, {*speaks_for, *speaks_against, *matters}),
+        shown=shown,
+        shown_evidence=attributions[shown].evidence,
+        swayed=_swayed(tried),
+        orders=_few_orders(len(first.units), bool(tried)),
+        rankings=_fewer_rankings(tried),
+        control_held=any(a.method == CONTROL and holds(a) for a in attributions.values()),
+    )
+
+
+# ---------------------------------------------------------------------- who may speak
+
+
+def is_tried(a: Attribution) -> bool:
+    """Held against random rankings, with a verdict."""
+    e = a.evidence
+    return e is not None and e.measure == CURVES and e.verdict is not None
+
+
+def holds(a: Attribution) -> bool:
+    """Better than random rankings, under every removal that was tried."""
+    return is_tried(a) and a.evidence is not None and a.evidence.verdict == Verdict.BETTER
+
+
+def _p(a: Attribution) -> float:
+    if a.evidence is None or a.evidence.p is None:
+        return 1.0
+    return a.evidence.p
+
+
+def more_than_chance(p_values: Sequence[float], holding: int) -> bool:
+    """Whether so many of the methods hold that chance is no explanation.
+
+    Either their number is one that random rankings reach in at most one text of twenty, were the
+    methods independent of each other; or the best of them holds even after it pays for all the
+    tries that there were (Bonferroni).
+
+    >>> more_than_chance([0.01], 1), more_than_chance([0.04] + [0.5] * 20, 1)
+    (True, False)
+    """
+    tried = len(p_values)
+    if not holding:
+        return False
+    return binomial_tail(tried, holding, LEVEL) <= LEVEL or min(p_values) * tried <= LEVEL
+
+
+def binomial_tail(tries: int, successes: int, chance: float) -> float:
+    """The probability of at least so many successes.
+
+    >>> round(binomial_tail(2, 1, 0.5), 6)
+    0.75
+    """
+    from scipy.special import bdtrc  # exact also for thousands of tries
+
+    if successes <= 0:
+        return 1.0
+    return float(bdtrc(successes - 1, tries, chance))
+
+
+def best_supported(attributions: Mapping[str, Attribution]) -> str:
+    """The method with the best evidence.
+
+    The verdict comes first, then p, then the share of random rankings beaten; among equals one with
+    signs, which says more, and then the one that agrees most with the others that hold.
+    """
+    holding = {name: a for name, a in attributions.items() if holds(a)}
+    closeness = _closeness(holding)
+    return min(attributions, key=lambda name: _place(attributions[name], closeness.get(name, 0.0)))
+
+
+def _place(a: Attribution, closeness: float) -> tuple[int, float, float, bool, float]:
+    if not is_tried(a) or a.evidence is None or a.evidence.verdict is None:
+        return len(Verdict), 1.0, 0.0, not a.signed, 0.0
+    place = list(Verdict).index(a.evidence.verdict)
+    return place, _p(a), -(a.evidence.value or 0.0), not a.signed, -closeness
+
+
+def _closeness(holding: Mapping[str, Attribution]) -> dict[str, float]:
+    if len(holding) < 2:
+        return {}
+    means = agreement(holding).mean_correlation()
+    return {name: mean for name, mean in means.items() if np.isfinite(mean)}
+
+
+def _agreement(holding: Mapping[str, Attribution]) -> float | None:
+    """The mean rank correlation of every two methods that hold."""
+    if len(holding) < 2:
+        return None
+    pairs = agreement(holding).pairs
+    if not pairs:
+        return None
+    return float(np.mean([correlation for _, _, correlation in pairs]))
+
+
+# ---------------------------------------------------------------------- which units they name
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Which units the methods that hold name: for the target, against it, or as mattering.
+
+    A method names a unit that is among its strongest, whose score is no small part of its largest,
+    and, of methods with signs, surely not zero.
+    """
+
+    methods: tuple[str, ...]
+    signed: Bool[np.ndarray, " method"]
+    names_it: Bool[np.ndarray, "method unit"]
+    levels: Float[np.ndarray, "method unit"]
+
+    @classmethod
+    def of(cls, holding: Mapping[str, Attribution]) -> Votes:
+        """The votes of these methods, which may be none."""
+        if not holding:
+            nothing = np.zeros((0, 0))
+            return cls((), np.zeros(0, dtype=bool), nothing.astype(bool), nothing)
+        every = list(holding.values())
+        return cls(
+            methods=tuple(holding),
+            signed=np.array([a.signed for a in every]),
+            names_it=np.stack([named_units(a) for a in every]),
+            levels=np.stack([_levels(a) for a in every]),
+        )
+
+    @property
+    def for_it(self) -> Bool[np.ndarray, "method unit"]:
+        """Named, by a method with signs, as speaking for the target."""
+        return self.names_it & self.signed[:, None] & (self.levels > 0)
+
+    @property
+    def against_it(self) -> Bool[np.ndarray, "method unit"]:
+        """Named, by a method with signs, as speaking against the target."""
+        return self.names_it & self.signed[:, None] & (self.levels < 0)
+
+    def named(self, for_it: bool) -> tuple[int, ...]:
+        """Units that most methods with signs name on one side, and hardly any on the other."""
+        these = self.for_it if for_it else self.against_it
+        others = self.against_it if for_it else self.for_it
+        votes, opposed = these.sum(0), others.sum(0)
+        is_named = (votes > self.signed.sum() / 2) & (opposed <= DISSENT * (votes + opposed))
+        return self._clearest(is_named, self.signed)
+
+    def named_by_size(self) -> tuple[int, ...]:
+        """Units that most methods name, whatever their signs."""
+        is_named = self.names_it.sum(0) > len(self.methods) / 2
+        return self._clearest(is_named, np.ones_like(self.signed))
+
+    def contested(self) -> tuple[Contested, ...]:
+        """Units for which and against which too many speak, the most evenly split first."""
+        votes, opposed = self.for_it.sum(0), self.against_it.sum(0)
+        smaller = np.minimum(votes, opposed)
+        units = np.flatnonzero(smaller > DISSENT * (votes + opposed))
+        by_split = sorted(units.tolist(), key=lambda i: (-smaller[i], i))
+        return tuple(
+            Contested(i, self._voices(self.for_it[:, i]), self._voices(self.against_it[:, i]))
+            for i in by_split
+        )
+
+    def _voices(self, those: Bool[np.ndarray, " method"]) -> tuple[str, ...]:
+        return tuple(name for name, speaks in zip(self.methods, those, strict=True) if speaks)
+
+    def _clearest(
+        self, is_named: Bool[np.ndarray, " unit"], voices: Bool[np.ndarray, " method"]
+    ) -> tuple[int, ...]:
+        """The named ones with the largest mean level, at most a few."""
+        units = np.flatnonzero(is_named)
+        if not len(units):
+            return ()
+        size = np.abs(self.levels[voices].mean(0))
+        by_size = sorted(units.tolist(), key=lambda i: (-size[i], i))
+        return tuple(by_size[:MOST_NAMED])
+
+
+def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
+    """The units that a method names.
+
+    Units that are tied at the last place are not named: there would be no reason for the one rather
+    than the other.
+    """
+    sizes = np.abs(a.scores)
+    named = top_units(sizes, min(TOP, max(len(sizes) // 2, 1)))
+    named &= sizes >= WORTH_NAMING * sizes.max(initial=0.0)
+    errors = None if a.error is None else a.error.standard_error
+    if errors is not None:
+        named &= ~(sizes / ERRORS_AWAY <= errors)
+    return named
+
+
+def _levels(a: Attribution) -> Float[np.ndarray, " unit"]:
+    largest = np.abs(a.scores).max(initial=0.0)
+    if largest == 0:
+        return np.zeros_like(a.scores)
+    return a.scores / largest
+
+
+# ---------------------------------------------------------------------- what else is to be said
+
+
+def _prediction(
+    a: Attribution,
+) -> tuple[str | None, float | None, tuple[str, float] | None]:
+    """The predicted label with its probability, and the one after it."""
+    leading = [(str(name), float(p)) for name, p in list(a.prediction.items())[:2]]
+    if not leading:
+        return None, None, None
+    (label, probability), *others = leading
+    return label, probability, others[0] if others else None
+
+
+def _kept(attributions: Mapping[str, Attribution]) -> Kept | None:
+    """The anchor of a method that looked for one, if it is as precise as was asked."""
+    for a in attributions.values():
+        detail = a.detail or {}
+        if not detail.get("holds") or not isinstance(detail.get("anchor"), Sequence):
+            continue
+        units = tuple(sorted(int(i) for i in detail["anchor"] if 0 <= int(i) < len(a.units)))
+        at_least = detail["precision"] if detail.get("exact") else detail["interval"][0]
+        return Kept(units, str(a.target.label), float(at_least))
+    return None
+
+
+def _attention(attributions: Mapping[str, Attribution], named: set[int]) -> AttentionSays | None:
+    by_method = {a.method: a for a in attributions.values()}
+    reading = next((name for name in PLAIN_ATTENTION if name in by_method), None)
+    if reading is None or len(attributions) < 2:
+        return None
+    a = by_method[reading]
+    units = tuple(int(i) for i in a.ranking()[:MOST_OF_ATTENTION] if a.scores[i])
+    verdict = a.evidence.verdict if is_tried(a) and a.evidence is not None else None
+    return AttentionSays(reading, units, verdict, len(named.intersection(units)))
+
+
+def _swayed(tried: Mapping[str, Attribution]) -> tuple[Swayed, ...]:
+    """Methods whose verdict hangs on how units are removed."""
+    by_removals: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for name, a in tried.items():
+        trials = () if a.evidence is None else a.evidence.trials
+        good = tuple(t.removal for t in trials if t.verdict == Verdict.BETTER)
+        bad = tuple(t.removal for t in trials if t.verdict != Verdict.BETTER)
+        if good and bad:
+            by_removals.setdefault((good, bad), []).append(name)
+    return tuple(Swayed(tuple(methods), good, bad) for (good, bad), methods in by_removals.items())
+
+
+def _few_orders(units: int, is_judged: bool) -> int | None:
+    """How many orders so few units have, where that is too few for a fine verdict."""
+    if not is_judged or units > 4:
+        return None
+    return factorial(units)
+
+
+def _fewer_rankings(tried: Mapping[str, Attribution]) -> int | None:
+    """How many random rankings there were, where a budget made them fewer than usual."""
+    counts = [a.evidence.rankings for a in tried.values() if a.evidence is not None]
+    fewest = min(counts, default=0)
+    units = min((len(a.units) for a in tried.values()), default=0)
+    every_order = units <= 8 and fewest == factorial(units)
+    if not fewest or fewest >= USUAL_RANKINGS or every_order:
+        return None
+    return fewest

@@ -1,0 +1,354 @@
+"""The answer in words. Which words may be said is decided in ``core/answer.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed
+from whence.core.evidence import LEVEL, USUAL_RANKINGS, Verdict
+from whence.views import wording
+
+CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
+HARDLY_MORE = 0.5  # of the first label's probability: so near a second one is worth a word
+MOST_CAUTIONS = 3
+LEAD = 2
+MOST_CONTESTED = 2
+
+
+ADVICE: dict[Verdict | None, str] = {
+    Verdict.SAME: " This may not be the reason.",
+    Verdict.WORSE: " Do not believe it.",
+}
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A piece of a sentence, and what it is, so that a view can colour it.
+
+    ``role`` is "label", "for", "against", "matter" or "method"; empty for all other words.
+    """
+
+    text: str
+    role: str = ""
+
+
+Sentence = tuple[Phrase, ...]
+
+
+def plain(sentence: Sentence) -> str:
+    """The sentence without its roles."""
+    return "".join(phrase.text for phrase in sentence)
+
+
+def answer_text(answer: Answer) -> str:
+    """What ``print(answer)`` shows."""
+    lines = [" ".join(answer_sentences(answer))]
+    lines += [f"Caution: {caution}" for caution in answer_cautions(answer)]
+    return "\n".join(lines)
+
+
+def answer_sentences(answer: Answer) -> list[str]:
+    """The answer in plain sentences."""
+    return [plain(sentence) for sentence in sentences(answer)]
+
+
+def answer_cautions(answer: Answer) -> list[str]:
+    """What to be careful about, the gravest first."""
+    return [plain(caution) for caution in cautions(answer)]
+
+
+def sentences(answer: Answer) -> list[Sentence]:
+    """What the model says, which units hold that up, who says so, and what attention says.
+
+    The first ``LEAD`` of them are the answer itself, and the others tell how far to trust it.
+    """
+    parts = [_prediction(answer), *_reasons(answer)]
+    if answer.kept is not None:
+        parts.append(_anchor(answer, answer.kept))
+    if answer.attention is not None:
+        parts.append(_attention(answer, answer.attention))
+    return [part for part in parts if part]
+
+
+def in_short(answer: Answer) -> str:
+    """The reasons in a few words, for a row of an index."""
+    if answer.methods == 0:
+        return "a control"
+    if not answer.tried:
+        return "not tested"
+    if not answer.is_carried:
+        return "nothing beats random" if not answer.holding else "no more than chance"
+    parts = []
+    if answer.speaks_for:
+        parts.append(f"for: {_row(answer, answer.speaks_for)}")
+    if answer.speaks_against:
+        parts.append(f"against: {_row(answer, answer.speaks_against)}")
+    if answer.matters:
+        parts.append(f"matter: {_row(answer, answer.matters)}")
+    return "; ".join(parts) or "no word that they share"
+
+
+def _row(answer: Answer, units: Sequence[int]) -> str:
+    return ", ".join(wording.visible(name) for name in answer.names(units))
+
+
+# ---------------------------------------------------------------------- the model
+
+
+def _prediction(answer: Answer) -> Sentence:
+    """``The model says positive (95 %).``, and whether that is what was explained."""
+    explained = _target(answer)
+    if answer.predicted is None or answer.probability is None:
+        return _sentence("Explained is ", Phrase(explained, "label"), ".")
+
+    said = Phrase(wording.label(answer.predicted), "label")
+    parts: list[Phrase | str] = ["The model says ", said, f" ({_percent(answer.probability)})"]
+    if answer.runner_up is not None:
+        name, probability = answer.runner_up
+        if probability >= HARDLY_MORE * answer.probability:
+            parts.append(f", hardly more than {wording.label(name)} ({_percent(probability)})")
+    if answer.target and answer.target != answer.predicted:
+        parts.append(f". Explained is another label, {explained}")
+    elif answer.rather_than is not None:
+        parts.append(f". Explained is why {explained}")
+    return _sentence(*parts, ".")
+
+
+def _target(answer: Answer) -> str:
+    label = wording.label(answer.target) if answer.target else "the output"
+    if answer.rather_than is None:
+        return label
+    return f"{label} rather than {wording.label(answer.rather_than)}"
+
+
+def _percent(probability: float) -> str:
+    if 0.9995 <= probability < 1:
+        return "over 99.9 %"
+    if probability >= 0.9 or probability < 0.1:
+        return f"{100 * probability:.1f} %"
+    return f"{100 * probability:.0f} %"
+
+
+# ---------------------------------------------------------------------- the reasons
+
+
+def _reasons(answer: Answer) -> list[Sentence]:
+    if answer.methods == 0:
+        return [_sentence("Random scores are a control and explain nothing.")]
+    if answer.is_of_one_method:
+        return _of_one_method(answer)
+    if not answer.tried:
+        untested = f"None of the {answer.methods} methods was tested against random rankings, "
+        return [_sentence(untested, "so nothing says which of them is right.")]
+    return [_units_named(answer), _who_says_so(answer)]
+
+
+def _units_named(answer: Answer) -> Sentence:
+    """The units that the methods that hold name together."""
+    things = wording.PLURAL.get(answer.kind, answer.kind)
+    if not answer.is_carried:
+        return _sentence(f"No {things} can be named as the reason.")
+    named = _naming(answer)
+    if not named:
+        return _sentence(f"The methods that beat random rankings do not name the same {things}.")
+    return _sentence(*named, ".")
+
+
+def _naming(answer: Answer) -> list[Phrase | str]:
+    """``not, bad speak for positive; but speaks against it``; empty where nothing is named."""
+    label = _target(answer)
+    if answer.matters:
+        verb = "matters" if len(answer.matters) == 1 else "matter"
+        units = _named(answer, answer.matters, "matter")
+        return [*units, f" {verb} most for {label}"]
+    if not answer.speaks_for and not answer.speaks_against:
+        return []
+    parts: list[Phrase | str] = []
+    if answer.speaks_for:
+        verb = _speaks(answer.speaks_for)
+        parts += [*_named(answer, answer.speaks_for, "for"), f" {verb} for {label}"]
+    if answer.speaks_against:
+        verb = _speaks(answer.speaks_against)
+        whom = "it" if answer.speaks_for else label
+        joint = ["; "] if answer.speaks_for else []
+        units = _named(answer, answer.speaks_against, "against")
+        parts += [*joint, *units, f" {verb} against {whom}"]
+    return parts
+
+
+def _speaks(units: Sequence[int]) -> str:
+    return "speaks" if len(units) == 1 else "speak"
+
+
+def _named(answer: Answer, units: Sequence[int], role: str) -> list[Phrase | str]:
+    """“not”, “bad” and “fine”, each a phrase by itself."""
+    parts: list[Phrase | str] = []
+    for place, name in enumerate(answer.names(units)):
+        if place:
+            parts.append(" and " if place == len(units) - 1 else ", ")
+        parts.append(Phrase(f"“{wording.visible(name)}”", role))
+    return parts
+
+
+def _who_says_so(answer: Answer) -> Sentence:
+    """How many methods beat random, and how far those agree."""
+    tried, count = len(answer.tried), len(answer.holding)
+    if not count:
+        return _sentence(f"None of the {tried} methods tested beats random rankings of this text.")
+    verb = "beats" if count == 1 else "beat"
+    beaten = f"{count} of the {tried} methods tested {verb} random rankings"
+    if not answer.is_carried:
+        chance = f"; by chance alone {_about(answer.by_chance)} would"
+        return _sentence(f"{beaten}{chance}, so that is no reason to believe them.")
+    if answer.agreement is None:
+        return _sentence(f"{_voices(answer, beaten)}: {wording.few([*answer.holding])}.")
+    number = wording.correlation(answer.agreement)
+    agree = f"they {_agree(answer.agreement)} (rank correlation {number})"
+    return _sentence(f"{_voices(answer, beaten)}; {agree}.")
+
+
+def _voices(answer: Answer, beaten: str) -> str:
+    """Who named the units, and how many others were tested."""
+    if not _naming(answer):
+        return beaten
+    count, tried = len(answer.holding), len(answer.tried)
+    if count == 1:
+        return f"The one method that beats random rankings says so ({tried} were tested)"
+    who = "Both methods" if count == 2 else f"Most of the {count} methods"
+    return f"{who} that beat random rankings say so ({tried} were tested)"
+
+
+def _about(count: float) -> str:
+    if count < 0.95:
+        return "hardly one"
+    return f"about {count:.0f}"
+
+
+def _agree(correlation: float) -> str:
+    if correlation >= CLOSE:
+        return "agree closely"
+    if correlation >= IN_PART:
+        return "agree in part"
+    return "hardly agree"
+
+
+# ---------------------------------------------------------------------- one method
+
+
+def _of_one_method(answer: Answer) -> list[Sentence]:
+    method = Phrase(wording.visible(answer.shown), "method")
+    named = _naming(answer)
+    if named:
+        told = _sentence("By ", method, ", ", *named, ".")
+    else:
+        things = wording.PLURAL.get(answer.kind, answer.kind)
+        told = _sentence("By ", method, f", no {things} stand out.")
+    return [told, _verdict_on_one(answer)]
+
+
+def _verdict_on_one(answer: Answer) -> Sentence:
+    evidence = answer.shown_evidence
+    if not answer.tried or evidence is None or evidence.value is None:
+        reason = "" if evidence is None or not evidence.note else f" ({evidence.note})"
+        untested = "It was not tested against random rankings"
+        return _sentence(f"{untested}{reason}, so nothing says that this is right.")
+    numbers = f"it beats {wording.share(evidence.value)} of random rankings"
+    if evidence.p is not None:
+        numbers += f", {wording.p_value(evidence.p)}"
+    advice = ADVICE.get(evidence.verdict, "")
+    return _sentence(f"Its ranking is {evidence.verdict}: {numbers}.{advice}")
+
+
+# ---------------------------------------------------------------------- anchors and attention
+
+
+def _anchor(answer: Answer, kept: Kept) -> Sentence:
+    """The rule of an anchor, as one would say it."""
+    label = wording.label(kept.label)
+    often = f"in at least {100 * kept.at_least:.0f} % of trials"
+    if kept.at_least == 1:
+        often = "always"
+    if not kept.units:
+        return _sentence(f"Whatever is removed, the model says {label} {often}.")
+    stay = "stays" if len(kept.units) == 1 else "stay"
+    units = _named(answer, kept.units, "matter")
+    others = f" {stay}, the model says {label} {often}, whatever else is removed."
+    return _sentence("While ", *units, others)
+
+
+def _attention(answer: Answer, says: AttentionSays) -> Sentence:
+    """What attention alone would have said, and whether that can be believed."""
+    method = Phrase(says.method, "method")
+    named = _named(answer, says.units, "matter")
+    parts: list[Phrase | str] = ["Attention alone (", method, ")"]
+    parts += [" would have named ", *named] if named else [" would have named nothing"]
+    return _sentence(*parts, f"; {_belief(says)}.")
+
+
+def _belief(says: AttentionSays) -> str:
+    if says.verdict is None:
+        return "that was not tested"
+    if says.verdict == Verdict.WORSE:
+        return f"that is {says.verdict}: do not believe it"
+    if says.verdict == Verdict.SAME:
+        return "that cannot be told from random rankings, so do not rely on it"
+    shared = f"{says.shared} of these {len(says.units)}" if says.shared else "none of these"
+    return f"that beats random rankings, and {shared} stand above too"
+
+
+# ---------------------------------------------------------------------- cautions
+
+
+def cautions(answer: Answer) -> list[Sentence]:
+    """What to be careful about, the gravest first."""
+    found: list[Sentence] = []
+    if answer.orders is not None:
+        found.append(_short_text(answer, answer.orders))
+    found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]
+    if len(answer.holding) > 1 and answer.agreement is not None and answer.agreement < IN_PART:
+        found.append(_sentence("the methods that beat random rankings rank the text differently."))
+    if answer.swayed:
+        found.append(_removal(answer.swayed))
+    if answer.control_held:
+        found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
+    if answer.rankings is not None:
+        fewer = f"there were {answer.rankings} random rankings, not {USUAL_RANKINGS} as usual: "
+        found.append(_sentence(fewer, "shares and p-values are rougher."))
+    return found[:MOST_CAUTIONS]
+
+
+def _short_text(answer: Answer, orders: int) -> Sentence:
+    things = wording.PLURAL.get(answer.kind, answer.kind)
+    count = len(answer.units)
+    if count == 1:
+        return _sentence("one unit has one ranking, so there is nothing to test.")
+    few = f"{count} {things} have only {orders} orders"
+    if 1 / orders > LEVEL:
+        return _sentence(f"{few}, too few to tell any ranking from a random one.")
+    return _sentence(f"{few}, so the test is coarse.")
+
+
+def _contest(answer: Answer, contest: Contested) -> Sentence:
+    name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
+    those_for = wording.few(contest.those_for, most=3)
+    those_against = wording.few(contest.those_against, most=3)
+    return _sentence(
+        "methods contradict each other on ",
+        name,
+        f": it speaks for {_target(answer)} by {those_for}, against it by {those_against}.",
+    )
+
+
+def _removal(swayed: Sequence[Swayed]) -> Sentence:
+    """Which methods hold under one removal alone."""
+    groups = []
+    for group in swayed:
+        methods = wording.few(group.methods, most=3)
+        good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
+        groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
+    return _sentence(f"the way of removing words decides for {' and for '.join(groups)}.")
+
+
+def _sentence(*parts: Phrase | str) -> Sentence:
+    return tuple(part if isinstance(part, Phrase) else Phrase(part) for part in parts)

@@ -1,0 +1,175 @@
+"""The methods and metrics there are, in the terminal: a short list, or one of them explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.registry import GROUPS
+
+DIM, BOLD = Style(dim=True), Style(bold=True)
+SIGNED = "signed: above zero speaks for the target, below zero against it"
+UNSIGNED = "unsigned: it says how much a word matters, not whether for or against the target"
+# what a setting takes, to a reader who does not write Python
+KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "str": "text",
+    "bool": "true or false",
+    "NoneType": "none",
+}
+NO_SENTENCE = "Its author has not said what it does."
+
+
+# ---------------------------------------------------------------------- lists
+
+
+def methods_view(
+    listed: Sequence[Mapping[str, Any]], with_settings: bool = False
+) -> RenderableType:
+    """Each method with its line, under what it looks at."""
+    parts: list[RenderableType] = []
+    for group, about in GROUPS.items():
+        members = [method for method in listed if method["group"] == group]
+        if not members:
+            continue
+        parts.append(Text.assemble((group.capitalize(), BOLD), (f"  {about}", DIM)))
+        parts.append(_lines(members, with_settings, _flag))
+        parts.append(Text())
+    parts.append(Text("whence methods NAME explains one of them, with its settings.", DIM))
+    return Group(*parts)
+
+
+def metrics_view(
+    listed: Sequence[Mapping[str, Any]], with_settings: bool = False
+) -> RenderableType:
+    """Each metric with its line."""
+    closing = "whence metrics NAME explains one of them, with its settings."
+    return Group(_lines(listed, with_settings, _keyword), Text(), Text(closing, DIM))
+
+
+def _lines(
+    listed: Sequence[Mapping[str, Any]], with_settings: bool, written: Callable[[str], str]
+) -> RenderableType:
+    width = max(len(entry["name"]) for entry in listed)
+    grid = _grid(width)
+    for entry in listed:
+        cell: RenderableType = Text(entry["summary"])
+        if with_settings and entry["settings"]:
+            flags = [_assignment(setting, written) for setting in entry["settings"]]
+            cell = Group(cell, *flags)
+        grid.add_row(Text(entry["name"]), cell)
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _assignment(setting: Mapping[str, Any], written: Callable[[str], str]) -> Text:
+    """A setting with its default, as it is written on the command line or in Python."""
+    takes: str = setting["takes"]
+    kinds = [KINDS.get(kind, kind) for kind in takes.split(" | ")]
+    assignment = f"{written(setting['name'])}{setting['default']}"
+    return Text.assemble(assignment, (f"  {' | '.join(kinds)}", DIM))
+
+
+# ---------------------------------------------------------------------- one of them
+
+
+def method_view(method: Mapping[str, Any]) -> RenderableType:
+    """One method in plain words: what it says of a word, its cost, its traps, its settings."""
+    facts = {
+        "looks at": ", ".join(method["looks_at"]) or "nothing",
+        "scores": SIGNED if method["signed"] else UNSIGNED,
+        "only for": method["only_for"],
+        "cost": method["price"],
+        "misleads": method["misleads"],
+    }
+    name = method["name"]
+    how = ""
+    if method["settings"]:
+        example = method["settings"][0]
+        how = (
+            f"whence explain --method {name} {_flag(example['name'])}…, "
+            f"whence compare --set {name}.{example['name']}=…, "
+            f"or keywords in Python: {example['name']}=…"
+        )
+    return _explained(method, facts, how, _flag)
+
+
+def metric_view(metric: Mapping[str, Any]) -> RenderableType:
+    """One metric in plain words: what it says, which values are good, its traps, its settings."""
+    low, high = metric["range"]
+    facts = {
+        "better": f"{metric['better']} is better",
+        "values": f"from {low:g} to {high:g} where the target is read as a probability",
+        "chance": f"{metric['chance']:g}, if all words act independently and together "
+        "lift the target from 0 to 1; on your text random rankings are measured",
+        "misleads": metric["misleads"],
+    }
+    how = ""
+    if metric["settings"]:
+        how = f"keywords of whence.measure: {metric['settings'][0]['name']}=…"
+    return _explained(metric, facts, how, _keyword)
+
+
+def _explained(
+    entry: Mapping[str, Any], facts: Mapping[str, str], how: str, written: Callable[[str], str]
+) -> RenderableType:
+    grid = _grid(max(len(name) for name in [*facts, "read on"]))
+    for name, fact in facts.items():
+        if fact:
+            grid.add_row(Text(name, DIM), Text(fact))
+    if entry["page"]:
+        grid.add_row(Text("read on", DIM), Text(_reading(entry)))
+    settings = _settings(entry["settings"], how, written)
+    return Group(_title(entry), Text(entry["summary"]), Text(), grid, *settings)
+
+
+def _title(entry: Mapping[str, Any]) -> Text:
+    title = Text(entry["name"], BOLD)
+    if entry["aliases"]:
+        title.append(f"  also called {', '.join(entry['aliases'])}", DIM)
+    return title
+
+
+def _reading(entry: Mapping[str, Any]) -> str:
+    if not entry["cites"]:
+        return entry["page"]
+    return f"{entry['page']}; the paper is {entry['cites']} in docs/references.md"
+
+
+def _settings(
+    settings: Sequence[Mapping[str, Any]], how: str, written: Callable[[str], str]
+) -> Iterator[RenderableType]:
+    yield Text()
+    if not settings:
+        yield Text("It has no settings.")
+        return
+    yield Text("Settings", BOLD)
+    for setting in settings:
+        yield Padding(_assignment(setting, written), (0, 0, 0, 2))
+        yield Padding(Text(setting["about"] or NO_SENTENCE), (0, 0, 0, 6))
+    yield Text()
+    yield Text(f"To set one: {how}", DIM)
+
+
+# ---------------------------------------------------------------------- pieces
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')} "
+
+
+def _keyword(name: str) -> str:
+    return f"{name}="
+
+
+def _grid(width: int) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, width=width)
+    grid.add_column(overflow="fold")
+    return grid

@@ -1,0 +1,419 @@
+"""The answer never claims what the evidence does not carry: synthetic comparisons, and real ones.
+
+All random, all agreeing, two camps, signed and unsigned, ties.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import whence
+from whence.core.answer import (
+    MOST_NAMED,
+    Answer,
+    answer,
+    best_supported,
+    binomial_tail,
+    more_than_chance,
+)
+from whence.core.attribution import Attribution, Cost, Error
+from whence.core.comparison import Comparison
+from whence.core.evidence import CURVES, Evidence, Trial, Verdict
+from whence.core.provenance import Provenance
+from whence.core.target import Target
+from whence.core.units import Units
+from whence.views.answering import answer_cautions, answer_sentences, in_short
+
+WORDS = ("the ", "plot ", "is ", "not ", "bad ", "but ", "the ", "end ", "is ", "fine")
+NOT, BAD, BUT, FINE = 3, 4, 5, 9
+NOWHERE = Provenance(
+    model="toy",
+    architecture="Toy",
+    fingerprint="",
+    revision="",
+    dtype="float32",
+    device="cpu",
+    attention="",
+    versions={},
+)
+
+
+def evidence(
+    verdict: Verdict | None, p: float = 0.5, by: tuple[Verdict, ...] = (), rankings: int = 100
+) -> Evidence:
+    trials = tuple(
+        Trial(removal, one, statistic=0.0, random_low=0.0, random_high=0.0, beaten=1 - p, p=p)
+        for removal, one in zip(("mask", "delete"), by, strict=False)
+    )
+    return Evidence(
+        CURVES, verdict, value=1 - p, p=p, rankings=rankings, trials=trials, question="support"
+    )
+
+
+BETTER = evidence(Verdict.BETTER, 0.01)
+SAME = evidence(Verdict.SAME)
+WORSE = evidence(Verdict.WORSE, 0.99)
+
+
+def scored(method: str, scores: dict[int, float], judged: Evidence | None, **facts) -> Attribution:
+    units = Units("word", facts.pop("words", WORDS))
+    values = np.zeros(len(units))
+    for unit, score in scores.items():
+        values[unit] = score
+    known = {
+        "passage": None,
+        "units": units,
+        "scores": values,
+        "target": Target("positive", index=1),
+        "value": 1.0,
+        "method": method,
+        "version": 1,
+        "settings": {},
+        "seed": 0,
+        "signed": True,
+        "cost": Cost(),
+        "provenance": NOWHERE,
+        "evidence": judged,
+        "prediction": {"positive": 0.9, "negative": 0.1},
+    }
+    return Attribution(**(known | facts))
+
+
+def compared(*attributions: Attribution) -> Comparison:
+    return Comparison({a.method: a for a in attributions}, Cost())
+
+
+def words(comparison: Comparison) -> str:
+    return " ".join(answer_sentences(comparison.answer))
+
+
+def cautions(comparison: Comparison) -> str:
+    return " ".join(answer_cautions(comparison.answer))
+
+
+# ---------------------------------------------------------------------- all agreeing
+
+
+def agreeing(judged: Evidence = BETTER, count: int = 4) -> list[Attribution]:
+    return [
+        scored(f"m{i}", {NOT: 2.0, FINE: 1.0 + i / 10, BUT: -1.0}, judged) for i in range(count)
+    ]
+
+
+def test_methods_that_hold_and_agree_name_their_words():
+    c = compared(*agreeing())
+    assert c.answer.names(c.answer.speaks_for) == ["not", "fine"]
+    assert c.answer.names(c.answer.speaks_against) == ["but"]
+    assert "“not” and “fine” speak for positive; “but” speaks against it." in words(c)
+    assert (
+        "Most of the 4 methods that beat random rankings say so (4 were tested); they agree"
+        in words(c)
+    )
+    assert "The model says positive (90.0 %)." in words(c)
+
+
+def test_the_same_scores_without_evidence_name_nothing():
+    for judged in (SAME, WORSE, None):
+        c = compared(*(scored(a.method, {NOT: 2.0}, judged) for a in agreeing()))
+        assert not c.answer.speaks_for
+        assert "“" not in words(c)
+        assert c.answer.contested == ()
+
+
+def test_only_the_methods_that_hold_have_a_voice():
+    wrong = [scored(f"w{i}", {BAD: 5.0}, SAME) for i in range(9)]
+    c = compared(*agreeing(), *wrong)
+    assert c.answer.names(c.answer.speaks_for) == ["not", "fine"]
+    assert "Most of the 4 methods that beat random rankings say so (13 were tested)" in words(c)
+
+
+def test_a_weak_or_uncertain_score_is_not_named():
+    unsure = Error(np.where(np.arange(len(WORDS)) == FINE, 0.9, 0.01))
+    c = compared(
+        *(scored(f"m{i}", {NOT: 2.0, FINE: 1.0, BUT: -0.1}, BETTER, error=unsure) for i in range(3))
+    )
+    assert c.answer.names(c.answer.speaks_for) == ["not"]
+    assert not c.answer.speaks_against
+
+
+def test_a_repeated_word_says_which_one_it_is():
+    c = compared(*(scored(f"m{i}", {6: 2.0}, BETTER) for i in range(3)))
+    assert "“the (2)” speaks for positive" in words(c)
+
+
+# ---------------------------------------------------------------------- all random
+
+
+def test_one_of_twenty_is_what_chance_gives_and_names_nothing():
+    others = [scored(f"r{i}", {i % 10: 1.0}, SAME) for i in range(19)]
+    c = compared(scored("lucky", {NOT: 2.0}, evidence(Verdict.BETTER, 0.01)), *others)
+    assert not c.answer.is_carried
+    assert "No words can be named as the reason." in words(c)
+    assert "by chance alone about 1 would" in words(c)
+    assert in_short(c.answer) == "no more than chance"
+
+
+def test_one_of_two_holds_if_it_pays_for_both_tries():
+    lone = scored("lime", {NOT: 2.0}, evidence(Verdict.BETTER, 0.01))
+    assert compared(lone, scored("other", {BAD: 1.0}, SAME)).answer.is_carried
+    barely = scored("lime", {NOT: 2.0}, evidence(Verdict.BETTER, 0.04))
+    assert not compared(barely, scored("other", {BAD: 1.0}, SAME)).answer.is_carried
+
+
+def test_of_independent_random_methods_at_most_one_text_in_twenty_names_a_word():
+    rng = np.random.default_rng(0)
+    texts, methods, named = 400, 21, 0
+    for _ in range(texts):
+        p_values = rng.integers(1, 102, methods) / 101
+        every = []
+        for i, p in enumerate(p_values):
+            verdict = Verdict.BETTER if p <= 0.05 else Verdict.SAME
+            scores = dict(enumerate(rng.normal(size=len(WORDS))))
+            every.append(scored(f"r{i}", scores, evidence(verdict, float(p))))
+        found = answer({a.method: a for a in every})
+        named += bool(found.speaks_for or found.speaks_against or found.matters)
+    assert named / texts <= 0.05
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=1, max_size=30))
+def test_what_carries_the_answer_goes_on_to_do_so_as_more_methods_hold(p_values):
+    carried = [more_than_chance(p_values, holding) for holding in range(len(p_values) + 1)]
+    assert not carried[0]
+    assert all(later or not earlier for earlier, later in pairwise(carried))
+
+
+def test_the_binomial_tail_is_scipy_s():
+    from scipy.stats import binom
+
+    for tries in (1, 5, 21):
+        for successes in range(tries + 1):
+            expected = binom.sf(successes - 1, tries, 0.05)
+            assert binomial_tail(tries, successes, 0.05) == pytest.approx(expected, abs=1e-12)
+
+
+# ---------------------------------------------------------------------- two camps
+
+
+def test_two_camps_name_no_contested_word_and_a_caution_says_so():
+    one = [scored(f"a{i}", {NOT: 2.0, BAD: 1.5}, BETTER) for i in range(3)]
+    other = [scored(f"b{i}", {NOT: 2.0, BAD: -1.5}, BETTER) for i in range(3)]
+    c = compared(*one, *other)
+    assert c.answer.names(c.answer.speaks_for) == ["not"]
+    assert not c.answer.speaks_against
+    assert [c.answer.units[contest.unit] for contest in c.answer.contested] == ["bad"]
+    assert "contradict each other on “bad”: it speaks for positive by a0, a1, a2" in cautions(c)
+
+
+def test_one_dissenter_among_six_contests_nothing():
+    many = [scored(f"a{i}", {NOT: 2.0, BAD: 1.5}, BETTER) for i in range(5)]
+    c = compared(*many, scored("b", {NOT: 2.0, BAD: -1.5}, BETTER))
+    assert c.answer.names(c.answer.speaks_for) == ["not", "bad"]
+    assert not c.answer.contested
+
+
+def test_methods_that_hold_and_share_no_word_name_none():
+    c = compared(*(scored(f"m{i}", {i: 2.0}, BETTER) for i in range(5)))
+    assert not c.answer.speaks_for
+    assert "do not name the same words" in words(c)
+    assert "hardly agree" in words(c)
+    assert "rank the text differently" in cautions(c)
+
+
+# ---------------------------------------------------------------------- signed and unsigned
+
+
+def test_methods_without_signs_say_what_matters_and_nothing_of_for_and_against():
+    every = [scored(f"u{i}", {BUT: 2.0, NOT: 1.0}, BETTER, signed=False) for i in range(3)]
+    c = compared(*every)
+    assert c.answer.names(c.answer.matters) == ["but", "not"]
+    assert "“but” and “not” matter most for positive." in words(c)
+    assert "speak" not in words(c)
+
+
+def test_where_some_have_signs_those_alone_say_for_and_against():
+    unsigned = [scored(f"u{i}", {BUT: 2.0}, BETTER, signed=False) for i in range(3)]
+    c = compared(*unsigned, scored("s", {NOT: 2.0}, BETTER))
+    assert c.answer.names(c.answer.speaks_for) == ["not"]
+    assert not c.answer.matters
+
+
+# ---------------------------------------------------------------------- ties
+
+
+def test_tied_scores_name_nothing():
+    flat = [scored(f"m{i}", dict.fromkeys(range(10), 1.0), BETTER) for i in range(3)]
+    assert not compared(*flat).answer.speaks_for
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), min_size=10, max_size=10),
+            st.sampled_from([BETTER, SAME, WORSE, None]),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_whatever_comes_in_the_rules_hold(given_methods):
+    every = [
+        scored(f"m{i}", dict(enumerate(scores)), judged, signed=signed)
+        for i, (scores, judged, signed) in enumerate(given_methods)
+    ]
+    found = compared(*every).answer
+    holding = [a for a in every if a.evidence is BETTER]
+    assert list(found.holding) == [a.method for a in holding]
+    assert set(found.speaks_for).isdisjoint(found.speaks_against)
+    assert len(found.speaks_for) <= MOST_NAMED
+
+    contested = {contest.unit for contest in found.contested}
+    for unit in found.speaks_for + found.speaks_against + found.matters:
+        assert unit not in contested
+    if len(every) > 1:
+        for unit in found.speaks_for:
+            in_favour = [a for a in holding if a.signed and a.scores[unit] > 0]
+            assert len(in_favour) > len([a for a in holding if a.signed]) / 2
+        for unit in found.speaks_against:
+            opposed = [a for a in holding if a.signed and a.scores[unit] < 0]
+            assert len(opposed) > len([a for a in holding if a.signed]) / 2
+        if not found.is_carried:
+            assert found.speaks_for == found.speaks_against == found.matters == ()
+    json.dumps(found.to_dict())
+
+
+@given(st.text(min_size=1, max_size=8))
+def test_any_text_can_be_a_word_of_the_answer(word):
+    names = (word, *WORDS[1:])
+    c = compared(*(scored(f"m{i}", {0: 2.0}, BETTER, words=names) for i in range(3)))
+    sentence = " ".join(answer_sentences(c.answer))
+    assert "\x1b" not in sentence
+    assert "\n" not in sentence
+
+
+# ---------------------------------------------------------------------- what else it says
+
+
+def test_attention_is_told_with_its_verdict():
+    attention = {"attention-mean": {BAD: 3.0, 1: 2.0, 7: 1.0}}
+    for judged, said in (
+        (SAME, "cannot be told from random rankings, so do not rely on it"),
+        (WORSE, "that is worse than random: do not believe it"),
+        (BETTER, "beats random rankings, and none of these stand above too"),
+        (None, "that was not tested"),
+    ):
+        ((name, scores),) = attention.items()
+        c = compared(*agreeing(), scored(name, scores, judged, signed=False))
+        assert "would have named “bad”, “plot” and “end”" in words(c)
+        assert said in words(c)
+
+
+def test_a_removal_that_decides_is_a_caution():
+    by = (Verdict.BETTER, Verdict.SAME)
+    c = compared(*agreeing(), scored("occlusion", {NOT: 1.0}, evidence(Verdict.SAME, 0.08, by)))
+    assert "occlusion (better than random by mask, not by delete)" in cautions(c)
+
+
+def test_a_short_text_is_a_caution():
+    three = [scored(f"m{i}", {0: 1.0}, SAME, words=("not ", "bad ", "really")) for i in range(2)]
+    assert "3 words have only 6 orders, too few" in cautions(compared(*three))
+    four = [scored(f"m{i}", {0: 1.0}, SAME, words=("not ", "bad ", "at ", "all")) for i in range(2)]
+    assert "4 words have only 24 orders, so the test is coarse" in cautions(compared(*four))
+
+
+def test_fewer_rankings_than_usual_are_said():
+    few = evidence(Verdict.BETTER, 0.025, rankings=39)
+    c = compared(*(scored(f"m{i}", {NOT: 2.0}, few) for i in range(3)))
+    assert "there were 39 random rankings, not 100 as usual" in cautions(c)
+
+
+def test_a_control_that_is_called_better_is_a_caution_and_never_a_method():
+    c = compared(*agreeing(), scored("random", {1: 1.0}, BETTER, signed=False))
+    assert c.answer.methods == 4
+    assert "even random scores were called better than random" in cautions(c)
+
+
+def test_another_label_and_a_near_second_one_are_said():
+    near = {"positive": 0.55, "negative": 0.45}
+    asked = Target("negative", index=0)
+    c = compared(
+        *(scored(f"m{i}", {NOT: 2.0}, BETTER, target=asked, prediction=near) for i in range(3))
+    )
+    assert "says positive (55 %), hardly more than negative (45 %)" in words(c)
+    assert "Explained is another label, negative." in words(c)
+    assert "“not” speaks for negative" in words(c)
+
+
+def test_a_regression_has_no_prediction_to_tell():
+    c = compared(*(scored(f"m{i}", {NOT: 2.0}, BETTER, prediction={}) for i in range(3)))
+    assert words(c).startswith("Explained is positive.")
+
+
+# ---------------------------------------------------------------------- one method
+
+
+def test_one_method_tells_its_words_and_then_its_verdict():
+    told = {
+        Verdict.BETTER: "is better than random: it beats 99 % of random rankings, p = 0.01.",
+        Verdict.SAME: "not separable from random: it beats 99 %",
+        Verdict.WORSE: "worse than random: it beats 99 % of random rankings, p = 0.01. Do not",
+    }
+    for verdict, said in told.items():
+        a = scored("lime", {NOT: 2.0, BUT: -1.0}, evidence(verdict, 0.01))
+        sentences = " ".join(answer_sentences(a.answer))
+        assert "By lime, “not” speaks for positive; “but” speaks against it." in sentences
+        assert said in sentences
+    untested = " ".join(answer_sentences(scored("lime", {NOT: 2.0}, None).answer))
+    assert "It was not tested against random rankings" in untested
+
+
+def test_a_control_alone_explains_nothing():
+    a = scored("random", {NOT: 1.0}, SAME, signed=False)
+    assert "Random scores are a control and explain nothing." in answer_sentences(a.answer)
+
+
+# ---------------------------------------------------------------------- the best-supported method
+
+
+def test_the_text_is_coloured_by_the_best_evidence():
+    weak = scored("weak", {NOT: 1.0}, evidence(Verdict.BETTER, 0.05))
+    strong = scored("strong", {NOT: 1.0}, evidence(Verdict.BETTER, 0.01), signed=False)
+    signed = scored("signed", {NOT: 1.0}, evidence(Verdict.BETTER, 0.01))
+    unclear = scored("unclear", {NOT: 1.0}, evidence(Verdict.SAME, 0.06))
+    every = {a.method: a for a in (unclear, weak, strong, signed)}
+    assert best_supported(every) == "signed"
+    assert best_supported({k: every[k] for k in ("unclear", "weak", "strong")}) == "strong"
+    assert best_supported({k: every[k] for k in ("unclear", "weak")}) == "weak"
+
+
+# ---------------------------------------------------------------------- on a real model
+
+
+@pytest.fixture(scope="module")
+def real() -> Comparison:
+    text = "the plot is thin but the acting is wonderful and the end is not bad"
+    methods = ["occlusion", "gradient-x-input", "gradient-l2", "attention-mean", "random"]
+    return whence.compare(whence.load("sentiment"), text, methods)
+
+
+def test_the_answer_is_first_in_json_and_drawn_anew_on_reading(real, tmp_path):
+    stored = json.loads(real.save(tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert list(stored)[2] == "answer"
+    assert stored["answer"]["sentences"] == answer_sentences(real.answer)
+    again = whence.read(tmp_path / "c.json")
+    assert isinstance(again, Comparison)
+    assert again.answer == real.answer
+
+
+def test_every_named_word_is_named_by_most_methods_that_hold(real):
+    found: Answer = real.answer
+    holding = [real[name] for name in found.holding]
+    assert all(a.evidence is not None and a.evidence.verdict == Verdict.BETTER for a in holding)
+    for unit in found.speaks_for:
+        assert sum(a.scores[unit] > 0 for a in holding) > len(holding) / 2
