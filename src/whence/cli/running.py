@@ -109,12 +109,12 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def tell_cost(step: str) -> None:
+def tell_cost(label: str, step: str) -> None:
     """What a run will cost, in one line, where it is worth knowing: the first step carries it."""
     forecast = getattr(step, "forecast", None)
     if forecast is None or forecast.seconds is None or forecast.seconds < PATIENCE:
         return
-    note(f"{forecast}.")
+    note(f"{label}: {forecast}")
 
 
 @contextmanager
@@ -135,7 +135,10 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         TimeRemainingColumn,
     )
 
-    announce = tell_cost if is_first else _say_nothing
+    def announce(step: str) -> None:
+        if is_first:
+            tell_cost(label, step)
+
     console = Console(stderr=True)
     # asked of stderr too: FORCE_COLOR is about colour, and a log file wants no bar
     if not (sys.stderr.isatty() and console.is_interactive):
@@ -173,10 +176,6 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
 def _described(label: str, step: str) -> str:
     """The label and the step; the forecast's own line is told above the bar."""
     return label if getattr(step, "forecast", None) is not None else f"{label}: {step}"
-
-
-def _say_nothing(_step: str) -> None:
-    """For a part whose cost was told with the first."""
 
 
 @contextmanager
