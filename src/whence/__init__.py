@@ -27,8 +27,10 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
-    "probe": "whence.explaining.attend",
+    "probe": "whence.explaining.probe",
+    "probe_templates": "whence.explaining.probe",
     "read": "whence.core.reading",
+    "setting": "whence.core.registry",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -51,6 +53,7 @@ _TYPES = {
     "Plan": "whence.core.plan",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
+    "TemplateProbe": "whence.core.probe",
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
@@ -106,6 +109,7 @@ __all__ = [
     "Tally",
     "Target",
     "TargetError",
+    "TemplateProbe",
     "Trace",
     "Trial",
     "Units",
@@ -128,7 +132,9 @@ __all__ = [
     "method",
     "metric",
     "probe",
+    "probe_templates",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
@@ -151,22 +157,23 @@ if TYPE_CHECKING:
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
     from whence.core.plan import Plan
-    from whence.core.probe import Probe
+    from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
-    from whence.core.registry import Needs, Passes, method, metric
+    from whence.core.registry import Needs, Passes, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
     from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
-    from whence.explaining.attend import attend, probe
+    from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
     from whence.explaining.forecast import Forecast
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.planning import forecast
+    from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game, game
     from whence.labs.running import lab
     from whence.metrics.measurement import measure

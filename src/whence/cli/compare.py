@@ -57,6 +57,7 @@ def command(
     read: Read = None,
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -105,6 +106,7 @@ def command(
         wishes=wishes,
         targets=(wanted_target,),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
@@ -119,7 +121,9 @@ def command(
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+            passage = encode(
+                loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+            )
             label = label_of("compare", i, len(lines))
             with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(

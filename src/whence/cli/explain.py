@@ -29,6 +29,7 @@ def command(
     read: o.Read = "logit",
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -69,6 +70,7 @@ def command(
         target=Target(target, against, read, at),
         units=units,
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
@@ -90,7 +92,9 @@ def command(
         for first in range(0, len(lines), at_once):
             passages = []
             for line in lines[first : first + at_once]:
-                passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+                passage = encode(
+                    loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+                )
                 passages.append(passage)
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))

@@ -46,6 +46,13 @@ Pair = Annotated[
         metavar="TEXT",
     ),
 ]
+Reply = Annotated[
+    str | None,
+    typer.Option(
+        help="What an encoder-decoder has written so far; its next token is explained.",
+        metavar="TEXT",
+    ),
+]
 TargetLabel = Annotated[
     str | None,
     typer.Option(

@@ -54,18 +54,11 @@ class Results:
         if save is not None:
             self._whole().save(save)
         if csv is not None:
-            self._write_csv(csv)
+            self._whole().to_csv(csv)
+            note(f"table written to {csv.resolve()}")
         if html is not None:
             self._whole().to_html(html)
             note(f"report written to {html.resolve()}")
-
-    def _write_csv(self, csv: Path) -> None:
-        """One table of all results; of several texts, it says which."""
-        from whence.core.render import write_text
-        from whence.views.tables import result_csv
-
-        write_text(csv, result_csv(self.results[0] if self.texts == 1 else self.results))
-        note(f"table written to {csv.resolve()}")
 
     def _show_many(self) -> None:
         from whence.core.many import Many

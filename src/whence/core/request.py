@@ -59,6 +59,8 @@ class Request:
     targets: tuple[Target, ...] = (Target(),)
     units: UnitKind | tuple[int, ...] = "word"
     pair: str | None = None
+    # what an encoder-decoder is said to have written so far: its next token is explained
+    reply: str | None = None
     seed: int = 0
     overflow: Overflow = "error"
     attention_via: Via = "auto"
@@ -91,6 +93,7 @@ class Request:
         read: Reading | None = None,
         units: UnitKind | Sequence[int] = "word",
         pair: str | None = None,
+        reply: str | None = None,
         seed: int = 0,
         overflow: Overflow = "error",
         attention_via: Via = "auto",
@@ -111,6 +114,7 @@ class Request:
             targets=targets_of(target, read),
             units=units_as_given(units),
             pair=pair,
+            reply=reply,
             seed=seed,
             overflow=overflow,
             attention_via=attention_via,

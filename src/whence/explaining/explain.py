@@ -46,6 +46,7 @@ def explain(
     method: str = "integrated-gradients",
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget | list[AnyTarget] = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -68,6 +69,8 @@ def explain(
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
     runs once. ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
+    ``reply`` is for a model that reads a text and writes another (T5, BART): what it is said to
+    have written so far, so that the token which it writes next is explained.
     Unless ``evidence=False``, the ranking is held against random ones of the same text (deletion
     and insertion curves under two removals), by ``rankings`` random ones and ``steps`` steps.
     ``budget`` is the most that a text may cost: a time ("30s"), passes ("500 passes"), or "full";
@@ -84,6 +87,7 @@ def explain(
     request = Request.of(
         method,
         pair=pair,
+        reply=reply,
         target=target,
         read=read,
         units=units,
@@ -153,6 +157,7 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     methods: Methods | None = None,
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -194,6 +199,7 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
         targets=targets_of(target, read),
         units=units_as_given(units),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         attention_via=attention_via,

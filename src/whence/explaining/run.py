@@ -94,10 +94,20 @@ def _encoded(job: Job, text: Any) -> Passage:
                 f"this passage was cut into units of kind {text.kind!r}; "
                 f"encode its text with units={request.units!r} instead."
             )
+        has_this_reply = text.reply is not None and text.reply.text == request.reply
+        if request.reply is not None and not has_this_reply:
+            raise InputError(
+                "this passage was encoded without the reply; "
+                f"use model.encode(text, reply={request.reply!r:.40})."
+            )
         passage = job.model.fitted(text, request.overflow)
     else:
         passage = job.model.encode(
-            text, request.pair, units=request.units, overflow=request.overflow
+            text,
+            request.pair,
+            units=request.units,
+            reply=request.reply,
+            overflow=request.overflow,
         )
     return job.model.placed(passage, request.targets[0])
 
