@@ -53,7 +53,8 @@ def run(
     added_to_asks: list[Added] = []
     for passage, windows, of_text in zip(passages, windows_of, added_of, strict=True):
         if len(windows) == 1:
-            short_asks += [Ask(passage, target) for target in request.targets]
+            for target in request.targets:
+                short_asks.append(Ask(passage, model.located(target, passage)))
             added_to_asks += [of_text for _ in request.targets]
     short_outcomes = iter(_explain(job, short_asks, added_to_asks))
 
@@ -89,6 +90,9 @@ def _encoded(job: Job, text: Any) -> Passage:
             reply=request.reply,
             overflow=request.overflow,
         )
+    places = {target.at for target in request.targets}
+    if len(places) > 1:
+        raise InputError("the targets of one run are read at one place: give all the same at=.")
     return job.model.placed(passage, request.targets[0])
 
 
