@@ -26,8 +26,10 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
-    "probe": "whence.explaining.attend",
-    "read": "whence.core.comparison",
+    "probe": "whence.explaining.probe",
+    "probe_templates": "whence.explaining.probe",
+    "read": "whence.core.reading",
+    "setting": "whence.core.registry",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -40,16 +42,19 @@ _TYPES = {
     "Evidence": "whence.core.evidence",
     "Game": "whence.games.game",
     "HeadTable": "whence.core.heads",
+    "Many": "whence.core.many",
     "Measurement": "whence.core.measurement",
     "Model": "whence.models.model",
     "Needs": "whence.core.registry",
     "Passage": "whence.core.passage",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
+    "TemplateProbe": "whence.core.probe",
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
     "Scores": "whence.core.scores",
+    "Tally": "whence.core.many",
     "Target": "whence.core.target",
     "Trace": "whence.trace.trace",
     "Trial": "whence.core.evidence",
@@ -82,6 +87,7 @@ __all__ = [
     "Game",
     "HeadTable",
     "InputError",
+    "Many",
     "Measurement",
     "Model",
     "Needs",
@@ -93,8 +99,10 @@ __all__ = [
     "Request",
     "Scores",
     "SettingsError",
+    "Tally",
     "Target",
     "TargetError",
+    "TemplateProbe",
     "Trace",
     "Trial",
     "Units",
@@ -116,14 +124,16 @@ __all__ = [
     "method",
     "metric",
     "probe",
+    "probe_templates",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
     from whence.core.agreement import Agreement
     from whence.core.attribution import Attribution, Cost, Error
     from whence.core.attributions import Attributions
-    from whence.core.comparison import Comparison, read
+    from whence.core.comparison import Comparison
     from whence.core.errors import (
         AuthorError,
         InputError,
@@ -134,22 +144,25 @@ if TYPE_CHECKING:
     )
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.heads import HeadTable
+    from whence.core.many import Many, Tally
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
-    from whence.core.probe import Probe
+    from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
-    from whence.core.registry import Needs, method, metric
+    from whence.core.reading import read
+    from whence.core.registry import Needs, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
     from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
-    from whence.explaining.attend import attend, probe
+    from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
+    from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game, game
     from whence.labs.running import lab
     from whence.metrics.measurement import measure

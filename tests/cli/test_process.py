@@ -74,11 +74,13 @@ def test_a_reader_that_leaves_early(folder, tmp_path):
         str(folder),
         "--method",
         "random",
+        "--no-evidence",
+        "--json",
     ]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     assert running.stderr is not None
-    assert running.stdout.readline().startswith("model  ")  # plain: no terminal, no colour
+    assert running.stdout.readline().startswith('{"schema"')  # plain: no terminal, no colour
     running.stdout.close()
     assert running.stderr.read() == ""  # nor bars and warnings of transformers
     running.stderr.close()

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import whence
 from tests.core.test_passage import passage, rich
 from whence.core.attribution import SCHEMA, Attribution, Cost, Error
-from whence.core.comparison import read
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import Evidence, Verdict
 from whence.core.provenance import Provenance
+from whence.core.reading import read
 from whence.core.target import Target
 from whence.core.units import Units
 

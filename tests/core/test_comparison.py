@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.views.conftest import compared, judged
-from whence.core.comparison import Comparison, read
+from whence.core.comparison import Comparison
 from whence.core.errors import LoadError, UnknownName
+from whence.core.reading import read
 
 TEXT = "the food is great but the service is not bad"
 

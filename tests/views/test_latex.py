@@ -16,6 +16,7 @@ from tests.views.conftest import compared, image, judged, made, passage_of
 from whence.core.attribution import Cost, Error
 from whence.core.attributions import Attributions
 from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.passage import Passage, with_picture
 from whence.core.target import Target
 from whence.views import wording
@@ -246,3 +247,22 @@ def test_several_targets_are_all_named():
     explained = [f"% explained: {wording.value(a)}\n" for a in targets.values()]
     assert "".join(explained) in snippet
     assert [row[0] for row in cells_of(snippet)] == ["target", *targets]
+
+
+def test_the_table_of_many_texts_has_the_counts_beside_chance():
+    many = Many((judged(compared("so very good")), judged(compared("not & so bad"))))
+    table = many.to_latex()
+    assert balanced(table)
+    heading, *rows = cells_of(table)
+    assert heading[:2] == ["method", "better"]
+    tallies = {tally.method: tally for tally in many.tallies()}
+    assert {row[0] for row in rows} == set(tallies)
+    for name, better, same, worse, by_chance, *_ in rows:
+        tally = tallies[name]
+        assert better == f"{tally.better} of {tally.judged}"
+        assert (same, worse) == (str(tally.same), str(tally.worse))
+        assert by_chance.startswith(f"{tally.by_chance:.2g} (")
+    for name in tallies:
+        assert f"% method: {name};" in table
+    with pytest.raises(InputError, match="no texts"):
+        Many(()).to_latex()

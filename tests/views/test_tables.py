@@ -22,6 +22,7 @@ from whence.core.attribution import Cost, Error
 from whence.core.attributions import Attributions
 from whence.core.errors import InputError
 from whence.core.evidence import CURVES, HELD_OUT
+from whence.core.many import Many
 from whence.core.target import Target
 from whence.views.tables import BEGINS_A_FORMULA, result_csv
 
@@ -187,3 +188,23 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [row["text"] for row in rows] == ["not bad"] * 2 + ["'=dull"] * (len(rows) - 2)
     assert main([*command[:-1], str(tmp_path / "no" / "table.csv")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_many_texts_have_the_same_tables_and_one_of_counts() -> None:
+    many = Many((judged(compared(TEXT)), judged(compared("so very good and fine"))))
+    for table in ("units", "methods"):
+        assert many.to_csv(table=table) == result_csv(list(many), table)
+    counts = many.to_pandas("counts")
+    for row, tally in zip(counts.to_dict("records"), many.tallies(), strict=True):
+        assert row["method"] == tally.method
+        assert row["judged"] == row["better"] + row["same"] + row["worse"] == tally.judged
+        assert row["p"] == tally.p
+        assert (row["by_chance_low"], row["by_chance_high"]) == tally.chance_range
+        assert (row["beaten_low"], row["beaten_high"]) == tally.interval
+    # what was not judged has no share of beaten rankings and no p
+    (unjudged,) = read_back(Many((made("so good"),)).to_csv(table="counts"))
+    assert (unjudged["judged"], unjudged["p"], unjudged["beaten_low"]) == ("0", "", "")
+    with pytest.raises(InputError, match="one of units, methods, counts, not 'texts'"):
+        many.to_csv(table="texts")
+    with pytest.raises(InputError, match="one of units, methods, not 'counts'"):
+        many[0].to_csv(table="counts")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_comparison, write_csv
+from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
 from whence.cli.texts import encode, label_of, naming, read_texts
@@ -69,6 +69,9 @@ def command(
     html: o.Html = None,
     csv: o.Csv = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -79,7 +82,7 @@ def command(
     rankings, and how far those agree. --full adds every score, cost and note.
     """
     del debug
-    from whence.core.comparison import read as read_result
+    from whence.core.reading import read as read_result
     from whence.core.registry import methods as all_methods
     from whence.core.request import Request
     from whence.core.target import Target
@@ -108,9 +111,12 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
 
-    results = []
+    results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import compare_as_asked
 
@@ -118,15 +124,13 @@ def command(
             passage = encode(
                 loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
             )
-            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+            label = label_of("compare", i, len(lines))
+            with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
-            show_comparison(comparison, as_json, every_row, full)
-            if html or csv:
-                results.append(comparison)
-    write_csv(results, csv)
-    finish(results, html)
+            results.add(comparison)
+    results.finish(html=html, csv=csv)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:

@@ -6,13 +6,13 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
-from whence.cli.reports import finish, show_attribution, write_csv
+from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.texts import encode, label_of, read_texts
 
 EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
-# texts between two prints
+# texts that run together; with evidence, which takes far longer, each is shown as it is done
 AT_ONCE = 16
 
 
@@ -42,6 +42,9 @@ def command(
     csv: o.Csv = None,
     save: o.Save = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -52,7 +55,6 @@ def command(
     and explains them.
     """
     del debug
-    from whence.core.errors import InputError
     from whence.core.registry import find_method, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
@@ -62,12 +64,7 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
-    settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
-    if save is not None and len(lines) > 1:
-        raise InputError(
-            f"--save keeps one result, and there are {len(lines)} texts; use --json > FILE."
-        )
     request = Request.of(
         info.name,
         target=Target(target, against, read, at),
@@ -78,17 +75,23 @@ def command(
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
+    # a wrong setting is found before the model is loaded
+    settings_of(info, request.wishes[0].settings, seed)
 
-    results = []
+    results = Results(len(lines), as_json, full, every_row, kept=bool(html or save or csv))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import explain_as_asked
         from whence.trace.forecast import forecast_trace
 
-        for first in range(0, len(lines), AT_ONCE):
+        at_once = 1 if evidence else AT_ONCE
+        for first in range(0, len(lines), at_once):
             passages = []
-            for line in lines[first : first + AT_ONCE]:
+            for line in lines[first : first + at_once]:
                 passage = encode(
                     loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
                 )
@@ -96,17 +99,12 @@ def command(
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(info.name, first, len(lines))) as say:
+            label = label_of(info.name, first, len(lines))
+            with progress(label, is_first=first == 0) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
-                show_attribution(attribution, as_json, every_row, full)
-            # kept only where they are written at the end: a file may have many texts
-            if html or save or csv:
-                results += attributions
-    if save is not None:
-        results[0].save(save)
-    write_csv(results, csv)
-    finish(results, html)
+                results.add(attribution)
+    results.finish(save=save, html=html, csv=csv)
 
 
 def own_flags() -> list[str]:

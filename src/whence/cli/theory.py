@@ -29,6 +29,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     evidence: o.Evidence = True,
+    full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
 ) -> None:
@@ -63,18 +64,18 @@ def command(
             if as_json:
                 emit_json({"comparison": comparison.to_dict(), "closed_forms": book.to_dict()})
             else:
-                _show(comparison, book, every_row)
+                _show(comparison, book, every_row, full)
             comparisons.append(comparison)
             books.append(book)
     if html is not None:
         _write(comparisons, books, html)
 
 
-def _show(comparison: Comparison, book: Notebook, every_row: bool) -> None:
+def _show(comparison: Comparison, book: Notebook, every_row: bool, full: bool) -> None:
     from whence.notebook.page import notebook_view
     from whence.views.terminal import comparison_view
 
-    show(lambda console: comparison_view(comparison, console, every_row))
+    show(lambda console: comparison_view(comparison, console, every_row, full))
     show(lambda console: notebook_view(book, console))
 
 

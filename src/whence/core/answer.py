@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import comb, factorial
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,11 @@ class Answer:
     def is_of_one_method(self) -> bool:
         """One method was asked, so that the answer is what it says."""
         return self.methods <= 1
+
+    @property
+    def names_something(self) -> bool:
+        """Whether some unit is named."""
+        return bool(self.speaks_for or self.speaks_against or self.matters)
 
     def names(self, units: Sequence[int]) -> list[str]:
         """The units by name; a repeated word says which one it is."""
@@ -247,11 +252,11 @@ def binomial_tail(tries: int, successes: int, chance: float) -> float:
     >>> round(binomial_tail(2, 1, 0.5), 6)
     0.75
     """
-    terms = (
-        comb(tries, k) * chance**k * (1 - chance) ** (tries - k)
-        for k in range(successes, tries + 1)
-    )
-    return float(sum(terms))
+    from scipy.special import bdtrc  # exact also for thousands of tries
+
+    if successes <= 0:
+        return 1.0
+    return float(bdtrc(successes - 1, tries, chance))
 
 
 def best_supported(attributions: Mapping[str, Attribution]) -> str:
@@ -379,7 +384,7 @@ def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
     named &= sizes >= WORTH_NAMING * sizes.max(initial=0.0)
     errors = None if a.error is None else a.error.standard_error
     if errors is not None:
-        named &= ~(sizes <= ERRORS_AWAY * errors)
+        named &= ~(sizes / ERRORS_AWAY <= errors)
     return named
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import Evidence
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
 from whence.core.target import Reading, Target
@@ -106,6 +107,8 @@ class Attribution:
     prediction: Mapping[str, float] = field(default_factory=dict)
     # what a method gave beside scores: an anchor with its precision
     detail: Mapping[str, Any] | None = None
+    # what was made smaller to keep the cost within bounds; None if nothing was
+    plan: Plan | None = None
     # those of the passage, unless others are given
     units: Units = None  # type: ignore[assignment]
 
@@ -182,6 +185,8 @@ class Attribution:
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
         }
+        if self.plan is not None:
+            stored["plan"] = self.plan.to_dict()
         if self.passage is None:
             stored |= {"schema": SCHEMA, "own_units": self.units.to_dict()}
         return stored
@@ -216,6 +221,7 @@ class Attribution:
                 evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
                 prediction=d["prediction"],
                 detail=d.get("detail"),  # the first results of whence 0.1 have none
+                plan=Plan.from_dict(d["plan"]) if d.get("plan") else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(

@@ -14,6 +14,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.passage import Passage
 from whence.core.request import Wish, wishes_for
 from whence.core.target import Target
@@ -33,14 +34,14 @@ def wishes_and_added(methods: Any) -> tuple[tuple[Wish, ...], Added]:
     >>> [wish.method for wish in wishes], added
     (['rollout', 'lime'], ())
     """
-    if isinstance(methods, (str, Attribution, Attributions, Comparison, Mapping)):
+    if isinstance(methods, (str, Attribution, Attributions, Comparison, Many, Mapping)):
         methods = [methods]
     wishes: list[Wish] = []
     added: list[Attribution] = []
     for entry in methods:
         if isinstance(entry, str):
             wishes += wishes_for([entry])
-        elif isinstance(entry, (Attribution, Attributions, Comparison)):
+        elif isinstance(entry, (Attribution, Attributions, Comparison, Many)):
             added += attributions_of(entry)
         elif isinstance(entry, Mapping):
             wishes += wishes_for(entry)
@@ -54,8 +55,12 @@ def wishes_and_added(methods: Any) -> tuple[tuple[Wish, ...], Added]:
     return tuple(wishes), tuple(added)
 
 
-def attributions_of(result: Attribution | Attributions | Comparison) -> list[Attribution]:
+def attributions_of(
+    result: Attribution | Attributions | Comparison | Many,
+) -> list[Attribution]:
     """The attributions that a result holds."""
+    if isinstance(result, Many):
+        return [attribution for each in result for attribution in attributions_of(each)]
     if isinstance(result, Attribution):
         return [result]
     entries = result.attributions if isinstance(result, Comparison) else result.entries

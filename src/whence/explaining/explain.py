@@ -11,6 +11,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.passage import Passage
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
@@ -23,7 +24,7 @@ from whence.core.request import (
 )
 from whence.core.target import Reading
 from whence.core.units import UnitKind
-from whence.explaining.added import shared_target, wishes_and_added
+from whence.explaining.added import of_lines, shared_target, wishes_and_added
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
@@ -38,9 +39,7 @@ def explain(
     model: Model, text: str | Passage, method: str = ..., **options: Any
 ) -> Attribution: ...
 @overload
-def explain(
-    model: Model, text: list[Any], method: str = ..., **options: Any
-) -> list[Attribution]: ...
+def explain(model: Model, text: list[Any], method: str = ..., **options: Any) -> Many: ...
 def explain(
     model: Model,
     text: Any,
@@ -56,10 +55,15 @@ def explain(
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
-    """Explain one target of a model on one text (or on each text of a list) by one method.
+    """Explain one target of a model on one text, or on each text of a list, by one method.
+
+    A list gives Many: its attributions in order, with counts over the texts.
 
     ``target`` is a class by name or index, None for the predicted one, a pair for a contrast (*why
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
@@ -68,7 +72,10 @@ def explain(
     ``reply`` is for a model that reads a text and writes another (T5, BART): what it is said to
     have written so far, so that the token which it writes next is explained.
     Unless ``evidence=False``, the ranking is held against random ones of the same text (deletion
-    and insertion curves under two removals). Everything after that is a setting of the method.
+    and insertion curves under two removals), by ``rankings`` random ones and ``steps`` steps.
+    ``budget`` is the most that a text may cost: a time ("30s"), passes ("500 passes"), or "full";
+    by default a large model gets a leaner plan, which the result tells (``plan``). ``progress`` is
+    called with each step. Everything after that is a setting of the method.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -89,14 +96,17 @@ def explain(
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
     texts = text if isinstance(text, list) else [text]
     if isinstance(target, list):
-        results = [_by_target(outcomes) for outcomes in run(model, texts, request, progress)]
-    else:
-        results = explain_as_asked(model, texts, request, progress)
-    return results if isinstance(text, list) else results[0]
+        several = [_by_target(outcomes) for outcomes in run(model, texts, request, progress)]
+        return several if isinstance(text, list) else several[0]
+    results = explain_as_asked(model, texts, request, progress)
+    return Many(tuple(results)) if isinstance(text, list) else results[0]
 
 
 def explain_as_asked(
@@ -111,7 +121,9 @@ def _only(outcome: Outcome) -> Attribution:
     for problem in outcome.failed.values():
         raise problem
     (attribution,) = outcome.attributions.values()
-    return attribution
+    if outcome.plan.is_full:
+        return attribution
+    return replace(attribution, plan=outcome.plan)
 
 
 def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
@@ -125,7 +137,21 @@ def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
     return Attributions("target", entries, total_cost([outcome.cost for outcome in outcomes]))
 
 
+@overload
 def compare(
+    model: Model,
+    text: str | Passage,
+    methods: Methods | None = ...,
+    **options: Any,
+) -> Comparison: ...
+@overload
+def compare(
+    model: Model,
+    text: list[Any],
+    methods: Methods | None = ...,
+    **options: Any,
+) -> Many: ...
+def compare(  # type: ignore[misc]  # the overloads name what the result depends on
     model: Model,
     text: Any,
     methods: Methods | None = None,
@@ -140,16 +166,24 @@ def compare(
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
-) -> Comparison:
+) -> Any:
     """Explain one text by several methods on one shared trace and one game for each removal.
+
+    A list of texts gives Many: a comparison for each text, with counts for each method over them.
 
     ``methods=None`` takes every method that fits the model. A mapping gives settings:
     ``{"integrated-gradients": {"baseline": "mask"}}``. A list may hold names, such mappings, and
     results that are there already: an Attribution (of this model, text and target; from
     ``explain``, from ``Attribution.from_scores``, or read from a file), or several of them. Where
     no target is named, theirs is taken. Unless ``evidence=False``, each ranking is held against
-    the same random rankings of this text, by deletion and insertion curves under two removals.
+    the same random rankings of this text, by deletion and insertion curves under two removals:
+    ``rankings`` random ones and ``steps`` steps. ``budget`` is the most that a text may cost: a
+    time ("30s"), passes ("500 passes"), or "full"; by default a large model gets a leaner plan.
+    What was made smaller, or left out, is told by ``plan`` and ``skipped``.
 
     >>> import whence
     >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
@@ -171,8 +205,27 @@ def compare(
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
-    return compare_as_asked(model, text, request, progress, skip_unfit=methods is None, added=added)
+    skip_unfit = methods is None
+    if not isinstance(text, list):
+        return compare_as_asked(model, text, request, progress, skip_unfit, added)
+    added_to_texts = of_lines(added, [getattr(one, "text", one) for one in text])
+    comparisons = []
+    for place, one in enumerate(text):
+        say = _of_several(progress, place, len(text))
+        own = added_to_texts[place]
+        comparisons.append(compare_as_asked(model, one, request, say, skip_unfit, own))
+    return Many(tuple(comparisons))
+
+
+def _of_several(progress: Progress | None, place: int, count: int) -> Progress | None:
+    """What is told of a step, with the number of the text that it belongs to."""
+    if progress is None:
+        return None
+    return lambda step: progress(f"text {place + 1} of {count}: {step}")
 
 
 def compare_as_asked(
@@ -200,4 +253,6 @@ def compare_as_asked(
         peak_bytes=max((peak for peak in peaks if peak is not None), default=None),
     )
     skipped = {name: str(problem) for name, problem in outcome.failed.items()}
-    return Comparison(outcome.attributions, cost, skipped)
+    plan = outcome.plan
+    skipped |= plan.left_out
+    return Comparison(outcome.attributions, cost, skipped, None if plan.is_full else plan)

@@ -11,15 +11,14 @@ from whence.core.attribution import Attribution, Cost
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.request import check_rankings, check_steps
 from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
 from whence.explaining.outside import Games, with_evidence
 from whence.explaining.run import total_cost
 from whence.games.game import check_is_model
-from whence.metrics.evidence import RANKINGS
+from whence.metrics.evidence import RANKINGS, STEPS
 from whence.models.model import Model
-
-FEWEST_RANKINGS = 100
 
 
 def judge(
@@ -28,6 +27,7 @@ def judge(
     *,
     removals: Sequence[str] | None = None,
     rankings: int = RANKINGS,
+    steps: int = STEPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Any:
@@ -37,6 +37,7 @@ def judge(
     a list of them, Attributions or a Comparison, whose cost then counts the passes of the evidence
     too. Attributions of one text share their games, and those of one target its control.
     ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
+    ``rankings`` random ones are drawn, 39 at least, and each curve has at most ``steps`` steps.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -46,11 +47,8 @@ def judge(
     ['mask', 'delete']
     """
     check_is_model(model)
-    if rankings < FEWEST_RANKINGS:
-        raise InputError(
-            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
-            "fewer cannot tell 95 % from 90."
-        )
+    check_rankings(rankings)
+    check_steps(steps)
     if isinstance(removals, str) or (removals is not None and not removals):
         raise InputError(
             f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
@@ -67,7 +65,7 @@ def judge(
             assert passage is not None
             games = Games(model, passage, (target,), seed, progress or (lambda _: None))
             games_of_texts.append(games)
-        judged += with_evidence([attribution], games, rankings, removals)
+        judged += with_evidence([attribution], games, rankings, removals, steps)
     paid = total_cost([games.cost for games in games_of_texts])
     return _as_given(attributions, judged, replace(paid, seconds=time.perf_counter() - begun))
 

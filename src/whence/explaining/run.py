@@ -23,9 +23,10 @@ from whence.explaining.added import Added, by_text, joined_with
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
 from whence.explaining.outside import Games, look_from_outside, with_evidence
+from whence.explaining.planning import Text, planned_jobs
 from whence.explaining.windows import asks_of_windows, joined
 from whence.games.game import check_has_head
-from whence.metrics.evidence import OF_WINDOWS, RANKINGS
+from whence.metrics.evidence import OF_WINDOWS
 from whence.models.model import Model
 
 NO_COST = Cost()
@@ -49,22 +50,43 @@ def run(
     windows_of = [model.windows(passage) for passage in passages]
     added_of = by_text(model, added, passages)
 
-    short_asks: list[Ask] = []
-    added_to_asks: list[Added] = []
-    for passage, windows, of_text in zip(passages, windows_of, added_of, strict=True):
-        if len(windows) == 1:
-            for target in request.targets:
-                short_asks.append(Ask(passage, model.located(target, passage)))
-            added_to_asks += [of_text for _ in request.targets]
-    short_outcomes = iter(_explain(job, short_asks, added_to_asks))
+    jobs = planned_jobs(job, _texts(windows_of, added_of))
 
-    outcomes = []
-    for passage, windows in zip(passages, windows_of, strict=True):
-        if len(windows) == 1:
-            outcomes.append([next(short_outcomes) for _ in request.targets])
+    outcomes: dict[int, list[Outcome]] = {}
+    for alike in _texts_by_plan(jobs):
+        job = jobs[alike[0]]
+        short = [i for i in alike if len(windows_of[i]) == 1]
+        asks = []
+        for i in short:
+            for target in request.targets:
+                asks.append(Ask(passages[i], model.located(target, passages[i])))
+        added_to_asks = [added_of[i] for i in short for _ in request.targets]
+        of_asks = iter(_explain(job, asks, added_to_asks))
+        for i in alike:
+            if i in short:
+                outcomes[i] = [next(of_asks) for _ in request.targets]
+            else:
+                outcomes[i] = _explain_in_windows(job, passages[i], windows_of[i])
+    return [outcomes[i] for i in range(len(texts))]
+
+
+def _texts(windows_of: Sequence[Sequence[Passage]], added_of: Sequence[Added]) -> list[Text]:
+    """What is known of each text before the work."""
+    pairs = zip(windows_of, added_of, strict=True)
+    return [Text(windows, len(added)) for windows, added in pairs]
+
+
+def _texts_by_plan(jobs: Sequence[Job]) -> list[list[int]]:
+    """The texts with equal plans, which may share a trace."""
+    groups: list[list[int]] = []
+    for i, job in enumerate(jobs):
+        for group in groups:
+            if jobs[group[0]].plan == job.plan:
+                group.append(i)
+                break
         else:
-            outcomes.append(_explain_in_windows(job, passage, windows))
-    return outcomes
+            groups.append([i])
+    return groups
 
 
 def _encoded(job: Job, text: Any) -> Passage:
@@ -111,9 +133,9 @@ def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> l
             target, cost_of_target = _resolved(job, ask, attributions)
             attributions = joined_with(attributions, added, target)
         if job.request.evidence and games is not None:
-            attributions = _judged(attributions, games)
+            attributions = _judged(job, attributions, games)
         paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
-        outcomes.append(Outcome(attributions, failed, paid))
+        outcomes.append(Outcome(attributions, failed, paid, job.plan))
     return outcomes
 
 
@@ -141,7 +163,7 @@ def _explain_in_windows(job: Job, passage: Passage, windows: Sequence[Passage]) 
         if job.request.evidence:
             for name, attribution in attributions.items():
                 attributions[name] = replace(attribution, evidence=OF_WINDOWS)
-        outcomes.append(Outcome(attributions, failed, total_cost(costs)))
+        outcomes.append(Outcome(attributions, failed, total_cost(costs), job.plan))
     return outcomes
 
 
@@ -155,7 +177,7 @@ def _games(job: Job, passage: Passage) -> Games | None:
     """The games on a passage, where a method or the evidence plays; none has run yet."""
     if not job.playing and not job.request.evidence:
         return None
-    return Games(job.model, passage, job.request.targets, job.request.seed, job.say)
+    return Games(job.model, passage, job.request.targets, job.request.seed, job.meter)
 
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:
@@ -168,11 +190,13 @@ def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Fin
     return findings | look_from_outside(job, games, target)
 
 
-def _judged(attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
+def _judged(job: Job, attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
     if not attributions:
         return attributions
+    plan = job.plan
+    several = list(attributions.values())
     try:
-        judged = with_evidence(list(attributions.values()), games, RANKINGS)
+        judged = with_evidence(several, games, plan.rankings, steps=plan.steps)
     except Unsupported:  # nothing can be removed from this input: a text beside an image
         return attributions
     return dict(zip(attributions, judged, strict=True))

@@ -16,20 +16,29 @@ from jaxtyping import Float, Int
 from whence.core.attribution import Attribution
 from whence.core.evidence import CURVES, Band, Evidence, Trial, TrialCurves, Verdict
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import Curves, curves
+from whence.metrics.curves import STEPS, Curves, curves, steps_of
 from whence.metrics.matter import Matter
-from whence.metrics.rankings import RANKINGS, orders_of, random_rankings, rankings_of
+from whence.metrics.rankings import (
+    RANKINGS,
+    number_of_rankings,
+    orders_of,
+    random_rankings,
+    rankings_of,
+)
 from whence.metrics.standing import BAND, LEVEL, standing, wilson
 from whence.metrics.support import Support
 
 __all__ = [
     "OF_WINDOWS",
     "RANKINGS",
+    "STEPS",
     "Control",
     "control",
+    "control_passes",
     "evidence",
     "judged",
     "orders_of",
+    "ranking_passes",
     "wilson",
 ]
 
@@ -52,12 +61,15 @@ class Control:
     game: AnyGame
     rankings: Int[np.ndarray, "ranking unit"]
     curves: Curves
+    steps: int  # of a curve, at most
     is_complete: bool  # every order that there is, once
     forwards: int  # passes that the random rankings cost; methods share them
 
 
-def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0) -> Control:
+def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0, steps: int = STEPS) -> Control:
     """Random rankings, or all of them where there are no more than that.
+
+    Their curves have at most ``steps`` steps.
 
     >>> import whence
     >>> control(whence.game(whence.load("sentiment"), "not bad at all")).rankings.shape
@@ -65,9 +77,28 @@ def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0) -> Control:
     """
     random = random_rankings(game, rankings, seed)
     paid_before = game.cost.forwards
-    random_curves = curves(game, random.orders)
+    random_curves = curves(game, random.orders, steps)
     paid = game.cost.forwards - paid_before
-    return Control(game, random.orders, random_curves, random.is_complete, paid)
+    return Control(game, random.orders, random_curves, steps, random.is_complete, paid)
+
+
+def ranking_passes(units: int, steps: int = STEPS) -> int:
+    """What the curves of one ranking take under one removal, beyond both ends.
+
+    >>> ranking_passes(27), ranking_passes(27, steps=5), ranking_passes(3)
+    (18, 8, 4)
+    """
+    inner_steps = len(steps_of(units, steps)) - 2
+    return 2 * max(0, inner_steps)
+
+
+def control_passes(units: int, rankings: int = RANKINGS, steps: int = STEPS) -> int:
+    """What the random rankings take under one removal at most, and the empty text.
+
+    >>> control_passes(27), control_passes(27, rankings=39, steps=5)
+    (1801, 313)
+    """
+    return number_of_rankings(units, rankings) * ranking_passes(units, steps) + 1
 
 
 def evidence(
@@ -95,6 +126,7 @@ def evidence(
     question = "support" if signed else "matter"
     metric = SUPPORT if signed else MATTER
     rankings = len(controls[0].rankings)
+    steps = len(controls[0].curves.steps) - 1
     if len(scores) < 2:
         return Evidence(
             measure=CURVES,
@@ -104,6 +136,7 @@ def evidence(
             p=1.0,
             question=question,
             rankings=rankings,
+            steps=steps,
             note="there is only one unit, so there is nothing to rank",
         )
     orders = rankings_of(scores, controls[0].game, seed)
@@ -120,6 +153,7 @@ def evidence(
         p=max(trial.p for trial in trials if trial.p is not None),
         question=question,
         rankings=rankings,
+        steps=steps,
         trials=trials,
         forwards=paid + paid_by_controls,
         note=_note(trials, len(scores), controls[0].is_complete),
@@ -140,7 +174,7 @@ def _tried(
 ) -> Trial:
     """The ranking beside the control, under one removal."""
     paid_before = control.game.cost.forwards
-    ranked = curves(control.game, orders)
+    ranked = curves(control.game, orders, control.steps)
     beside = standing(
         float(metric.of(ranked).mean()),
         metric.of(control.curves),

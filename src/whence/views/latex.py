@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many, attributions_of
 from whence.views import verdicts, wording
+from whence.views.many import beaten, chance, strongest_first
 from whence.views.palette import LIGHT, RGB, colour, levels
 from whence.views.pictures import pictured
 from whence.views.tables import Result, named_attributions
@@ -67,7 +69,7 @@ def result_latex(result: Result, part: Part | None = None) -> str:
         bodies.append(_grouped(body))
     if part != "text":
         by_target = isinstance(result, Attributions) and result.by == "target"
-        bodies.append(_methods(attributions, "target" if by_target else "method"))
+        bodies.append(_tabular("target" if by_target else "method", COLUMNS, attributions))
     comments = [*_about(every), *(_settings(a) for a in every)]
     if isinstance(result, Comparison):
         comments += [_comment(f"{name} left out: {why}") for name, why in result.skipped.items()]
@@ -85,12 +87,32 @@ def _texts(attributions: Mapping[str, Attribution]) -> str:
     return "\n".join(["\\begin{tabular}{@{}lp{0.7\\linewidth}@{}}", *rows, "\\end{tabular}"])
 
 
-def _methods(attributions: Mapping[str, Attribution], first_column: str) -> str:
-    """A table with a row for each: the verdict with its numbers, the cost, and the error."""
-    columns = [column for column in COLUMNS if any(column.cell(a) for a in attributions.values())]
+def many_latex(many: Many) -> str:
+    """A table of many texts, with a row for each method: its verdicts over the texts beside chance.
+
+    >>> print(many.to_latex())            # doctest: +SKIP
+    """
+    if not many.results:
+        raise InputError("there are no texts, so there is no table.")
+    tallies = {tally.method: tally for tally in strongest_first(many.tallies())}
+    # of one text after the other; what holds for all of them is said once
+    every = [a for result in many for a in attributions_of(result).values()]
+    lines = [
+        f"whence: {len(many)} texts; {COUNTED}",
+        *dict.fromkeys(f"explained: {a.target.describe()}" for a in every),
+        *dict.fromkeys(f"model: {_weights(a)}" for a in every),
+        *dict.fromkeys(_made(a) for a in every),
+    ]
+    comments = [_comment(line) for line in lines]
+    return "\n".join([*comments, _tabular("method", COLUMNS_OF_MANY, tallies), ""])
+
+
+def _tabular(first_column: str, wanted: Sequence[Column], entries: Mapping[str, Any]) -> str:
+    """A table with a row for each entry. A column in which nothing stands is left out."""
+    columns = [column for column in wanted if any(map(column.cell, entries.values()))]
     rows = []
-    for name, a in attributions.items():
-        cells = [escaped(column.cell(a) or NOTHING) for column in columns]
+    for name, entry in entries.items():
+        cells = [escaped(column.cell(entry) or NOTHING) for column in columns]
         rows.append(rf"  {' & '.join([escaped(name), *cells])} \\")
     heading = " & ".join([first_column, *(escaped(column.heading) for column in columns)])
     alignment = "".join(column.alignment for column in columns)
@@ -125,11 +147,11 @@ def _p(a: Attribution) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table of methods. ``alignment`` is LaTeX's: l or r."""
+    """A column of a table. ``alignment`` is LaTeX's: l or r."""
 
     heading: str
     alignment: str
-    cell: Callable[[Attribution], str]
+    cell: Callable[[Any], str]
 
 
 COLUMNS = (
@@ -140,6 +162,19 @@ COLUMNS = (
     Column("backward", "r", lambda a: f"{a.cost.backwards:,}"),
     Column("time", "r", lambda a: wording.duration(a.cost.seconds)),
     Column("error", "l", wording.error),
+)
+COLUMNS_OF_MANY = (
+    Column("better", "r", lambda tally: f"{tally.better} of {tally.judged}"),
+    Column("not separable", "r", lambda tally: str(tally.same)),
+    Column("worse", "r", lambda tally: str(tally.worse)),
+    Column("better by chance", "r", chance),
+    Column("p", "r", lambda tally: "" if tally.p is None else verdicts.short_p(tally.p)),
+    Column("beaten", "r", beaten),
+)
+COUNTED = (
+    "on how many of them the ranking is better than random, not separable, or worse; on how many "
+    "a random ranking would be called better, at most; the chance that it is on as many; and the "
+    "mean share of random rankings beaten, with its 95 % interval over texts"
 )
 
 
@@ -184,7 +219,7 @@ def _about(every: Sequence[Attribution]) -> list[str]:
     lines = [
         f"whence: {NEEDS}",
         *(f"explained: {value}" for value in values),
-        f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}",
+        f"model: {_weights(a)}",
     ]
 
     reply = wording.reply(a)
@@ -220,15 +255,19 @@ def _colours(every: Sequence[Attribution]) -> str:
     return "; ".join(meanings)
 
 
+def _weights(a: Attribution) -> str:
+    return f"{wording.model_line(a)}, weights {a.provenance.fingerprint}"
+
+
+def _made(a: Attribution) -> str:
+    """The method, its settings and the seed."""
+    settings = wording.settings(a.settings)
+    return f"method: {a.method}; version {a.version}; settings: {settings}; seed {a.seed}"
+
+
 def _settings(a: Attribution) -> str:
     """Method, settings, cost and error, as a comment."""
-    parts = [
-        f"method: {a.method}",
-        f"version {a.version}",
-        f"settings: {wording.settings(a.settings)}",
-        f"seed {a.seed}",
-        f"cost: {wording.cost(a.cost)}",
-    ]
+    parts = [_made(a), f"cost: {wording.cost(a.cost)}"]
     error = wording.error(a)
     if error:
         parts.append(f"error: {error}")

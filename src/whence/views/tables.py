@@ -1,7 +1,9 @@
 """Results as tables: for pandas, as CSV, and as the rows that a paper prints.
 
-There are two. ``units`` has a row for each method and unit: its score, and beside it what is known
-of the method as a whole. ``methods`` has a row for each method: verdict, cost and error.
+``units`` has a row for each method and unit: its score, and beside it what is known of the method
+as a whole. ``methods`` has a row for each method: verdict, cost and error. Of many texts there is
+also ``counts``, with a row for each method over all texts: how often which verdict, and how often
+by chance.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.core.evidence import CURVES
+from whence.core.many import Many, Tally
 
 Table = Literal["units", "methods"]
+TableOfMany = Literal["units", "methods", "counts"]
 Result = Attribution | Attributions | Comparison
 Row = dict[str, Any]
 
@@ -47,9 +51,24 @@ ABOUT = {
     "completeness_gap": "float64",
     "note": "object",
 }
+OVER_TEXTS = {
+    "method": "object",
+    "texts": "int64",
+    "judged": "int64",
+    "better": "int64",
+    "same": "int64",
+    "worse": "int64",
+    "by_chance": "float64",
+    "by_chance_low": "int64",
+    "by_chance_high": "int64",
+    "p": "float64",
+    "beaten": "float64",
+    "beaten_low": "float64",
+    "beaten_high": "float64",
+}
 
 
-def result_frame(result: Result | Sequence[Result], table: Table = "units") -> Any:
+def result_frame(result: Result | Sequence[Result], table: TableOfMany = "units") -> Any:
     """A ``pandas.DataFrame`` of a result, or of several.
 
     >>> import whence
@@ -68,7 +87,9 @@ def result_frame(result: Result | Sequence[Result], table: Table = "units") -> A
     return pandas.DataFrame(rows, columns=list(columns)).astype(columns)
 
 
-def result_csv(result: Result | Sequence[Result], table: Table = "units", safe: bool = True) -> str:
+def result_csv(
+    result: Result | Sequence[Result], table: TableOfMany = "units", safe: bool = True
+) -> str:
     """The same as CSV: commas, a heading, UTF-8; every number can be read back exactly.
 
     A text is data, and a spreadsheet would run one that begins with ``=``, ``+``, ``-`` or ``@``.
@@ -90,11 +111,15 @@ def result_csv(result: Result | Sequence[Result], table: Table = "units", safe: 
 
 
 def content(
-    result: Result | Sequence[Result], table: Table = "units"
+    result: Result | Sequence[Result], table: TableOfMany = "units"
 ) -> tuple[dict[str, str], list[Row]]:
     """The columns of a table with their types, and its rows."""
-    if table not in get_args(Table):
-        raise InputError(f"a table is one of {', '.join(get_args(Table))}, not {table!r}.")
+    known = get_args(TableOfMany if isinstance(result, Many) else Table)
+    if table not in known:
+        raise InputError(f"a table is one of {', '.join(known)}, not {table!r}.")
+    if table == "counts":
+        assert isinstance(result, Many)
+        return OVER_TEXTS, [_count_row(tally) for tally in result.tallies()]
     if isinstance(result, (Attribution, Attributions, Comparison)):
         return _columns(table), _rows(result, table)
 
@@ -199,6 +224,27 @@ def _evidence(a: Attribution) -> Row:
         if evidence.interval is not None:
             row["beaten_low"], row["beaten_high"] = evidence.interval
     return row
+
+
+def _count_row(tally: Tally) -> Row:
+    """One method over all texts."""
+    beaten_low, beaten_high = tally.interval or (None, None)
+    chance_low, chance_high = tally.chance_range
+    return {
+        "method": tally.method,
+        "texts": tally.texts,
+        "judged": tally.judged,
+        "better": tally.better,
+        "same": tally.same,
+        "worse": tally.worse,
+        "by_chance": tally.by_chance,
+        "by_chance_low": chance_low,
+        "by_chance_high": chance_high,
+        "p": tally.p,
+        "beaten": tally.beaten,
+        "beaten_low": beaten_low,
+        "beaten_high": beaten_high,
+    }
 
 
 def _cell(value: Any, safe: bool) -> Any:

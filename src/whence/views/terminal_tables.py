@@ -50,7 +50,7 @@ def evidence_table(
 
     table = _table("method", "strongest units", "evidence", *removals)
     left = room - fixed - (REMOVAL + GAP) * len(removals)
-    widest = max(cell_len(strongest(a)) for a in every) + 1
+    widest = max(FEWEST_CELLS, *(cell_len(strongest(a)) + 1 for a in every))
     table.columns[1].width = min(max(left, FEWEST_CELLS), widest)
     for a in verdicts.by_evidence(every):
         table.add_row(Text(a.method), Text(strongest(a)), _verdict(a), *_shares(a, removals))
@@ -117,7 +117,7 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
 def _how_to_read(every: Sequence[Attribution]) -> str:
     """The numbers of the table in one line."""
     random = verdicts.random_rankings(every)
-    return f"% is the share of {random} that the method beats (chance: 50 %), then p"
+    return f"% of {random} that the method beats (chance: 50 %), and p"
 
 
 def units_table(every: Sequence[Attribution]) -> RenderableType:
