@@ -56,7 +56,10 @@ def run(
     for alike in _texts_by_plan(jobs):
         job = jobs[alike[0]]
         short = [i for i in alike if len(windows_of[i]) == 1]
-        asks = [Ask(passages[i], target) for i in short for target in request.targets]
+        asks = []
+        for i in short:
+            for target in request.targets:
+                asks.append(Ask(passages[i], model.located(target, passages[i])))
         added_to_asks = [added_of[i] for i in short for _ in request.targets]
         of_asks = iter(_explain(job, asks, added_to_asks))
         for i in alike:
@@ -109,6 +112,9 @@ def _encoded(job: Job, text: Any) -> Passage:
             reply=request.reply,
             overflow=request.overflow,
         )
+    places = {target.at for target in request.targets}
+    if len(places) > 1:
+        raise InputError("the targets of one run are read at one place: give all the same at=.")
     return job.model.placed(passage, request.targets[0])
 
 

@@ -80,7 +80,8 @@ def attribution_of(
 
     started = time.perf_counter()
     asked = _asked(on_units, as_target(target, read), model.labels)
-    passage = _filled(model, passage, asked)
+    passage = _placed(model, passage, asked)
+    asked = model.located(asked, passage)
     parts = model.windows(passage)
     logits = model.logits(parts)
     asked = model.resolve(asked, logits.mean(0))
@@ -145,20 +146,13 @@ def _passage(model: Any, text: Any, units: UnitKind | Sequence[int]) -> Passage:
     return text
 
 
-def _filled(model: Any, passage: Passage, target: Target) -> Passage:
-    """The passage, with a mask at the unit at which a masked language model is read."""
+def _placed(model: Any, passage: Passage, target: Target) -> Passage:
+    """The passage, to be read where the target says: at a masked unit, or at a tagged word."""
     if not model.kind.has_head:
         raise Unsupported(
             "this model has no head, so there is no number that scores could explain."
         )
-    has_place = target.at is not None or passage.readout is not None
-    if has_place != model.kind.fills_a_mask:
-        raise TargetError(
-            "a masked language model is read at a unit, Target(label, at=…), and no other model is."
-        )
-    if target.at is None:
-        return passage
-    return model.fill(passage, target.at)
+    return model.placed(passage, target)
 
 
 # ------------------------------------------------------------------------------------ the scores

@@ -70,7 +70,13 @@ def _refuse_other_senses(task: Task, head: str, config: Any, name: str) -> None:
     is_multimodal = task.reads_text and (
         hasattr(config, "vision_config") or hasattr(config, "audio_config")
     )
-    lacks_a_side = task.two_sided and not getattr(config, "is_encoder_decoder", False)
+    is_two_sided = getattr(config, "is_encoder_decoder", False)
+    if task.tags_words and is_two_sided:
+        raise Unsupported(
+            f"{name!r} has the head {head} on one half of an encoder-decoder, which cannot be "
+            "read here; token classification is explained on encoders and decoders."
+        )
+    lacks_a_side = task.two_sided and not is_two_sided
     if not is_multimodal and not lacks_a_side:
         return
 

@@ -130,11 +130,14 @@ def target(explained: Target) -> str:
     """
     what = READINGS[explained.read]
     name = "the predicted class" if explained.label is None else label(explained.label)
+    place = ""
+    if explained.word is not None:
+        place = f" at {label(explained.word)!r}"
     if explained.against is None:
-        return f"the {what} of {name}"
+        return f"the {what} of {name}{place}"
     if explained.read == "margin":
-        return f"the {what} of {name} over {label(explained.against)}"
-    return f"the {what} of {name} less that of {label(explained.against)}"
+        return f"the {what} of {name} over {label(explained.against)}{place}"
+    return f"the {what} of {name} less that of {label(explained.against)}{place}"
 
 
 def model_line(a: Attribution) -> str:
