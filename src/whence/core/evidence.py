@@ -125,6 +125,8 @@ class Evidence:
     scores (what holds the target up?) and "matter" for unsigned ones (what matters at all?).
     ``verdict`` is None where there can be none, and ``note`` says why.
     ``own`` is what a method found itself, on removals of its own, before it was judged.
+    ``windows`` are the verdicts on each window alone, of a text that was explained in windows; the
+    verdict itself is on the whole.
     """
 
     measure: str
@@ -138,6 +140,7 @@ class Evidence:
     forwards: int = 0
     note: str = ""
     own: Evidence | None = None
+    windows: tuple[Evidence, ...] = ()
 
     def trial(self, removal: str) -> Trial | None:
         """The trial under that removal, if there was one."""
@@ -145,7 +148,7 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
+        stored: dict[str, Any] = {
             "measure": self.measure,
             "question": self.question,
             "verdict": "" if self.verdict is None else str(self.verdict),
@@ -158,6 +161,9 @@ class Evidence:
             "note": self.note,
             "own": None if self.own is None else self.own.to_dict(),
         }
+        if self.windows:
+            stored["windows"] = [window.to_dict() for window in self.windows]
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Evidence:
@@ -178,6 +184,7 @@ class Evidence:
             forwards=stored.get("forwards", 0),
             note=stored.get("note", ""),
             own=None if own is None else cls.from_dict(own),
+            windows=tuple(cls.from_dict(window) for window in stored.get("windows") or ()),
         )
 
     def __getitem__(self, key: str) -> Any:

@@ -22,10 +22,15 @@ from whence.core.target import Target
 from whence.explaining.added import Added, by_text, joined_with
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
-from whence.explaining.outside import Games, look_from_outside, with_evidence
-from whence.explaining.windows import asks_of_windows, joined
+from whence.explaining.outside import Games, look_from_outside
+from whence.explaining.windows import (
+    asks_of_windows,
+    joined,
+    with_evidence_in_windows,
+    with_windows,
+)
 from whence.games.game import check_has_head
-from whence.metrics.evidence import OF_WINDOWS, RANKINGS
+from whence.metrics.evidence import RANKINGS, untested
 from whence.models.model import Model
 
 NO_COST = Cost()
@@ -58,11 +63,11 @@ def run(
     short_outcomes = iter(_explain(job, short_asks, added_to_asks))
 
     outcomes = []
-    for passage, windows in zip(passages, windows_of, strict=True):
+    for passage, windows, of_text in zip(passages, windows_of, added_of, strict=True):
         if len(windows) == 1:
             outcomes.append([next(short_outcomes) for _ in request.targets])
         else:
-            outcomes.append(_explain_in_windows(job, passage, windows))
+            outcomes.append(_explain_in_windows(job, passage, windows, of_text))
     return outcomes
 
 
@@ -97,7 +102,7 @@ def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> l
             target, cost_of_target = _resolved(job, ask, attributions)
             attributions = joined_with(attributions, added, target)
         if job.request.evidence and games is not None:
-            attributions = _judged(attributions, games)
+            attributions = _judged(attributions, [games])
         paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
         outcomes.append(Outcome(attributions, failed, paid))
     return outcomes
@@ -111,22 +116,29 @@ def _resolved(job: Job, ask: Ask, attributions: dict[str, Attribution]) -> tuple
     return job.model.resolve(ask.target, logits), Cost(forwards=1)
 
 
-def _explain_in_windows(job: Job, passage: Passage, windows: Sequence[Passage]) -> list[Outcome]:
+def _explain_in_windows(
+    job: Job, passage: Passage, windows: Sequence[Passage], added: Added
+) -> list[Outcome]:
     """A text that is longer than the model's positions, for each target."""
     outcomes = []
+    games_of_windows = [_games(job, window) for window in windows]
     for target in job.request.targets:
+        paid_before = [NO_COST if games is None else games.cost for games in games_of_windows]
         asks, looks_for_target = asks_of_windows(job.model, windows, target)
+        looks = _looks(job, asks)
         findings_of_windows = []
-        costs = [Cost(forwards=looks_for_target * len(windows))]
-        for ask, look in zip(asks, _looks(job, asks), strict=True):
-            games = _games(job, ask.passage)
+        for ask, look, games in zip(asks, looks, games_of_windows, strict=True):
             findings_of_windows.append(_findings(job, ask, look, games))
-            costs.append(_paid(look, games))
         findings = joined(findings_of_windows, looks_for_target)
         attributions, failed = _attributions(job, passage, findings)
+        attributions = with_windows(attributions, windows, findings_of_windows)
+        if added:
+            attributions = joined_with(attributions, added, asks[0].target)
         if job.request.evidence:
-            for name, attribution in attributions.items():
-                attributions[name] = replace(attribution, evidence=OF_WINDOWS)
+            attributions = _judged(attributions, [g for g in games_of_windows if g is not None])
+        costs = [Cost(forwards=looks_for_target * len(windows))]
+        for look, games, before in zip(looks, games_of_windows, paid_before, strict=True):
+            costs.append(_paid(look, games, before))
         outcomes.append(Outcome(attributions, failed, total_cost(costs)))
     return outcomes
 
@@ -154,13 +166,15 @@ def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Fin
     return findings | look_from_outside(job, games, target)
 
 
-def _judged(attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
-    if not attributions:
+def _judged(attributions: dict[str, Attribution], games: Sequence[Games]) -> dict[str, Attribution]:
+    """With evidence; ``games`` are one for each window, and one for a text that fits the model."""
+    several = list(attributions.values())
+    if not several:
         return attributions
     try:
-        judged = with_evidence(list(attributions.values()), games, RANKINGS)
-    except Unsupported:  # nothing can be removed from this input: a text beside an image
-        return attributions
+        judged = with_evidence_in_windows(several, games, RANKINGS)
+    except Unsupported as problem:  # nothing can be removed: a text beside an image
+        judged = [untested(attribution, str(problem)) for attribution in several]
     return dict(zip(attributions, judged, strict=True))
 
 

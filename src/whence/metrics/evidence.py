@@ -23,21 +23,19 @@ from whence.metrics.standing import BAND, LEVEL, standing, wilson
 from whence.metrics.support import Support
 
 __all__ = [
-    "OF_WINDOWS",
     "RANKINGS",
     "Control",
+    "band",
     "control",
     "evidence",
+    "joint_verdict",
     "judged",
     "orders_of",
+    "own_evidence",
+    "untested",
     "wilson",
 ]
 
-OF_WINDOWS = Evidence(
-    measure=CURVES,
-    verdict=None,
-    note="a text in windows is several games, and no rule joins their evidence",
-)
 SUPPORT = Support()
 MATTER = Matter()
 
@@ -114,7 +112,7 @@ def evidence(
     paid_by_controls = sum(control.forwards for control in controls)
     return Evidence(
         measure=CURVES,
-        verdict=_joint_verdict(trials),
+        verdict=joint_verdict(trials),
         value=float(np.mean(shares)),
         interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
         p=max(trial.p for trial in trials if trial.p is not None),
@@ -128,11 +126,21 @@ def evidence(
 
 def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Evidence:
     """The evidence of an attribution; what its method found itself is kept beside it."""
+    return replace(evidence(a.scores, a.signed, controls, seed), own=own_evidence(a))
+
+
+def untested(a: Attribution, why: str) -> Attribution:
+    """The attribution with the reason why there is no verdict on it."""
+    none = Evidence(CURVES, None, note=f"not held against random rankings: {why}")
+    return replace(a, evidence=replace(none, own=own_evidence(a)))
+
+
+def own_evidence(a: Attribution) -> Evidence | None:
+    """What the method found itself, before its ranking was held against random ones."""
     earlier = a.evidence
-    own = None
-    if earlier is not None:
-        own = earlier.own if earlier.measure == CURVES else earlier
-    return replace(evidence(a.scores, a.signed, controls, seed), own=own)
+    if earlier is None or earlier.measure != CURVES:
+        return earlier
+    return earlier.own
 
 
 def _tried(
@@ -163,7 +171,7 @@ def _tried(
     )
 
 
-def _joint_verdict(trials: Sequence[Trial]) -> Verdict:
+def joint_verdict(trials: Sequence[Trial]) -> Verdict:
     """The verdict of all removals, if they agree."""
     verdicts = {trial.verdict for trial in trials}
     if len(verdicts) > 1:
@@ -185,12 +193,12 @@ def _for_figures(ranked: Curves, random: Curves) -> TrialCurves:
         steps=tuple(ranked.steps.tolist()),
         deletion=tuple(ranked.deletion.mean(0).tolist()),
         insertion=tuple(ranked.insertion.mean(0).tolist()),
-        random_deletion=_band(random.deletion),
-        random_insertion=_band(random.insertion),
+        random_deletion=band(random.deletion),
+        random_insertion=band(random.insertion),
     )
 
 
-def _band(values: Float[np.ndarray, "ranking step"]) -> Band:
+def band(values: Float[np.ndarray, "ranking step"]) -> Band:
     """Low, mean and high of the control, at each step."""
     low, high = np.quantile(values, BAND, axis=0)
     return tuple(zip(low.tolist(), values.mean(0).tolist(), high.tolist(), strict=True))

@@ -403,3 +403,10 @@ def explained_things(a: Attribution) -> str:
     if a.passage is not None:
         return "text"
     return PLURAL.get(a.units.kind, a.units.kind)
+
+
+def windows(a: Attribution) -> str:
+    """That the target's value is a mean: ``mean of 5 windows``; empty for a text that fits."""
+    if not a.windows:
+        return ""
+    return f"mean of {len(a.windows)} windows"
