@@ -22,6 +22,7 @@ import pytest
 import whence
 from whence.cli.main import main
 from whence.core import registry
+from whence.core.registry.needs import LOOKS_AT
 from whence.notebook.book import Notebook
 
 ROOT = Path(__file__).parent.parent
@@ -222,7 +223,22 @@ def test_the_tables_are_made_and_whole(folder: str) -> None:
     assert rows == [(name, name) for name in names]
     # every need of a method has words
     offered = set(registry.Needs) - {registry.Needs.RANKINGS, registry.Needs.SCORES}
-    assert set(tables.LOOKS_AT) == offered
+    assert set(LOOKS_AT) == offered
+
+
+def test_the_page_of_a_method_gets_its_settings_before_its_cost() -> None:
+    spec = spec_from_file_location("tables", DOCS / "assets" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    text = (DOCS / "methods" / "lime.md").read_text(encoding="utf-8")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="methods/lime.md"))
+    made = tables.on_page_markdown(text, page=page)
+    assert made.index("## Formula") < made.index("## Settings") < made.index("## Cost")
+    for setting in whence.list_methods()[list(registry.methods()).index("lime")].settings:
+        assert f"| `{setting.name}` | `{setting.default}` |" in made
+        assert setting.about in made
 
 
 def test_the_readme_names_methods_that_exist() -> None:

@@ -131,9 +131,7 @@ def main() -> None:
         report, terminal = Path(folder, "report.html"), Path(folder, "terminal.html")
         terminal.write_text(as_page(coloured_output(report)), encoding="utf-8")
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shoot(
-            browser, report, HERE / "report.png", 1340, ".whence", before="h3:text-is('Agreement')"
-        )
+        shoot(browser, report, HERE / "report.png", 1340, ".whence", before=".fold")
         shoot(browser, terminal, HERE / "terminal.png", 1200, "body", scale=1)
         attention = Path(folder, "attention.html")
         attention_page(attention)

@@ -1,12 +1,12 @@
 """The tables of methods and of metrics, made when the documentation is built: mkdocs calls this.
 
 A page says where its table goes by a comment: ``<!-- table of methods -->``. What stands in a row
-is what the method declares, and the first sentence of the section "Cost" of its page.
+is what the method declares. The page of a method or metric gets a table of its settings, before
+its cost.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,30 +17,36 @@ sys.path.insert(0, str(DOCS.parent / "src"))
 from whence.core.registry import GRADIENTS, MethodInfo, MetricInfo, Needs  # noqa: E402
 from whence.core.registry import methods as all_methods  # noqa: E402
 from whence.core.registry import metrics as all_metrics  # noqa: E402
+from whence.explaining.listing import one_method, one_metric  # noqa: E402
 
-LOOKS_AT = {
-    Needs.ATTENTION: "attention maps",
-    Needs.ATTENTION_GRADIENTS: "attention maps and their gradients",
-    Needs.EMBEDDINGS: "embeddings",
-    Needs.EMBEDDING_GRADIENTS: "gradients of the embeddings",
-    Needs.HIDDEN_STATES: "hidden states",
-    Needs.RERUNS: "runs at other embeddings",
-    Needs.HEAD_MEANS: "attention, the mean over heads",
-    Needs.ATTENTION_GRAPH: "a run by rules of relevance",
-    Needs.VALUE_WEIGHTED: "attention and value vectors",
-    Needs.GAME: "removals",
-}
 KNOWS_THE_TARGET = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH | Needs.GAME
-SENTENCE = re.compile(r"(.+?\.)(?:\s|$)", re.DOTALL)
+COST = "\n## Cost\n"
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put each table in the place of its comment."""
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """Put each table in the place of its comment, and settings before the cost."""
+    address = "" if page is None else page.file.src_uri
+    folder, _slash, name = address.removesuffix(".md").partition("/")
+    registered = {"methods": all_methods, "metrics": all_metrics}
+    if folder in registered and name in registered[folder]():
+        markdown = markdown.replace(COST, f"\n{settings_of(folder, name)}{COST}", 1)
     for name, make in {"methods": table_of_methods, "metrics": table_of_metrics}.items():
         comment = f"<!-- table of {name} -->"
         if comment in markdown:
             markdown = markdown.replace(comment, make())
     return markdown
+
+
+def settings_of(folder: str, name: str) -> str:
+    """The section on the settings of one method or metric; empty where it has none."""
+    listed = one_method(name) if folder == "methods" else one_metric(name)
+    if not listed.settings:
+        return ""
+    rows = []
+    for setting in listed.settings:
+        takes = setting.takes.replace("|", "\\|")
+        rows.append((f"`{setting.name}`", f"`{setting.default}`", takes, setting.about))
+    return f"## Settings\n\n{_table(('setting', 'default', 'takes', 'what it does'), rows)}\n"
 
 
 def table_of_methods() -> str:
@@ -56,15 +62,14 @@ def table_of_metrics() -> str:
 
 
 def _method_row(info: MethodInfo) -> tuple[str, ...]:
-    looks_at = [words for need, words in LOOKS_AT.items() if need in info.needs]
     knows = "yes" if info.needs & KNOWS_THE_TARGET else "no"
     return (
         f"[{info.name}]({info.name}.md)",
-        ", ".join(looks_at) or "nothing",
+        ", ".join(info.looks_at) or "nothing",
         _signed(info),
         knows,
         info.only_for,
-        _first_sentence(DOCS / "methods" / f"{info.name}.md", "Cost"),
+        info.price,
     )
 
 
@@ -84,13 +89,6 @@ def _metric_row(info: MetricInfo) -> tuple[str, ...]:
         f"{low:g} to {high:g}",
         f"{example.chance:g}",
     )
-
-
-def _first_sentence(page: Path, section: str) -> str:
-    text = page.read_text(encoding="utf-8").split(f"## {section}\n", 1)[1]
-    sentence = SENTENCE.match(text.strip())
-    assert sentence is not None, f"{page} has nothing under {section}"
-    return " ".join(sentence.group(1).split()).replace("|", "\\|")
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -26,7 +26,9 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
-    "probe": "whence.explaining.attend",
+    "probe": "whence.explaining.probe",
+    "probe_templates": "whence.explaining.probe",
+    "setting": "whence.core.registry",
     "read": "whence.core.reading",
 }
 _TYPES = {
@@ -47,6 +49,7 @@ _TYPES = {
     "Passage": "whence.core.passage",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
+    "TemplateProbe": "whence.core.probe",
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
@@ -99,6 +102,7 @@ __all__ = [
     "Tally",
     "Target",
     "TargetError",
+    "TemplateProbe",
     "Trace",
     "Trial",
     "Units",
@@ -120,7 +124,9 @@ __all__ = [
     "method",
     "metric",
     "probe",
+    "probe_templates",
     "read",
+    "setting",
 ]
 
 if TYPE_CHECKING:
@@ -142,20 +148,21 @@ if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
-    from whence.core.probe import Probe
+    from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
-    from whence.core.registry import Needs, method, metric
+    from whence.core.registry import Needs, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
     from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
-    from whence.explaining.attend import attend, probe
+    from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
+    from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game, game
     from whence.labs.running import lab
     from whence.metrics.measurement import measure

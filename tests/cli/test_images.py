@@ -61,10 +61,18 @@ def test_the_scores_are_those_of_the_library_on_the_same_picture(run, vit, pictu
 def test_compare_draws_every_method_and_the_page_has_the_picture_once(run, vit, picture, tmp_path):
     page = tmp_path / "page.html"
     done = run(
-        "compare", picture, "--model", vit, "--methods", "gradient-l2,random", "--html", page
+        "compare",
+        picture,
+        "--model",
+        vit,
+        "--methods",
+        "gradient-l2,random",
+        "--full",
+        "--html",
+        page,
     )
     assert done.code == 0
-    assert "gradient-l2    random" in done.out
+    assert "gradient-l2    random" in done.out  # their grids, side by side
     html = page.read_text()
     assert html.count("data:image/png;base64,") == 1
     assert html.count('class="patches"') == 2

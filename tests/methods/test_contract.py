@@ -84,9 +84,11 @@ def test_there_is_a_case_for_every_literal() -> None:
     for name, info in methods().items():
         tried = [given for case, given in CASES if case == name]
         assert tried[0] == {}
-        for field, hint in get_type_hints(info.settings).items():
-            of_field = {given[field] for given in tried if field in given}
-            expected = set(literals(hint)) - {getattr(info.settings(), field)}
+        hints = get_type_hints(info.settings)
+        for field in fields(info.settings):
+            of_field = {given[field.name] for given in tried if field.name in given}
+            default = getattr(info.settings(), field.name)
+            expected = set(literals(hints[field.name])) - {default}
             assert of_field == expected
 
 

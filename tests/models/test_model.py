@@ -433,7 +433,7 @@ def test_filling_masks_every_token_of_the_unit_and_reads_the_first() -> None:
 
 
 def test_a_reply_is_for_encoder_decoders_only() -> None:
-    with pytest.raises(InputError, match="reply= is the decoder's side"):
+    with pytest.raises(InputError, match="is no such writer"):
         build("bert").encode("the food", reply="is great")
 
 

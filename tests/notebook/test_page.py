@@ -45,7 +45,8 @@ def test_every_text_is_escaped():
     assert "<img" not in page
     assert "\x1b" not in page
     assert 'onload="' not in page
-    assert page.count("&lt;script&gt;") == 13  # title 2, text 3, figure 2, table 4, claim 2
+    # title 2, text 3, outline 1, figure 2, table 4, claim 2, tally 1
+    assert page.count("&lt;script&gt;") == 15
 
 
 def test_ids_do_not_collide():
@@ -94,6 +95,50 @@ def test_numbers_and_failed_claims_are_told():
     assert "does not hold" in shown
     assert "0.123" in shown  # three digits in a terminal
     assert "\x1b[31m" not in shown
+
+
+@pytest.mark.parametrize("room", [60, 80, 120])
+def test_a_wide_table_shows_every_column_and_nothing_is_cut(room, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(room))
+    book = Notebook("wide")
+    columns = ("model", "talk, factor 3/2", "the same, factor 1", "first order, corrected", "n")
+    name = "the same, [UNK] with a value of its own"
+    book.table("errors", columns, [(name, 0.509, 5.52e-05, 0.00957, 1500)], "Errors.")
+    lines = str(book).splitlines()
+    assert max(map(len, lines)) <= room
+    words = " ".join(lines).split()
+    for word in (*" ".join(columns).split(), *name.split(), "0.509", "5.52e-05", "0.00957", "1500"):
+        assert word in words
+
+
+def test_the_text_of_a_lab_is_printed_in_its_order():
+    book = Notebook("a lab")
+    book.head("First")
+    book.say("Why it is done.")
+    book.table("numbers", ("n",), [(1,)], "One number.")
+    book.claim("One is one", "1", True)
+    shown = str(book)
+    places = [shown.index(part) for part in ("First", "Why it", "One number.", "1 of 1 claims")]
+    assert places == sorted(places)
+
+
+def test_the_first_slide_tells_what_holds_and_leads_to_the_others(browser, tmp_path):
+    book = Notebook("a lab")
+    book.head("First")
+    book.head("Second")
+    book.claim("One is one", "1", True)
+    book.claim("One is two.", "1", False)
+    path = tmp_path / "page.html"
+    book.to_html(path)
+    page = browser.new_page(viewport={"width": 1300, "height": 800})
+    page.goto(path.as_uri())
+    first = page.locator("#slide-0-0")
+    assert "1 of 2 claims holds; the other does not: One is two." in first.inner_text()
+    assert first.locator("ol a").all_inner_texts() == ["First", "Second", "Claims"]
+    for link in first.locator("ol a").all():
+        wanted = page.locator(link.get_attribute("href")).locator("h2").inner_text()
+        assert wanted == link.inner_text()
+    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -16,7 +16,8 @@ from whence.cli.texts import encode, read_texts
 if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
     from whence.core.passage import Passage
-    from whence.core.probe import Probe
+    from whence.core.probe import Probe, TemplateProbe
+    from whence.core.templates import Templates
     from whence.models.model import Model
 
 EXAMPLE = 'Example: whence attend "not bad at all" --html heads.html'
@@ -35,7 +36,34 @@ Html = Annotated[
 Compare = Annotated[
     bool,
     typer.Option(
-        "--compare", help="Align two texts and show the attention that differs: a probe for bias."
+        "--compare",
+        help="Compare two texts, beside words that should not matter: a probe for bias.",
+    ),
+]
+TemplateFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Compare two lists of words in many sentences, one a line, with {} for the word; "
+        "also files of Winogender and WinoBias.",
+        metavar="FILE",
+        readable=False,
+    ),
+]
+WordList = Annotated[
+    str | None,
+    typer.Option("--words", help="Words for the templates: she,her", metavar="WORDS"),
+]
+Against = Annotated[
+    str | None,
+    typer.Option("--against", help="What they are compared with: he,him", metavar="WORDS"),
+]
+ControlPair = Annotated[
+    str | None,
+    typer.Option(
+        "--control",
+        help="Two words that should make no difference: they,someone "
+        "[default: someone,somebody and the like]",
+        metavar="WORDS",
     ),
 ]
 Table = Annotated[
@@ -89,6 +117,10 @@ def command(
     reply: Reply = None,
     generate: Generate = 0,
     compare: Compare = False,
+    templates: TemplateFile = None,
+    word_list: WordList = None,
+    against: Against = None,
+    control: ControlPair = None,
     heads: Table = False,
     keep: Keep = "all",
     layers: Layers = "all",
@@ -106,7 +138,8 @@ def command(
     """Look at the attention maps of a text.
 
     Says what the heads do and which of them is worth a look. --html writes a page to explore them,
-    --heads lists every head, --compare shows what differs between two texts.
+    --heads lists every head. --compare shows what differs between two texts, --templates between
+    two lists of words in many sentences.
     """
     del debug
     from whence.core.errors import InputError
@@ -114,18 +147,33 @@ def command(
     writable(html)
     texts = list(words or [])
     lines = []
+    pairs = _control_pair(control)
+    if templates is not None:
+        if texts or file is not None:
+            raise InputError("--templates takes its sentences from the file, and no other text.")
+        _refuse(
+            {"--heads": heads, "--pair": pair, "--reply": reply, "--generate": generate},
+            "--templates, which compares predictions",
+        )
+        sentences = _read_templates(templates, word_list, against)
+        with loaded(model, dtype, device) as loaded_model:
+            _compare_templates(loaded_model, sentences, target, pairs, as_json, html)
+        return
+    _refuse({"--words": word_list, "--against": against}, "a text: they are for --templates")
+    if control is not None and not compare:
+        raise InputError("--control goes with --compare or --templates.")
     if compare:
         if len(texts) != 2 or file is not None:
             raise InputError(f"--compare takes two texts, in quotes; got {len(texts)}.")
-        _refuse_beside_compare(
+        _refuse(
             {
                 "--heads": heads,
                 "--neurons": neurons,
-                "--target": target,
                 "--pair": pair,
                 "--reply": reply,
                 "--generate": generate,
-            }
+            },
+            "--compare, which shows two texts as they are",
         )
     else:
         lines = read_texts(texts, file)
@@ -147,7 +195,7 @@ def command(
     )
     with loaded(model, dtype, device) as loaded_model:
         if compare:
-            _compare(loaded_model, texts, wish)
+            _compare(loaded_model, texts, wish, pairs)
             return
         for line in lines:
             passage = encode(
@@ -159,20 +207,69 @@ def command(
             _write(maps, wish.html)
 
 
-def _refuse_beside_compare(flags: dict[str, Any]) -> None:
-    """Name the first flag that has a value and no meaning for two texts."""
+def _refuse(flags: dict[str, Any], beside: str) -> None:
+    """Name the first flag that has a value and no meaning beside another."""
     from whence.core.errors import InputError
 
     for name, value in flags.items():
         if value:
-            raise InputError(
-                f"{name} means nothing beside --compare, which shows two texts as they are."
-            )
+            raise InputError(f"{name} means nothing beside {beside}.")
 
 
-def _compare(model: Model, texts: Sequence[str], wish: Wish) -> None:
-    """Two texts, aligned, and the attention that differs."""
-    from whence.explaining.attend import probe
+def _control_pair(given: str | None) -> list[tuple[str, str]] | None:
+    """The two words of --control; None for the usual ones."""
+    from whence.core.errors import InputError
+
+    if given is None:
+        return None
+    words = _words(given)
+    if len(words) != 2:
+        raise InputError(f"--control takes two words with a comma between them, not {given!r}.")
+    return [(words[0], words[1])]
+
+
+def _words(given: str | None) -> list[str]:
+    return [word.strip() for word in (given or "").split(",") if word.strip()]
+
+
+def _read_templates(file: Path, words: str | None, against: str | None) -> Templates:
+    from whence.cli.texts import read_whole
+    from whence.core.templates import read_templates
+
+    return read_templates(read_whole(file), _words(words), _words(against), str(file))
+
+
+def _compare_templates(
+    model: Model,
+    templates: Templates,
+    target: str | None,
+    control: list[tuple[str, str]] | None,
+    as_json: bool,
+    html: Path | None,
+) -> None:
+    """Two lists of words in many sentences."""
+    from whence.core.templates import NEUTRAL
+    from whence.explaining.probe import probe_templates
+    from whence.views.templates import templates_view
+
+    with progress("attend"):
+        result = probe_templates(model, templates, target=target, control=control or NEUTRAL)
+    if as_json:
+        emit_json(result.to_dict())
+    else:
+        show(lambda _: templates_view(result))
+    _write(result, html)
+
+
+def _compare(
+    model: Model,
+    texts: Sequence[str],
+    wish: Wish,
+    control: list[tuple[str, str]] | None,
+) -> None:
+    """Two texts, aligned: both predictions, and the attention that differs."""
+    from whence.core.templates import NEUTRAL
+    from whence.explaining.probe import probe
     from whence.views.probe import probe_view
 
     first, second = texts
@@ -186,6 +283,8 @@ def _compare(model: Model, texts: Sequence[str], wish: Wish) -> None:
             heads=wish.keep,
             layers=wish.layers,
             memory=wish.memory,
+            target=wish.target,
+            control=control or NEUTRAL,
             forecast=tell_forecast,
         )
     if wish.as_json:
@@ -270,7 +369,7 @@ def _summary(maps: AttentionMaps, text: str) -> dict[str, Any]:
     return summary
 
 
-def _write(result: AttentionMaps | Probe, html: Path | None) -> None:
+def _write(result: AttentionMaps | Probe | TemplateProbe, html: Path | None) -> None:
     if html is None:
         return
     result.to_html(html)

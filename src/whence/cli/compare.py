@@ -57,6 +57,7 @@ def command(
     read: Read = None,
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -68,6 +69,9 @@ def command(
     html: o.Html = None,
     csv: o.Csv = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -102,10 +106,14 @@ def command(
         wishes=wishes,
         targets=(wanted_target,),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
 
     results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv))
@@ -113,8 +121,11 @@ def command(
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
-            with naming(line), progress(label_of("compare", i, len(lines))) as say:
+            passage = encode(
+                loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+            )
+            label = label_of("compare", i, len(lines))
+            with naming(line), progress(label, is_first=i == 0) as say:
                 comparison = compare_as_asked(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )

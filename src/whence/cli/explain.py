@@ -29,6 +29,7 @@ def command(
     read: o.Read = "logit",
     units: o.Units = "word",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     seed: o.Seed = 0,
@@ -41,6 +42,9 @@ def command(
     csv: o.Csv = None,
     save: o.Save = None,
     evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
     full: o.Full = False,
     every_row: o.EveryRow = False,
     debug: o.Debug = False,
@@ -60,19 +64,24 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
-    settings_of(info, settings, seed)  # a wrong setting is found before the model is loaded
     lines = read_texts(texts, file)
     request = Request.of(
         info.name,
         target=Target(target, against, read, at),
         units=units,
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
+    # a wrong setting is found before the model is loaded
+    settings_of(info, request.wishes[0].settings, seed)
 
     results = Results(len(lines), as_json, full, every_row, kept=bool(html or save or csv))
     with loaded(model, dtype, device) as loaded_model:
@@ -83,12 +92,15 @@ def command(
         for first in range(0, len(lines), at_once):
             passages = []
             for line in lines[first : first + at_once]:
-                passage = encode(loaded_model, line, pair=pair, units=units, overflow=overflow)
+                passage = encode(
+                    loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+                )
                 passages.append(passage)
             longest = max(passages, key=len)
             tell_forecast(forecast_trace(loaded_model, longest, info.needs))
 
-            with progress(label_of(info.name, first, len(lines))) as say:
+            label = label_of(info.name, first, len(lines))
+            with progress(label, is_first=first == 0) as say:
                 attributions = explain_as_asked(loaded_model, passages, request, say)
             for attribution in attributions:
                 results.add(attribution)

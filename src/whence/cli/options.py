@@ -46,6 +46,13 @@ Pair = Annotated[
         metavar="TEXT",
     ),
 ]
+Reply = Annotated[
+    str | None,
+    typer.Option(
+        help="What an encoder-decoder has written so far; its next token is explained.",
+        metavar="TEXT",
+    ),
+]
 TargetLabel = Annotated[
     str | None,
     typer.Option(
@@ -151,6 +158,31 @@ Full = Annotated[
         "--full",
         help="Also print every score, the costs, the notes, and how far methods agree; "
         "of several texts, each one below the index.",
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        help="The most that one text may cost: a time (30s, 2min) or passes (500). "
+        "What is made smaller, or left out, is said. 'full' takes everything. "
+        "[default: everything, but less of it for a large model]",
+        metavar="TIME|PASSES",
+    ),
+]
+Rankings = Annotated[
+    int | None,
+    typer.Option(
+        help="How many random rankings each one is held against, 39 at least. "
+        "[default: 100; of a large model 39]",
+        metavar="N",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        help="In how many steps units are removed to test a ranking. "
+        "[default: 10; of a large model 5]",
+        metavar="N",
     ),
 ]
 EveryRow = Annotated[

@@ -15,6 +15,7 @@ def command(
     words: o.Words = None,
     model: o.ModelName = "sentiment",
     pair: o.Pair = None,
+    reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
     overflow: o.ShortOverflow = "error",
@@ -42,7 +43,7 @@ def command(
             with progress(label_of("predict", first, len(lines))):
                 passages = []
                 for line in batch:
-                    passage = encode(loaded_model, line, pair=pair, overflow=overflow)
+                    passage = encode(loaded_model, line, pair=pair, reply=reply, overflow=overflow)
                     if at is not None:
                         passage = loaded_model.fill(passage, at)
                     passages.append(passage)

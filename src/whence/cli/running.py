@@ -109,25 +109,45 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def tell_cost(step: str) -> None:
+    """What a run will cost, in one line, where it is worth knowing: the first step carries it."""
+    forecast = getattr(step, "forecast", None)
+    if forecast is None or forecast.seconds is None or forecast.seconds < PATIENCE:
+        return
+    note(f"{forecast}.")
+
+
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[str], None]]:
+def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None]]:
     """A bar on stderr once something takes over two seconds; it says which step is running.
 
-    It is gone when the work is done.
+    It fills by passes through the model, and tells the time that is left. It is gone when the work
+    is done. What the work will cost is said beforehand in a line that stays, unless the work is a
+    later part (``is_first=False``).
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
+    announce = tell_cost if is_first else _say_nothing
     console = Console(stderr=True)
     # asked of stderr too: FORCE_COLOR is about colour, and a log file wants no bar
     if not (sys.stderr.isatty() and console.is_interactive):
-        yield lambda _: None
+        yield announce
         return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
     )
     bar = Progress(
         *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
@@ -136,12 +156,27 @@ def progress(label: str) -> Iterator[Callable[[str], None]]:
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
+
+    def say(step: str) -> None:
+        announce(step)
+        done, of = getattr(step, "done", 0), getattr(step, "of", None)
+        bar.update(task, description=_described(label, step), completed=done, total=of)
+
     try:
-        yield lambda step: bar.update(task, description=f"{label}: {step}")
+        yield say
     finally:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+def _described(label: str, step: str) -> str:
+    """The label and the step; the forecast's own line is told above the bar."""
+    return label if getattr(step, "forecast", None) is not None else f"{label}: {step}"
+
+
+def _say_nothing(_step: str) -> None:
+    """For a part whose cost was told with the first."""
 
 
 @contextmanager

@@ -67,9 +67,14 @@ def _bytes_of(file: Path) -> bytes:
         raise InputError(f"cannot read {str(file)!r}: {problem.strerror or problem}.") from problem
 
 
-def _lines(content: bytes, source: str) -> list[Line]:
+def read_whole(file: Path) -> str:
+    """A file as one text."""
+    return _decoded(_bytes_of(file), str(file))
+
+
+def _decoded(content: bytes, source: str) -> str:
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = content.count(b"\n", 0, problem.start) + 1
         byte = content[problem.start]
@@ -78,6 +83,9 @@ def _lines(content: bytes, source: str) -> list[Line]:
             "convert it first, e.g. with iconv."
         ) from None
 
+
+def _lines(content: bytes, source: str) -> list[Line]:
+    text = _decoded(content, source)
     # only a newline ends a line: form feeds and U+2028 are part of a text
     rows = [row.removesuffix("\r") for row in text.removesuffix("\n").split("\n")]
     lines: list[Line] = []

@@ -114,6 +114,11 @@ class Answer:
         """One method was asked, so that the answer is what it says."""
         return self.methods <= 1
 
+    @property
+    def names_something(self) -> bool:
+        """Whether some unit is named."""
+        return bool(self.speaks_for or self.speaks_against or self.matters)
+
     def names(self, units: Sequence[int]) -> list[str]:
         """The units by name; a repeated word says which one it is."""
         return [self.units[i] for i in units]
@@ -379,7 +384,7 @@ def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
     named &= sizes >= WORTH_NAMING * sizes.max(initial=0.0)
     errors = None if a.error is None else a.error.standard_error
     if errors is not None:
-        named &= ~(sizes <= ERRORS_AWAY * errors)
+        named &= ~(sizes / ERRORS_AWAY <= errors)
     return named
 
 

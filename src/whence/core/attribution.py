@@ -18,6 +18,7 @@ from jaxtyping import Float
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import Evidence
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render, write_text
 from whence.core.target import Reading, Target
@@ -120,6 +121,8 @@ class Attribution:
     detail: Mapping[str, Any] | None = None
     # the consecutive parts that the model read one by one; none for a text that fits the model
     windows: tuple[Window, ...] = ()
+    # what was made smaller to keep the cost within bounds; None if nothing was
+    plan: Plan | None = None
     # those of the passage, unless others are given
     units: Units = None  # type: ignore[assignment]
 
@@ -199,6 +202,8 @@ class Attribution:
         }
         if self.windows:
             stored["windows"] = [asdict(window) for window in self.windows]
+        if self.plan is not None:
+            stored["plan"] = self.plan.to_dict()
         if self.passage is None:
             stored |= {"schema": SCHEMA, "own_units": self.units.to_dict()}
         return stored
@@ -234,6 +239,7 @@ class Attribution:
                 prediction=d["prediction"],
                 detail=d.get("detail"),  # the first results of whence 0.1 have none
                 windows=tuple(Window(**window) for window in d.get("windows", ())),
+                plan=Plan.from_dict(d["plan"]) if d.get("plan") else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise LoadError(

@@ -14,13 +14,16 @@ from whence.core.attribution import Attribution, Cost, check_schema
 from whence.core.attributions import Attributions, read_entries
 from whence.core.errors import LoadError, unknown_name
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.render import draw, render, write_text
 from whence.core.units import Units
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Attributions by method, their total cost, and why some methods do not fit the model.
+    """Attributions by method, their total cost, and why some methods were left out.
+
+    ``plan`` says what was made smaller to keep the cost within bounds; None if nothing was.
 
     >>> c["gradient-x-input"].top(3)       # doctest: +SKIP
     >>> c.to_html("report.html")           # doctest: +SKIP
@@ -29,6 +32,7 @@ class Comparison:
     attributions: Mapping[str, Attribution]
     cost: Cost
     skipped: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
 
     def __post_init__(self) -> None:
         by_method = Attributions("method", self.attributions, self.cost)
@@ -100,14 +104,16 @@ class Comparison:
         about = {"schema": stored.pop("schema"), "kind": "comparison"}
         del stored["kind"]
         said = self.answer.to_dict()
-        return about | {"answer": said} | stored | {"skipped": dict(self.skipped)}
+        plan = {} if self.plan is None else {"plan": self.plan.to_dict()}
+        return about | {"answer": said} | plan | stored | {"skipped": dict(self.skipped)}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
         """What ``to_dict`` gave, of this schema or an older one."""
         check_schema(d, "comparison")
         try:
-            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"])
+            plan = Plan.from_dict(d["plan"]) if d.get("plan") else None
+            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"], plan)
         except (KeyError, TypeError, AttributeError) as problem:
             raise LoadError(
                 f"this comparison is damaged: {type(problem).__name__}: {problem}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -21,6 +21,10 @@ class Verdict(StrEnum):
 # two removals must agree
 LEVEL = 0.05
 USUAL_RANKINGS = 100  # random ones, unless a budget asks for fewer
+# random ones: the best of 40 rankings is one in 40, so that p can still be 0.025
+FEWEST_RANKINGS = 39
+USUAL_STEPS = 10  # of a curve, at most: a longer text is removed a tenth at a time
+FEWEST_STEPS = 2  # with one step a curve has two ends, which are the same for every ranking
 
 CURVES = "deletion and insertion curves"
 HELD_OUT = "correlation with held-out removals"
@@ -123,6 +127,7 @@ class Evidence:
     ``measure`` is CURVES or HELD_OUT. ``value`` is the share of random rankings beaten (CURVES,
     with ``interval`` and ``p``) or the correlation (HELD_OUT). ``question`` is "support" for signed
     scores (what holds the target up?) and "matter" for unsigned ones (what matters at all?).
+    ``rankings`` counts the random rankings, ``steps`` those of each curve.
     ``verdict`` is None where there can be none, and ``note`` says why.
     ``own`` is what a method found itself, on removals of its own, before it was judged.
     ``windows`` are the verdicts on each window alone, of a text that was explained in windows; the
@@ -136,6 +141,7 @@ class Evidence:
     p: float | None = None
     question: str = ""
     rankings: int = 0
+    steps: int = 0
     trials: tuple[Trial, ...] = ()
     forwards: int = 0
     note: str = ""
@@ -156,6 +162,7 @@ class Evidence:
             "interval": None if self.interval is None else list(self.interval),
             "p": self.p,
             "rankings": self.rankings,
+            "steps": self.steps,
             "removals": {trial.removal: trial.to_dict() for trial in self.trials},
             "forwards": self.forwards,
             "note": self.note,
@@ -180,6 +187,7 @@ class Evidence:
             p=stored.get("p"),
             question=stored.get("question", ""),
             rankings=stored.get("rankings", 0),
+            steps=stored.get("steps", _steps_of(trials)),
             trials=tuple(trials),
             forwards=stored.get("forwards", 0),
             note=stored.get("note", ""),
@@ -212,6 +220,14 @@ def _held_out_of_0_1(stored: Mapping[str, Any]) -> Evidence:
     return Evidence(
         measure=stored["measure"], verdict=trial.verdict, value=stored["value"], trials=(trial,)
     )
+
+
+def _steps_of(trials: Sequence[Trial]) -> int:
+    """The steps of the curves, for results that were stored before they were counted."""
+    for trial in trials:
+        if trial.curves is not None:
+            return len(trial.curves.steps) - 1
+    return 0
 
 
 def _interval(stored: Any) -> tuple[float, float] | None:

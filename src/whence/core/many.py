@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from whence.core.answer import binomial_tail
+from whence.core.answer import CONTROL, binomial_tail
 from whence.core.attribution import SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import CURVES, LEVEL, Verdict
-from whence.core.render import render, write_text
+from whence.core.render import draw, render, write_text
 
 Result = Attribution | Comparison
 TAIL = 0.025  # on either side of what holds 95 %
@@ -23,7 +24,10 @@ TAIL = 0.025  # on either side of what holds 95 %
 
 @dataclass(frozen=True)
 class Row:
-    """One text in the index: what the model predicts, and how many methods got which verdict."""
+    """One text in the index: what the model predicts, and how many methods got which verdict.
+
+    The control is not among them.
+    """
 
     text: str
     pair: str | None
@@ -138,10 +142,17 @@ class Many(Sequence[Any]):
         """How many results are of a text that stood there before, and so are not counted again."""
         return len(self.results) - len(_distinct(self.results))
 
+    @property
+    def answer(self) -> Any:
+        """What may be said over all texts, and nothing beyond the evidence."""
+        # found by name: the rules of this answer stand above what they are about
+        return import_module("whence.core.answer_of_many").answer_of_many(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``from_dict`` gives them back."""
+        """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
+        said = self.answer.to_dict()
         results = [result.to_dict() for result in self.results]
-        return {"schema": SCHEMA, "kind": "many", "results": results}
+        return {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Many:
@@ -159,6 +170,10 @@ class Many(Sequence[Any]):
         """Write JSON; ``whence.read`` reads it back."""
         content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         return write_text(path, content)
+
+    def to_text(self, full: bool = False) -> str:
+        """What ``print`` shows; with ``full`` also each text."""
+        return draw("many_text", self, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
@@ -213,7 +228,9 @@ def _distinct(results: Sequence[Result]) -> list[Result]:
 
 def _row(result: Result) -> Row:
     every = list(attributions_of(result).values())
-    counted = _verdicts(every)
+    # a control is no method whose verdict would count
+    explaining = [attribution for attribution in every if attribution.method != CONTROL]
+    counted = _verdicts(explaining)
     label, probability = None, None
     if every[0].prediction:
         label, probability = max(every[0].prediction.items(), key=lambda entry: entry[1])
@@ -226,7 +243,7 @@ def _row(result: Result) -> Row:
         better=counted[Verdict.BETTER],
         same=counted[Verdict.SAME],
         worse=counted[Verdict.WORSE],
-        unjudged=len(every) - sum(counted.values()),
+        unjudged=len(explaining) - sum(counted.values()),
     )
 
 

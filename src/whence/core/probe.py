@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -17,6 +17,8 @@ from jaxtyping import Bool, Float, Int
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
 from whence.core.render import render, write_text
+from whence.core.templates import Templates
+from whence.core.units import distinct
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,61 @@ class Change:
         return self.second - self.first
 
 
+@dataclass(frozen=True)
+class Control:
+    """What a swap changes that should not matter: neutral words where the two texts differ.
+
+    ``value`` is the change of the target's value, NaN where the model makes no prediction;
+    ``largest`` and ``mean`` are of the sizes of all changes of attention.
+    """
+
+    first: str
+    second: str
+    value: float
+    largest: float
+    mean: float
+
+    @property
+    def name(self) -> str:
+        """The swap in words."""
+        return f"{self.first} → {self.second}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The number that is compared between texts.
+
+    ``of`` says what it is a number of. Changes of a probability are counted in points: a hundredth
+    of 1.
+    """
+
+    of: str
+    is_probability: bool = True
+
+    @property
+    def name(self) -> str:
+        """What the number is."""
+        return f"probability of {self.of}" if self.is_probability else self.of
+
+    def worded(self, change: float) -> str:
+        """A change, as it is read."""
+        return f"{self._number(change)}{self._unit}"
+
+    def between(self, low: float, high: float) -> str:
+        """An interval of changes."""
+        return f"{self._number(low)} to {self._number(high)}{self._unit}"
+
+    @property
+    def _unit(self) -> str:
+        return " points" if self.is_probability else ""
+
+    def _number(self, change: float) -> str:
+        """Without the sign of a zero."""
+        if self.is_probability:
+            return f"{round(100 * change, 1) + 0.0:+.1f}"
+        return f"{round(change, 3) + 0.0:+.3f}"
+
+
 @dataclass(frozen=True, eq=False)
 class Probe:
     """Two maps over the places that both texts have, and how they differ.
@@ -53,6 +110,68 @@ class Probe:
     places: Int[np.ndarray, "place 2"]
     difference: Mapping[str, Float[np.ndarray, "layer head from to"]]
     left_out: tuple[str, ...]  # words that have no counterpart
+    # what the model says to each of the two, most likely first; empty where it predicts nothing
+    predictions: tuple[Mapping[str, float], ...] = ()
+    reading: Reading | None = None
+    values: tuple[float, ...] = ()
+    controls: tuple[Control, ...] = ()
+
+    @property
+    def largest(self) -> float:
+        """The largest change of a weight, without its sign."""
+        return max(float(np.abs(d).max(initial=0.0)) for d in self.difference.values())
+
+    @property
+    def mean_size(self) -> float:
+        """The mean change of a weight, without its sign."""
+        sizes = np.concatenate([np.abs(d).ravel() for d in self.difference.values()])
+        return float(sizes.mean()) if sizes.size else 0.0
+
+    def answer(self) -> list[str]:
+        """What was found, in sentences: what the model says, and whether neutral words do the same.
+
+        A change counts as more than that of neutral words where it is larger than the largest of
+        theirs. There are few of them, so this is a caution and no test.
+        """
+        if self.is_same:
+            return ["The model reads both texts alike."]
+        lines = []
+        if self.predictions:
+            lines.append(self._said())
+        if self.reading is not None and len(self.values) == 2:
+            change = self.reading.worded(self.values[1] - self.values[0])
+            lines.append(f"The {self.reading.name} changes by {change}. {self._beside_values()}")
+        lines.append(
+            f"The largest change of a head's attention is {100 * self.largest:.0f} points. "
+            f"{self._beside_attention()}"
+        )
+        lines.append("This is one pair of sentences: an interval needs several, by templates.")
+        return [line.strip() for line in lines]
+
+    def _said(self) -> str:
+        one, two = (next(iter(p.items())) for p in self.predictions)
+        if one[0] == two[0]:
+            return f"The model says {one[0]} to both: {_percent(one[1])}, then {_percent(two[1])}."
+        return (
+            f"The model says {one[0]} ({_percent(one[1])}) to the first, "
+            f"and {two[0]} ({_percent(two[1])}) to the second."
+        )
+
+    def _beside_values(self) -> str:
+        if not self.controls or self.reading is None:
+            return ""
+        most = max(self.controls, key=lambda control: abs(control.value))
+        change = self.reading.worded(most.value)
+        is_more = abs(self.values[1] - self.values[0]) > abs(most.value)
+        verdict = "more than" if is_more else "no more than"
+        return f"That is {verdict} neutral words do ({most.name}: {change})."
+
+    def _beside_attention(self) -> str:
+        if not self.controls:
+            return "There is no control: the texts do not differ word for word."
+        most = max(self.controls, key=lambda control: control.largest)
+        verdict = "more than" if self.largest > most.largest else "no more than"
+        return f"That is {verdict} neutral words do ({most.name}: {100 * most.largest:.0f} points)."
 
     def strongest(self, count: int = 10, source: str | None = None) -> list[Change]:
         """The weights that differ most, among all heads.
@@ -71,8 +190,12 @@ class Probe:
         return sorted(changes, key=lambda change: -abs(change.change))[:count]
 
     def _is_called(self, name: str) -> Bool[np.ndarray, " place"]:
-        """The places of that name, in either of the texts."""
-        here = [name == label or name in label.split(" → ") for label in self.labels]
+        """The places of that name, in either of the texts; with a number, only the one meant."""
+        kind = next(iter(self.difference))
+        one, two = self.first.to_axis[kind].labels, self.second.to_axis[kind].labels
+        here = []
+        for label, (a, b) in zip(self.labels, self.places, strict=True):
+            here.append(name in (label, one[a], two[b]))
         if not any(here):
             raise InputError(
                 f"no aligned place is called {name!r}; there are: {', '.join(self.labels)}."
@@ -104,6 +227,13 @@ class Probe:
             "places": list(self.labels),
             "changed": list(self.changed),
             "left_out": list(self.left_out),
+            "answer": self.answer(),
+            "predictions": [dict(p) for p in self.predictions],
+            "reading": None if self.reading is None else self.reading.name,
+            "values": list(self.values),
+            "controls": [vars(control) for control in self.controls],
+            "largest_change": self.largest,
+            "mean_size_of_change": self.mean_size,
             "mean_difference": {kind: self.mean(kind).tolist() for kind in self.difference},
             "strongest": strongest,
         }
@@ -160,6 +290,10 @@ class Probe:
         return f"Probe({'; '.join(self.about())})"
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     """Align the places of two maps of one model and subtract."""
     kinds = _comparable(first, second)
@@ -183,7 +317,7 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     return Probe(
         first=first,
         second=second,
-        labels=tuple(labels),
+        labels=distinct(labels),
         changed=tuple(one[a] != two[b] for a, b in places),
         places=np.array(places),
         difference=difference,
@@ -235,3 +369,140 @@ def aligned(
         else:
             left += [*one[a:b], *two[c:d]]
     return pairs, tuple(left)
+
+
+# ---------------------------------------------------------------------- over templates
+
+
+TemplateVerdict = Literal[
+    "one template", "not separable", "no control", "as neutral words", "differs"
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """How far second texts differ from first ones over templates, with a 95 % interval of the mean.
+
+    The interval is Student's, over templates; it is NaN for one template alone.
+    """
+
+    name: str
+    differences: Float[np.ndarray, " template"]
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        """Over templates."""
+        return float(self.differences.mean())
+
+    @property
+    def up(self) -> int:
+        """In how many templates the second texts have more."""
+        return int((self.differences > 0).sum())
+
+    @property
+    def down(self) -> int:
+        """In how many templates the first texts have more."""
+        return int((self.differences < 0).sum())
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of 0."""
+        return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "mean": self.mean,
+            "interval": [self.low, self.high],
+            "up": self.up,
+            "down": self.down,
+            "differences": self.differences.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateProbe:
+    """Two lists of words in many sentences: how far a prediction differs, beside neutral words."""
+
+    model: str
+    templates: Templates
+    reading: Reading
+    contrast: Contrast
+    controls: tuple[Contrast, ...]
+
+    @property
+    def verdict(self) -> TemplateVerdict:
+        """By the intervals alone.
+
+        "differs": the interval excludes 0, and the mean is further from 0 than every end of a
+        control's interval. "as neutral words": it excludes 0, but neutral words reach as far. "no
+        control": it excludes 0, and nothing is there to hold it against. "not separable": it holds
+        0.
+        """
+        if len(self.templates) < 2:
+            return "one template"
+        if not self.contrast.excludes_zero:
+            return "not separable"
+        if not self.controls:
+            return "no control"
+        reach = max(max(abs(c.low), abs(c.high)) for c in self.controls)
+        return "differs" if abs(self.contrast.mean) > reach else "as neutral words"
+
+    def answer(self) -> list[str]:
+        """What was found, in sentences."""
+        c, worded = self.contrast, self.reading.worded
+        count = len(self.templates)
+        texts = f"{count} template{'s' if count > 1 else ''}"
+        lines = [
+            f"Over {texts}, the {self.reading.name} changes by {worded(c.mean)} on average "
+            f"from {self.templates.first} to {self.templates.second}"
+        ]
+        if count > 1:
+            lines[0] += f" (95 % interval {self.reading.between(c.low, c.high)})"
+        same = count - c.up - c.down
+        lines[0] += f"; it rises in {c.up}, falls in {c.down} and stays in {same}."
+        lines.append(CONCLUSIONS[self.verdict])
+        if self.controls:
+            most = max(self.controls, key=lambda control: abs(control.mean))
+            lines.append(f"Neutral words change it by up to {worded(most.mean)} ({most.name}).")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        lines = [template.line for template in self.templates.templates]
+        return {
+            "model": self.model,
+            "answer": self.answer(),
+            "verdict": self.verdict,
+            "reading": self.reading.name,
+            "first": self.templates.first,
+            "second": self.templates.second,
+            "contrast": self.contrast.to_dict(),
+            "controls": [control.to_dict() for control in self.controls],
+            "templates": lines,
+        }
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page with the answer, the intervals and every template; also written to ``path``."""
+        page = render("templates_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        return render("templates_fragment", self)
+
+    def __repr__(self) -> str:
+        return f"TemplateProbe({' '.join(self.answer())})"
+
+
+CONCLUSIONS = {
+    "one template": "One template says nothing about others: give several.",
+    "no control": "Nothing says what neutral words do here, so read no bias into it yet.",
+    "not separable": "With these templates this cannot be told from no difference at all.",
+    "as neutral words": "Neutral words do as much, so do not read a bias into it.",
+    "differs": "This is more than neutral words do.",
+}

@@ -8,8 +8,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from whence.core.budget import Budget
 from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.evidence import FEWEST_RANKINGS, FEWEST_STEPS
 from whence.core.passage import Passage
+from whence.core.registry import find_method, own_budget
 from whence.core.sizes import parsed
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
@@ -42,6 +45,8 @@ class Request:
     ``targets`` are usually one; with several, each text is explained for each of them.
     ``units`` are a kind, or the character positions at which the caller's own sections begin.
     ``memory`` is a budget, in bytes or as in "2GB"; None takes most of what is free.
+    ``budget`` is one of time or passes for each text ("30s", "500 passes"; "full" is no limit).
+    ``rankings`` and ``steps`` fix the size of the evidence, whatever the budget says.
 
     >>> request = Request.of("lime", target="positive", samples=200)
     >>> request.wishes
@@ -54,11 +59,16 @@ class Request:
     targets: tuple[Target, ...] = (Target(),)
     units: UnitKind | tuple[int, ...] = "word"
     pair: str | None = None
+    # what an encoder-decoder is said to have written so far: its next token is explained
+    reply: str | None = None
     seed: int = 0
     overflow: Overflow = "error"
     attention_via: Via = "auto"
     memory: str | int | float | None = None
     evidence: bool = True
+    budget: str | int | None = None
+    rankings: int | None = None
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -67,6 +77,12 @@ class Request:
         _check_choice("attention_via", self.attention_via, Via)
         if self.memory is not None:
             parsed(self.memory)
+        if self.budget is not None:
+            Budget.of(self.budget)
+        if self.rankings is not None:
+            check_rankings(self.rankings)
+        if self.steps is not None:
+            check_steps(self.steps)
 
     @classmethod
     def of(
@@ -77,24 +93,36 @@ class Request:
         read: Reading | None = None,
         units: UnitKind | Sequence[int] = "word",
         pair: str | None = None,
+        reply: str | None = None,
         seed: int = 0,
         overflow: Overflow = "error",
         attention_via: Via = "auto",
         memory: str | int | float | None = None,
         evidence: bool = True,
+        budget: str | int | None = None,
+        rankings: int | None = None,
+        steps: int | None = None,
         **settings: Any,
     ) -> Request:
-        """The request of one method, from the keywords of ``whence.explain``."""
+        """The request of one method, from the keywords of ``whence.explain``.
+
+        A plain number as ``budget`` goes to a method that has a setting of that name.
+        """
+        budget, settings = own_budget(find_method(method), budget, settings)
         return cls(
             wishes=(Wish(method, settings),),
             targets=targets_of(target, read),
             units=units_as_given(units),
             pair=pair,
+            reply=reply,
             seed=seed,
             overflow=overflow,
             attention_via=attention_via,
             memory=memory,
             evidence=evidence,
+            budget=budget,
+            rankings=rankings,
+            steps=steps,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +175,24 @@ def units_as_given(units: UnitKind | Sequence[int]) -> UnitKind | tuple[int, ...
     if isinstance(units, str) or not isinstance(units, Iterable):
         return units  # whoever cuts the text refuses what is no kind of unit
     return tuple(int(cut) if isinstance(cut, np.integer) else cut for cut in units)
+
+
+def check_rankings(rankings: int) -> None:
+    """Refuse so few random rankings that no verdict could come of them."""
+    if rankings < FEWEST_RANKINGS:
+        raise InputError(
+            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
+            "the best of fewer is not rare enough for a verdict."
+        )
+
+
+def check_steps(steps: int) -> None:
+    """Refuse a curve that would be the same for every ranking."""
+    if steps < FEWEST_STEPS:
+        raise InputError(
+            f"the curves of evidence need at least {FEWEST_STEPS} steps, not {steps}: "
+            "one step is the whole text and the empty one, whatever the ranking."
+        )
 
 
 def _check_choice(name: str, value: Any, choices: Any) -> None:

@@ -15,7 +15,6 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.look import Look
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.passage import Passage, first_tokens
-from whence.core.probe import Probe, probed
 from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
@@ -85,29 +84,6 @@ def attend(
         attention_via=attention_via,
     )
     return look_at(model, text, look, forecast)
-
-
-def probe(
-    model: Model,
-    first: Any,
-    second: Any,
-    *,
-    forecast: Callable[[Forecast], None] | None = None,
-    **options: Any,
-) -> Probe:
-    """Two texts aligned, and the attention that differs between them. Options: those of ``attend``.
-
-    >>> import whence
-    >>> model = whence.load("sentiment")
-    >>> p = whence.probe(model, "the nurse was late. She", "the nurse was late. He")
-    >>> [c for c in p.labels if "→" in c]
-    ['She → He']
-    """
-    look = Look(**options)
-    return probed(
-        look_at(model, first, look, forecast),
-        look_at(model, second, look, forecast),
-    )
 
 
 def look_at(

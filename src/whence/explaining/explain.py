@@ -46,6 +46,7 @@ def explain(
     method: str = "integrated-gradients",
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget | list[AnyTarget] = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -54,6 +55,9 @@ def explain(
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -65,8 +69,13 @@ def explain(
     A rather than B*), or a Target; a list of them gives Attributions by target, for which the text
     runs once. ``read`` is logit (default), log-probability, probability or margin. ``memory`` is a
     budget ("2GB"; by default most of what is free), over which a run is refused before it begins.
+    ``reply`` is for a model that reads a text and writes another (T5, BART): what it is said to
+    have written so far, so that the token which it writes next is explained.
     Unless ``evidence=False``, the ranking is held against random ones of the same text (deletion
-    and insertion curves under two removals). Everything after that is a setting of the method.
+    and insertion curves under two removals), by ``rankings`` random ones and ``steps`` steps.
+    ``budget`` is the most that a text may cost: a time ("30s"), passes ("500 passes"), or "full";
+    by default a large model gets a leaner plan, which the result tells (``plan``). ``progress`` is
+    called with each step. Everything after that is a setting of the method.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -78,6 +87,7 @@ def explain(
     request = Request.of(
         method,
         pair=pair,
+        reply=reply,
         target=target,
         read=read,
         units=units,
@@ -86,6 +96,9 @@ def explain(
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
         **settings,
     )
     texts = text if isinstance(text, list) else [text]
@@ -108,7 +121,9 @@ def _only(outcome: Outcome) -> Attribution:
     for problem in outcome.failed.values():
         raise problem
     (attribution,) = outcome.attributions.values()
-    return attribution
+    if outcome.plan.is_full:
+        return attribution
+    return replace(attribution, plan=outcome.plan)
 
 
 def _by_target(outcomes: Sequence[Outcome]) -> Attributions:
@@ -142,6 +157,7 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     methods: Methods | None = None,
     *,
     pair: str | None = None,
+    reply: str | None = None,
     target: AnyTarget = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -150,6 +166,9 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     attention_via: Via = "auto",
     memory: str | int | float | None = None,
     evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Explain one text by several methods on one shared trace and one game for each removal.
@@ -161,7 +180,10 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
     results that are there already: an Attribution (of this model, text and target; from
     ``explain``, from ``Attribution.from_scores``, or read from a file), or several of them. Where
     no target is named, theirs is taken. Unless ``evidence=False``, each ranking is held against
-    the same random rankings of this text, by deletion and insertion curves under two removals.
+    the same random rankings of this text, by deletion and insertion curves under two removals:
+    ``rankings`` random ones and ``steps`` steps. ``budget`` is the most that a text may cost: a
+    time ("30s"), passes ("500 passes"), or "full"; by default a large model gets a leaner plan.
+    What was made smaller, or left out, is told by ``plan`` and ``skipped``.
 
     >>> import whence
     >>> c = whence.compare(whence.load("sentiment"), "not bad at all", ["gradient-l2", "random"])
@@ -177,11 +199,15 @@ def compare(  # type: ignore[misc]  # the overloads name what the result depends
         targets=targets_of(target, read),
         units=units_as_given(units),
         pair=pair,
+        reply=reply,
         seed=seed,
         overflow=overflow,
         attention_via=attention_via,
         memory=memory,
         evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
     )
     skip_unfit = methods is None
     if not isinstance(text, list):
@@ -226,4 +252,6 @@ def compare_as_asked(
         peak_bytes=max((peak for peak in peaks if peak is not None), default=None),
     )
     skipped = {name: str(problem) for name, problem in outcome.failed.items()}
-    return Comparison(outcome.attributions, cost, skipped)
+    plan = outcome.plan
+    skipped |= plan.left_out
+    return Comparison(outcome.attributions, cost, skipped, None if plan.is_full else plan)

@@ -12,8 +12,10 @@ import torch
 from whence.core.attribution import Cost
 from whence.core.errors import Unsupported
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
+from whence.core.registry.passes import BACKWARD
 from whence.core.request import Ask
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
+from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.trace.forecast import forecast_trace
 from whence.trace.lxmert import is_lxmert
@@ -52,8 +54,8 @@ def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
 
 
 def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
-    step = ["trace"]
-    job.say("trace")
+    job.meter.begin("trace", len(asks))
+    told = Told(job.meter, Passes([], []))
     begun = time.perf_counter()
     mark = memory_mark(job.model)
     traced = trace(
@@ -61,16 +63,18 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
         asks,
         needs=job.needs,
         attention_via=job.request.attention_via,
-        tick=lambda: job.say(step[0]),
+        tick=told.tick,
     )
+    told.passes = traced.passes
+    told.tick()
     seconds = (time.perf_counter() - begun) / len(asks)
     shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
     saids = _what_was_said(traced)
     findings: list[Findings] = [{} for _ in asks]
     forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
     for call in job.looking:
-        step[0] = call.name
-        job.say(call.name)
+        job.meter.begin(call.name, len(asks))
+        told.weight = weight_of(shared.passes)
         try:
             each_ask = _call(call, shared, saids)
         except Unsupported as problem:
@@ -86,6 +90,26 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
         cost = Cost(forwards=forwards[i], backwards=backwards[i])
         looks.append(Look(said, findings[i], cost))
     return looks
+
+
+@dataclass(eq=False)
+class Told:
+    """How many of a trace's passes the meter was told of."""
+
+    meter: Meter
+    passes: Passes
+    weight: int = 0
+
+    def tick(self) -> None:
+        """Some passes were run since the last time."""
+        weight = weight_of(self.passes)
+        self.meter.paid(weight - self.weight)
+        self.weight = weight
+
+
+def weight_of(passes: Passes) -> int:
+    """The passes of all asks as one number, a backward pass as two."""
+    return sum(passes.forwards) + BACKWARD * sum(passes.backwards)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
 from whence.core.errors import SettingsError
+from whence.core.plan import Plan
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.request import Request, Wish
 from whence.core.scores import Scores
 from whence.core.target import Target
+from whence.explaining.meter import Meter as Meter
+from whence.explaining.meter import Progress as Progress
+from whence.explaining.meter import as_meter
 from whence.models.model import Model
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Job:
     """What a run needs to know at every step.
 
     ``looking`` are the methods that look inside the model, on one trace that gives what they need
-    together (``needs``); ``playing`` are those that look from outside, on games.
+    together (``needs``); ``playing`` are those that look from outside, on games. ``plan`` says how
+    large the control of the evidence is; ``meter`` counts passes.
     """
 
     model: Model
@@ -43,7 +46,8 @@ class Job:
     looking: tuple[MethodCall, ...]
     playing: tuple[MethodCall, ...]
     needs: Needs
-    say: Progress
+    meter: Meter
+    plan: Plan = field(default_factory=Plan)
 
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
@@ -60,7 +64,16 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         else:
             looking.append(call)
             needs |= call.needs
-    return Job(model, request, tuple(looking), tuple(playing), needs, progress or _say_nothing)
+    return Job(model, request, tuple(looking), tuple(playing), needs, as_meter(progress))
+
+
+def planned(job: Job, plan: Plan) -> Job:
+    """The job as a plan has it: fewer methods, or other settings, or a smaller control."""
+    if plan.settings or plan.left_out:
+        request = replace(job.request, wishes=plan.wishes(job.request.wishes))
+        smaller = job_of(job.model, request)
+        return replace(smaller, meter=job.meter, plan=plan)
+    return replace(job, plan=plan)
 
 
 def _by_proper_name(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
@@ -75,10 +88,6 @@ def _by_proper_name(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
                 f"{dict(known.settings)} and {dict(wish.settings)}. Run it twice instead."
             )
     return tuple(by_name.values())
-
-
-def _say_nothing(_step: str) -> None:
-    """For a run that nobody watches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +115,12 @@ Findings = dict[str, Finding | Exception]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of one ask: attributions, the methods that do not fit, and the passes paid."""
+    """What came of one ask: attributions, the methods that do not fit, and the passes paid.
+
+    ``plan`` is what was made smaller to keep the cost within bounds.
+    """
 
     attributions: dict[str, Attribution]
     failed: dict[str, Exception]
     cost: Cost
+    plan: Plan = field(default_factory=Plan)

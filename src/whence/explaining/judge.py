@@ -13,16 +13,15 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.core.many import Many
 from whence.core.passage import Passage
+from whence.core.request import check_rankings, check_steps
 from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
 from whence.explaining.outside import Games
 from whence.explaining.run import total_cost
 from whence.explaining.windows import with_evidence_in_windows
 from whence.games.game import check_is_model
-from whence.metrics.evidence import RANKINGS
+from whence.metrics.evidence import RANKINGS, STEPS
 from whence.models.model import Model
-
-FEWEST_RANKINGS = 100
 
 
 def judge(
@@ -31,6 +30,7 @@ def judge(
     *,
     removals: Sequence[str] | None = None,
     rankings: int = RANKINGS,
+    steps: int = STEPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Any:
@@ -40,6 +40,7 @@ def judge(
     a list of them, Attributions or a Comparison, whose cost then counts the passes of the evidence
     too, or Many. Attributions of one text share their games, and those of one target its control.
     ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
+    ``rankings`` random ones are drawn, 39 at least, and each curve has at most ``steps`` steps.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -49,18 +50,16 @@ def judge(
     ['mask', 'delete']
     """
     check_is_model(model)
-    if rankings < FEWEST_RANKINGS:
-        raise InputError(
-            f"evidence needs at least {FEWEST_RANKINGS} random rankings, not {rankings}: "
-            "fewer cannot tell 95 % from 90."
-        )
+    check_rankings(rankings)
+    check_steps(steps)
     if isinstance(removals, str) or (removals is not None and not removals):
         raise InputError(
             f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
         )
     if isinstance(attributions, Many):
-        options: dict[str, Any] = {"removals": removals, "rankings": rankings, "seed": seed}
-        return Many(tuple(judge(model, a, **options, progress=progress) for a in attributions))
+        options: dict[str, Any] = {"removals": removals, "rankings": rankings, "steps": steps}
+        options |= {"seed": seed, "progress": progress}
+        return Many(tuple(judge(model, one, **options) for one in attributions))
     begun = time.perf_counter()
     several = _several(attributions)
     games_of_texts: list[tuple[Passage, list[Games]]] = []
@@ -73,7 +72,7 @@ def judge(
             windows = model.windows(passage)
             games = [Games(model, part, (attribution.target,), seed, say) for part in windows]
             games_of_texts.append((passage, games))
-        judged += with_evidence_in_windows([attribution], games, rankings, removals)
+        judged += with_evidence_in_windows([attribution], games, rankings, removals, steps)
     paid = total_cost([each.cost for _, games in games_of_texts for each in games])
     return _as_given(attributions, judged, replace(paid, seconds=time.perf_counter() - begun))
 

@@ -15,10 +15,11 @@ from whence.core.passage import Passage
 from whence.core.registry import as_unit_scores
 from whence.core.target import Target
 from whence.explaining.inside import memory_above, memory_mark, own_attention
-from whence.explaining.job import Finding, Findings, Job, MethodCall, Progress, Said
+from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
+from whence.explaining.meter import Meter, Progress, as_meter
 from whence.games.game import Game, game_on, remover_of
 from whence.games.removals import chosen_removal, second_removal
-from whence.metrics.evidence import Control, control, judged
+from whence.metrics.evidence import STEPS, Control, control, judged
 from whence.models.model import Model
 
 ONE_FILL = (
@@ -31,17 +32,27 @@ ONE_FILL = (
 class Games:
     """The games on one passage by removal, made when first asked for.
 
-    ``targets`` are all that will be asked about; ``label`` is what a progress bar shows.
+    ``targets`` are all that will be asked about; ``say`` is told which step is running, and
+    ``label`` is its name.
     """
 
     model: Model
     passage: Passage
     targets: tuple[Target, ...]
     seed: int
-    say: Progress
+    say: Progress | Meter
     label: str = ""
+    told: int = 0  # passes that were told so far
     by_removal: dict[str, Game] = field(default_factory=dict)
-    controls: dict[tuple[str, int, Target], Control] = field(default_factory=dict)
+    controls: dict[tuple[str, int, int, Target], Control] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.meter = as_meter(self.say)
+
+    def begin(self, step: str) -> None:
+        """A method, or the evidence, begins to play."""
+        self.label = step
+        self.meter.begin(step)
 
     def game(self, removal: str, target: Target) -> Game:
         """The game about a target, under a removal."""
@@ -52,7 +63,9 @@ class Games:
         return self.by_removal[name].about(target)
 
     def _tick(self, done: int, of: int) -> None:
-        self.say(f"{self.label}: {done:,} of {of:,} passes")
+        paid = self.cost.forwards
+        self.meter.paid(paid - self.told, f"{self.label}: {done:,} of {of:,} passes")
+        self.told = paid
 
     @property
     def cost(self) -> Cost:
@@ -63,11 +76,11 @@ class Games:
             saved=sum(cost.saved for cost in costs),
         )
 
-    def control(self, removal: str, rankings: int, target: Target) -> Control:
+    def control(self, removal: str, rankings: int, target: Target, steps: int = STEPS) -> Control:
         """Random rankings and their curves, drawn once for all methods."""
-        key = (removal, rankings, target)
+        key = (removal, rankings, steps, target)
         if key not in self.controls:
-            self.controls[key] = control(self.game(removal, target), rankings, self.seed)
+            self.controls[key] = control(self.game(removal, target), rankings, self.seed, steps)
         return self.controls[key]
 
 
@@ -83,8 +96,7 @@ def look_from_outside(job: Job, games: Games, target: Target) -> Findings:
 
 
 def _play(call: MethodCall, games: Games, target: Target) -> Finding:
-    games.label = call.name
-    games.say(call.name)
+    games.begin(call.name)
     begun = time.perf_counter()
     mark = memory_mark(games.model)
     paid_before = games.cost
@@ -108,15 +120,16 @@ def with_evidence(
     games: Games,
     rankings: int,
     removals: Sequence[str] | None = None,
+    steps: int = STEPS,
 ) -> list[Attribution]:
     """Attributions of one passage with their evidence, all beside the same random rankings."""
-    games.label = "evidence"
-    games.say("evidence")
+    games.begin("evidence")
     if removals is None:
         removals = usual_removals(games.model)
     judged_ones = []
     for attribution in attributions:
-        controls = [games.control(r, rankings, attribution.target) for r in removals]
+        target = attribution.target
+        controls = [games.control(removal, rankings, target, steps) for removal in removals]
         evidence = judged(attribution, controls, games.seed)
         judged_ones.append(replace(attribution, evidence=evidence))
     return judged_ones

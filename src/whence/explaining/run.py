@@ -23,6 +23,7 @@ from whence.explaining.added import Added, by_text, joined_with
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
 from whence.explaining.outside import Games, look_from_outside
+from whence.explaining.planning import Text, planned_jobs
 from whence.explaining.windows import (
     asks_of_windows,
     joined,
@@ -30,7 +31,7 @@ from whence.explaining.windows import (
     with_windows,
 )
 from whence.games.game import check_has_head
-from whence.metrics.evidence import RANKINGS, untested
+from whence.metrics.evidence import untested
 from whence.models.model import Model
 
 NO_COST = Cost()
@@ -54,21 +55,41 @@ def run(
     windows_of = [model.windows(passage) for passage in passages]
     added_of = by_text(model, added, passages)
 
-    short_asks: list[Ask] = []
-    added_to_asks: list[Added] = []
-    for passage, windows, of_text in zip(passages, windows_of, added_of, strict=True):
-        if len(windows) == 1:
-            short_asks += [Ask(passage, target) for target in request.targets]
-            added_to_asks += [of_text for _ in request.targets]
-    short_outcomes = iter(_explain(job, short_asks, added_to_asks))
+    jobs = planned_jobs(job, _texts(windows_of, added_of))
 
-    outcomes = []
-    for passage, windows, of_text in zip(passages, windows_of, added_of, strict=True):
-        if len(windows) == 1:
-            outcomes.append([next(short_outcomes) for _ in request.targets])
+    outcomes: dict[int, list[Outcome]] = {}
+    for alike in _texts_by_plan(jobs):
+        job = jobs[alike[0]]
+        short = [i for i in alike if len(windows_of[i]) == 1]
+        asks = [Ask(passages[i], target) for i in short for target in request.targets]
+        added_to_asks = [added_of[i] for i in short for _ in request.targets]
+        of_asks = iter(_explain(job, asks, added_to_asks))
+        for i in alike:
+            if i in short:
+                outcomes[i] = [next(of_asks) for _ in request.targets]
+            else:
+                windows = windows_of[i]
+                outcomes[i] = _explain_in_windows(job, passages[i], windows, added_of[i])
+    return [outcomes[i] for i in range(len(texts))]
+
+
+def _texts(windows_of: Sequence[Sequence[Passage]], added_of: Sequence[Added]) -> list[Text]:
+    """What is known of each text before the work."""
+    pairs = zip(windows_of, added_of, strict=True)
+    return [Text(windows, len(added)) for windows, added in pairs]
+
+
+def _texts_by_plan(jobs: Sequence[Job]) -> list[list[int]]:
+    """The texts with equal plans, which may share a trace."""
+    groups: list[list[int]] = []
+    for i, job in enumerate(jobs):
+        for group in groups:
+            if jobs[group[0]].plan == job.plan:
+                group.append(i)
+                break
         else:
-            outcomes.append(_explain_in_windows(job, passage, windows, of_text))
-    return outcomes
+            groups.append([i])
+    return groups
 
 
 def _encoded(job: Job, text: Any) -> Passage:
@@ -79,10 +100,20 @@ def _encoded(job: Job, text: Any) -> Passage:
                 f"this passage was cut into units of kind {text.kind!r}; "
                 f"encode its text with units={request.units!r} instead."
             )
+        has_this_reply = text.reply is not None and text.reply.text == request.reply
+        if request.reply is not None and not has_this_reply:
+            raise InputError(
+                "this passage was encoded without the reply; "
+                f"use model.encode(text, reply={request.reply!r:.40})."
+            )
         passage = job.model.fitted(text, request.overflow)
     else:
         passage = job.model.encode(
-            text, request.pair, units=request.units, overflow=request.overflow
+            text,
+            request.pair,
+            units=request.units,
+            reply=request.reply,
+            overflow=request.overflow,
         )
     return job.model.placed(passage, request.targets[0])
 
@@ -102,9 +133,9 @@ def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> l
             target, cost_of_target = _resolved(job, ask, attributions)
             attributions = joined_with(attributions, added, target)
         if job.request.evidence and games is not None:
-            attributions = _judged(attributions, [games])
+            attributions = _judged(job, attributions, [games])
         paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
-        outcomes.append(Outcome(attributions, failed, paid))
+        outcomes.append(Outcome(attributions, failed, paid, job.plan))
     return outcomes
 
 
@@ -135,11 +166,12 @@ def _explain_in_windows(
         if added:
             attributions = joined_with(attributions, added, asks[0].target)
         if job.request.evidence:
-            attributions = _judged(attributions, [g for g in games_of_windows if g is not None])
+            played = [games for games in games_of_windows if games is not None]
+            attributions = _judged(job, attributions, played)
         costs = [Cost(forwards=looks_for_target * len(windows))]
         for look, games, before in zip(looks, games_of_windows, paid_before, strict=True):
             costs.append(_paid(look, games, before))
-        outcomes.append(Outcome(attributions, failed, total_cost(costs)))
+        outcomes.append(Outcome(attributions, failed, total_cost(costs), job.plan))
     return outcomes
 
 
@@ -153,7 +185,7 @@ def _games(job: Job, passage: Passage) -> Games | None:
     """The games on a passage, where a method or the evidence plays; none has run yet."""
     if not job.playing and not job.request.evidence:
         return None
-    return Games(job.model, passage, job.request.targets, job.request.seed, job.say)
+    return Games(job.model, passage, job.request.targets, job.request.seed, job.meter)
 
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:
@@ -166,13 +198,16 @@ def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Fin
     return findings | look_from_outside(job, games, target)
 
 
-def _judged(attributions: dict[str, Attribution], games: Sequence[Games]) -> dict[str, Attribution]:
+def _judged(
+    job: Job, attributions: dict[str, Attribution], games: Sequence[Games]
+) -> dict[str, Attribution]:
     """With evidence; ``games`` are one for each window, and one for a text that fits the model."""
-    several = list(attributions.values())
-    if not several:
+    if not attributions:
         return attributions
+    plan = job.plan
+    several = list(attributions.values())
     try:
-        judged = with_evidence_in_windows(several, games, RANKINGS)
+        judged = with_evidence_in_windows(several, games, plan.rankings, steps=plan.steps)
     except Unsupported as problem:  # nothing can be removed: a text beside an image
         judged = [untested(attribution, str(problem)) for attribution in several]
     return dict(zip(attributions, judged, strict=True))

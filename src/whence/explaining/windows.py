@@ -18,6 +18,7 @@ from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.explaining.job import Finding, Findings, Said
 from whence.explaining.outside import Games, usual_removals, with_evidence
+from whence.metrics.evidence import STEPS, Control
 from whence.metrics.windows import JointControl, joint_control, judged_in_windows
 from whence.models.model import Model
 
@@ -124,6 +125,7 @@ def with_evidence_in_windows(
     games_of_windows: Sequence[Games],
     rankings: int,
     removals: Sequence[str] | None = None,
+    steps: int = STEPS,
 ) -> list[Attribution]:
     """Attributions of one text with their evidence, all beside the same random rankings.
 
@@ -131,7 +133,7 @@ def with_evidence_in_windows(
     """
     games = games_of_windows[0]
     if len(games_of_windows) == 1:
-        return with_evidence(attributions, games, rankings, removals)
+        return with_evidence(attributions, games, rankings, removals, steps)
     if removals is None:
         removals = usual_removals(games.model)
     controls: dict[Target, list[JointControl]] = {}
@@ -139,24 +141,28 @@ def with_evidence_in_windows(
     for attribution in attributions:
         target = attribution.target
         if target not in controls:
-            controls[target] = [
-                _joint_control(games_of_windows, removal, rankings, target) for removal in removals
-            ]
+            controls[target] = _joint_controls(games_of_windows, removals, rankings, steps, target)
         evidence = judged_in_windows(attribution, controls[target], games.seed)
         judged_ones.append(_with_windows(replace(attribution, evidence=evidence), controls[target]))
     return judged_ones
 
 
-def _joint_control(
-    games_of_windows: Sequence[Games], removal: str, rankings: int, target: Target
-) -> JointControl:
-    """The control of the whole text, from that of each window."""
-    controls = []
+def _joint_controls(
+    games_of_windows: Sequence[Games],
+    removals: Sequence[str],
+    rankings: int,
+    steps: int,
+    target: Target,
+) -> list[JointControl]:
+    """The controls of the whole text, one for each removal, from those of each window."""
+    by_removal: dict[str, list[Control]] = {removal: [] for removal in removals}
     for place, games in enumerate(games_of_windows, 1):
+        games.begin("evidence")
         games.label = f"evidence, window {place} of {len(games_of_windows)}"
-        games.say(games.label)
-        controls.append(games.control(removal, rankings, target))
-    return joint_control(controls, rankings, games_of_windows[0].seed)
+        for removal in removals:
+            by_removal[removal].append(games.control(removal, rankings, target, steps))
+    seed = games_of_windows[0].seed
+    return [joint_control(controls, rankings, seed) for controls in by_removal.values()]
 
 
 def _with_windows(attribution: Attribution, controls: Sequence[JointControl]) -> Attribution:

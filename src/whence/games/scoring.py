@@ -13,12 +13,13 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError
+from whence.core.registry import Passes
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
 from whence.games.functionals import Functional
 from whence.games.protocol import AnyGame as AnyGame
 from whence.games.protocol import SetFunction
-from whence.games.sampling import all_masks, draw_pairs, law_for
+from whence.games.sampling import all_masks, draw_pairs, even_law, law_for
 
 Samples = int | Literal["auto"]
 
@@ -74,6 +75,20 @@ class Plan:
         if self.samples == "auto":
             return units <= self.exact and 2**units <= WORTH * self.budget
         return 2**units <= self.samples
+
+    def passes(self, functional: Functional) -> Passes:
+        """What sampling for this functional takes at most.
+
+        Methods that draw by the even law draw the same pairs: they have one pool.
+        """
+        units = functional.units
+        if self.enumerates(units):
+            return Passes(forwards=2**units, pool="all masks")
+        most = self.budget if self.samples == "auto" else self.samples
+        pool = ""
+        if np.array_equal(law_for(functional), even_law(units)):
+            pool = f"even pairs, seed {self.seed}"
+        return Passes(forwards=min(most, 2**units), at_most=True, pool=pool)
 
 
 # From (about) so many samples to an estimate of β and the number of distinct masks paid for.

@@ -1,7 +1,8 @@
 """The settings that LIME and the values of the Shapley family share: how masks are sampled."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from whence.core.registry import SEED, setting
 from whence.games.scoring import Plan, Samples
@@ -43,6 +44,8 @@ class Sampling:
     estimator: str = setting("auto", ESTIMATOR)
     exact: int = setting(12, EXACT)
     seed: int = setting(0, SEED)
+
+    lean: ClassVar[Mapping[str, Any]] = {"budget": 200}
 
     def __post_init__(self) -> None:
         self.plan()

@@ -135,8 +135,8 @@ def _by_hand(book: Notebook) -> None:
 
     book.head("Three tokens: keys, queries, values")
     book.say(
-        "A well-known example. A key is what a token (a row of X) offers, a query what it looks "
-        "for, a value what it hands over."
+        "A well-known example by hand. Each token is a row of X. A key is what a token "
+        "offers, a query what it looks for, a value what it hands over."
     )
     rows = []
     for name, weights, projection in (("keys", wk, k), ("queries", wq, q), ("values", wv, v)):
@@ -150,7 +150,9 @@ def _by_hand(book: Notebook) -> None:
     )
     scores = q @ k.T  # (query, key)
     row = [("queries", q), "×", ("keysᵀ", k.T), "=", ("scores", scores)]
-    book.figure("attention-scores", matrices([row]), "Q Kᵀ.")
+    book.figure(
+        "attention-scores", matrices([row]), "The scores Q Kᵀ: rows are queries, columns are keys."
+    )
     book.claim(
         "The scores are (2, 4, 4), (4, 16, 12), (4, 12, 10)",
         f"{scores.tolist()}",
@@ -158,11 +160,17 @@ def _by_hand(book: Notebook) -> None:
     )
 
     book.head("Softmax, weighted values, output")
-    book.say("Shares that sum to one, and the mean of the values by them.")
+    book.say(
+        "Softmax turns each row of scores into shares that sum to one. The output of a token "
+        "is the mean of all values, weighted by these shares."
+    )
     _softmax_step(book, "unscaled", ("scores", scores), q, k, v, UNSCALED)
 
     book.head("The same, scores divided by √3")
-    book.say("Dot products grow with d; √d undoes it.")
+    book.say(
+        "Dot products grow with the number of dimensions d, and large scores make softmax "
+        "pick one token alone. Dividing by √d undoes it."
+    )
     _softmax_step(book, "scaled", ("scores / √3", scores / sqrt(3)), q, k, v, SCALED)
 
     halves = (v[1] + v[2]) / 2  # the weights (0, ½, ½)
@@ -222,8 +230,9 @@ def _masked(book: Notebook) -> None:
 
     book.head("Attention and masked attention")
     book.say(
-        f"Tokens of a vocabulary of {VOCABULARY}, random weights. Who writes must not see what "
-        "comes next: −∞ is added to its scores."
+        f"Random tokens of a vocabulary of {VOCABULARY}, random weights. A model that writes "
+        "must not see what comes next: −∞ is added to those scores, so that their share is "
+        "zero."
     )
     maps = {"attention": free, "masked attention": a.masked_fill(mask.isinf(), torch.nan)}
     book.figure(
@@ -275,15 +284,19 @@ def _masks_that_go_wrong(book: Notebook) -> None:
 
     book.head("Masks that go wrong")
     book.say(
-        "The mask is added, not multiplied; the diagonal stays open; and open entries are 0, "
-        "although any constant would do."
+        "Three things are easily done wrong: the mask is added, not multiplied; the diagonal "
+        "stays open; and open entries are 0 (although any constant would do)."
     )
     multiplied = q @ k.T / sqrt(HEAD) * torch.where(hidden, -inf, 1.0)  # (query, key) scores
     by_product = multiplied.softmax(-1)
     strict, _ = attention(q, k, v, causal_mask(len(x), strict=True))
     ones, _ = attention(q, k, v, torch.where(hidden, mask, 1.0))
     maps = {"multiplied by −∞": by_product, "diagonal hidden too": strict, "open entries 1": ones}
-    book.figure("attention-masks", heat_maps(maps, digits(x), digits(x)), "Grey is NaN.")
+    book.figure(
+        "attention-masks",
+        heat_maps(maps, digits(x), digits(x)),
+        "Three masks and the attention that they give. Grey is NaN: no number at all.",
+    )
 
     raised = int((multiplied == inf).sum())
     broken = int(by_product.isnan().any(-1).sum())
@@ -357,8 +370,8 @@ def _permuted(book: Notebook) -> None:
 
     book.head("Without positions, a sequence is a set")
     book.say(
-        "Attend, then shuffle the outputs; or shuffle the tokens, then attend. If it is the same, "
-        "attention is equivariant."
+        "Attend, then shuffle the outputs; or shuffle the tokens, then attend. If the result "
+        "is the same, attention does not know the order (it is permutation equivariant)."
     )
     maps = {}
     for name in ("no positions", "positions"):
@@ -463,8 +476,8 @@ def _at_initialisation(book: Notebook) -> None:
 
     book.head("At initialisation")
     book.say(
-        f"{length} random tokens of {width} features; the weights of queries and keys have "
-        "standard deviation σ."
+        f"How a model attends before any training: {length} random tokens of {width} features; "
+        "the weights of queries and keys are drawn with standard deviation σ."
     )
     ax = drawing.new_axes(6.0, 3.4)
     ax.plot(sigmas, scaled, "o-", ms=4, color=PURPLE, label="scores / √d")
@@ -475,13 +488,15 @@ def _at_initialisation(book: Notebook) -> None:
     book.figure(
         "attention-entropy",
         ax,
-        "1: every token gets the same attention. 0: one token gets all of it.",
+        "Evenness of attention: 1 means that every token gets the same, 0 that one token gets "
+        "all of it.",
     )
     book.table(
         "attention-entropies",
         ("σ", "with 1/√d", "without"),
         zip(sigmas, scaled, raw, strict=True),
-        "Mean row entropy over ln T.",
+        "Evenness of attention by σ: the entropy of a row, averaged, as a share of the "
+        "largest possible, ln T. 1 looks at all tokens alike, 0 at one alone.",
     )
 
     book.claim(
@@ -558,7 +573,7 @@ def _methods(
     book.figure(
         "attention-methods",
         word_rows(rows, labels),
-        "Each row by its own largest value; of occlusion the size.",
+        "Each row is coloured by its own largest value; occlusion, which is signed, by its size.",
     )
     strongest = {name: labels[int(row.argmax())] for name, row in rows.items()}
     book.table(
@@ -605,7 +620,8 @@ def _schemes(book: Notebook, maps: Any, labels: Sequence[str], is_word: np.ndarr
     book.figure(
         "attention-schemes",
         word_rows(schemes, labels),
-        "After Mylonas et al. 2023. Sums are means times a constant.",
+        "Every word's score by each scheme, after Mylonas et al. 2023. Sums are left out: "
+        "they are means times a constant.",
     )
 
     def leads(scores: np.ndarray) -> bool:

@@ -381,8 +381,8 @@ def run(book: Notebook) -> None:
     book.figure(
         "dyck-attention",
         draw_attention({name: models[name] for name in drawn_models}, held[:1]),
-        "Attention of the last layer on one held-out string. Boxes: the bracket to be closed in "
-        "that row.",
+        "Attention of the last layer on one held-out string: rows look, columns are looked "
+        "at. Boxes mark the bracket that is to be closed in each row.",
     )
 
     book.head("How often")
@@ -394,7 +394,9 @@ def run(book: Notebook) -> None:
     book.figure(
         "dyck-shares",
         draw_shares(names, series, chance),
-        "Held-out strings, 95 % intervals. Controls know nothing of brackets.",
+        "How often models close right, and how often they look at the bracket to be closed; "
+        "held-out strings, 95 % intervals. The controls are fixed rules that know nothing of "
+        "brackets.",
     )
     rows = []
     for i, (name, reading) in enumerate(zip(names, readings, strict=True)):
@@ -415,14 +417,16 @@ def run(book: Notebook) -> None:
             f"length {LONG}",
         ),
         rows,
-        f"Loss in nats; the best possible is {bayes:.4f}. The last column is the closing accuracy "
-        f"at length {LONG}.",
+        "Each model's accuracy and attention, with 95 % intervals in brackets. The loss is in "
+        f"nats; the best possible is {bayes:.4f}. The last column is the closing accuracy at "
+        f"length {LONG}.",
     )
     book.table(
         "dyck-controls",
         ("a row that looks", "hits"),
         chance.items(),
-        "An even row puts the share of 'anywhere' on the bracket.",
+        "How often a fixed rule looks at the bracket to be closed. Attention that is spread "
+        "evenly puts the share of “anywhere” on it.",
     )
     book.say(
         "Two kinds of rows are averaged. After an open bracket the bracket to be closed is the row "

@@ -74,14 +74,16 @@ def run(book: Notebook, words: str | None = None) -> None:
     """``words`` is your own sentence for the single-layer model."""
     book.head("Which picture is where")
     book.say(
-        "The lectures: S0 attention-based explainability, S1 attention, GPT-2 and evaluation, S2 "
-        "attention meets post-hoc methods."
+        "Three lectures are the seeds of this project. S0 is about attention-based "
+        "explainability, S1 about attention, GPT-2 and evaluation, S2 is the talk “Attention "
+        "meets post-hoc interpretability”. The labs draw their pictures anew; this table says "
+        "where each one is."
     )
     book.table(
         "figures-where",
         ("seed", "picture", "lab", "figure"),
         PICTURES,
-        "Pictures that need humans, BERT or Claude are left out.",
+        "Pictures that need people, a large model or an online service are left out.",
     )
 
     book.tell("the single-layer model")
@@ -211,7 +213,13 @@ def _explainers(
     for i, name in enumerate(names):
         columns.append(f"{name} ({i + 1})" if name in names[:i] else name)
     cells = [(name, *row.round(5).astype(float).tolist()) for name, row in rows.items()]
-    book.table("figures-scores", ("method", *columns), cells, "The numbers behind the colours.")
+    book.table(
+        "figures-scores",
+        ("method", *columns),
+        cells,
+        "The numbers behind the colours: each method's score for each word. Methods have "
+        "different scales, so compare within a row.",
+    )
 
     _signs(book, rows, names)
     if not own_words:
@@ -275,7 +283,7 @@ def _beside_the_paper(book: Notebook, rows: dict[str, np.ndarray], names: Sequen
         "figures-paper",
         ("word", "α-avg", "theirs", "LIME", "theirs "),
         compared,
-        "Ours, and what the authors' notebook prints.",
+        "Two rows of the figure beside what the authors' notebook prints (“theirs”).",
     )
 
 
@@ -287,7 +295,10 @@ def _heads(book: Notebook, game: whence.Game, heads: Heads) -> None:
     count, places = a.shape
 
     book.head("The heads of one layer")
-    book.say("The row of [CLS] in each head: the only row that reaches the output.")
+    book.say(
+        "How much each head looks at each word, from [CLS]. In this model only the row of "
+        "[CLS] reaches the output, so this is all the attention that counts."
+    )
     ax = drawing.new_axes(min(2.2 + 0.62 * places, 14.0), 2.9)
     image = ax.imshow(a, cmap=drawing.ramp(), vmin=0, vmax=1, aspect="auto")
     drawing.colour_bar(ax, image, "attention")
@@ -297,7 +308,7 @@ def _heads(book: Notebook, game: whence.Game, heads: Heads) -> None:
         for (k, t), share in np.ndenumerate(a):
             colour = "white" if share > 0.5 else INK
             ax.text(t, k, f"{share:.2f}", ha="center", va="center", fontsize=7, color=colour)
-    book.figure("figures-heads", ax, "Rows sum to one.")
+    book.figure("figures-heads", ax, "Attention from [CLS] in each head; each row sums to one.")
 
     gap = abs(heads.output - game.full)
     book.claim(
@@ -334,8 +345,9 @@ def _gradient(book: Notebook, game: whence.Game, heads: Heads) -> None:
 
     book.head("The gradient, by formula and by autograd")
     book.say(
-        "The theorem of the talk is about words. The query is made of [CLS], so the row of [CLS] "
-        "has one term more."
+        "How fast the output changes with each number of each word's embedding: once by the "
+        "talk's formula, once by automatic differentiation. The formula of the talk is about "
+        "words. The query is made of [CLS], so the row of [CLS] has one term more."
     )
     _draw_gradients(book, game, by_formula, slide, practice)
 
@@ -396,7 +408,8 @@ def _draw_gradients(
     book.figure(
         "figures-gradient",
         fig,
-        "∂f/∂e: a row for each place. Mind the scales: that of the third picture is rounding.",
+        "The gradient ∂f/∂e, a row for each place. Mind the scales: that of the third picture "
+        "is 1e-15, which is rounding.",
     )
 
 
@@ -411,8 +424,9 @@ def _sampling(book: Notebook, game: whence.Game, lime: np.ndarray) -> None:
 
     book.head("LIME, step 1 to 3")
     book.say(
-        "Draw how many words go, from 1 to all; then which. The nearer a sample is to the text, "
-        "the more it weighs. Fit a line."
+        "First draw how many words are removed, from one to all; then which ones. Run the "
+        "model on each such text. The nearer a text is to the whole one, the more it weighs. "
+        "Then fit a line: its coefficients are the scores."
     )
     _draw_samples(book, game, masks, weights, values)
     _weights(book, game.size)
@@ -453,8 +467,8 @@ def _draw_samples(
     book.figure(
         "figures-samples",
         fig,
-        f"The first {shown} samples: kept words, weights at ν = {BANDWIDTH}, and logits of "
-        "“positive”.",
+        f"The first {shown} samples, a column each: the words that were kept, the sample's "
+        f"weight at bandwidth ν = {BANDWIDTH}, and the model's logit of “positive”.",
     )
 
 
@@ -473,7 +487,8 @@ def _weights(book: Notebook, d: int) -> None:
     book.figure(
         "figures-weights",
         ax,
-        f"Dots: this text, {d} words. Dotted: three quarters removed, δ = ½, at ν = {BANDWIDTH}.",
+        "The weight of a sample by how much was removed, for several bandwidths ν. Dots: this "
+        f"text, {d} words. Dotted: three quarters removed, distance δ = ½, at ν = {BANDWIDTH}.",
     )
 
     one_of_four = np.eye(4, dtype=bool)[:1]  # δ = 1 − √¼

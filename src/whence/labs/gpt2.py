@@ -138,7 +138,8 @@ def _byte_pairs(book: Notebook, text: str, tokenizer: Any) -> None:
         "gpt2-merges",
         ("merge", "pair", "count", "new token", "words after it"),
         rows,
-        f"Merges learned from: {text}",
+        f"Byte pairs learned from these words: {text}. Bytes that are no letters are written "
+        "in hexadecimal, ⟨f0⟩.",
     )
     (first,) = train_bpe(("low", "login"), 1)
     book.claim(
@@ -286,8 +287,9 @@ def _parameters(book: Notebook, hf: Any) -> None:
         "gpt2-parameters",
         ("part", "formula", "this model", "GPT-2 small"),
         rows,
-        f"This model: V = {c.vocab_size:,}, P = {c.n_positions}, d = {c.n_embd}, L = {c.n_layer}. "
-        "GPT-2 small: 50,257, 1,024, 768, 12.",
+        "Numbers of parameters. V is the number of tokens, P of positions, d the width, L the "
+        f"number of layers; this model: {c.vocab_size:,}, {c.n_positions}, {c.n_embd}, "
+        f"{c.n_layer}; GPT-2 small: 50,257, 1,024, 768, 12.",
     )
     book.claim(
         "The formula counts this model's parameters.",
@@ -449,7 +451,8 @@ def _decoding(book: Notebook, hf: Any, tokenizer: Any) -> None:
         "gpt2-texts",
         ("rule", "log-probability", "repeated 4-grams", "text"),
         rows,
-        f"{count} tokens after: {prompts[0]}",
+        f"What each rule writes: {count} tokens after “{prompts[0]}”, the log-probability of "
+        "all of them, and the share of runs of four tokens that were there before.",
     )
 
     def claim_same(

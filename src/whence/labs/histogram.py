@@ -374,7 +374,8 @@ def _how_well(
     book.figure(
         "histogram-training",
         draw_curves(runs, always_one),
-        "On 1,000 validation sequences; in the legend, on all at the end.",
+        "Accuracy while training, on 1,000 validation sequences; the legend has the accuracy "
+        "on all of them at the end.",
     )
 
     rows = []
@@ -399,9 +400,10 @@ def _how_well(
             "other letter",
         ),
         rows,
-        f"Accuracy on the validation sequences; stuck: not over {good:.0%} at the end. The sd of "
-        f"attention is over {measured_on:,} of them, the largest of the 100 entries of A. The "
-        "weights are means; equal and other: for letters that occur twice.",
+        "Accuracy on the validation sequences; a run is stuck if it does not end over "
+        f"{good:.0%}. “sd of attention” is how much attention changes between {measured_on:,} "
+        "of them: the largest standard deviation of the 100 entries of A. The other columns "
+        "are mean weights; equal and other letter are for letters that occur twice.",
     )
 
     counts = count(data.balanced)  # (sequence, 10)
@@ -416,8 +418,8 @@ def _how_well(
         "histogram-counts",
         ("count", "positions", *(r.name for r in runs)),
         rows,
-        "Accuracy by count on the balanced set. Of sequences with one letter only there are 15: "
-        "five are kept out, the others trained on.",
+        "How well each count is answered, on the balanced set. There are only 15 sequences of "
+        "one single letter: five are kept out, the others are trained on.",
     )
     return by_count
 
@@ -434,8 +436,8 @@ def _what_attention_shows(book: Notebook, data: Data, best: Sequence[Run]) -> No
     book.figure(
         "histogram-attention",
         draw_maps(maps, titles, EXAMPLES, "attention"),
-        "Above, attention to equal letters. Below, the positional solution's one map for every "
-        "word.",
+        "Above: the semantic solution attends to equal letters. Below: the positional "
+        "solution has one map for every word.",
     )
     spreads = [semantic.std(0), positional.std(0)]  # (query, key) each
     spread_titles = [f"{r.solution}: at most {r.looks.sd:.2g}" for r in best]
@@ -443,7 +445,8 @@ def _what_attention_shows(book: Notebook, data: Data, best: Sequence[Run]) -> No
     book.figure(
         "histogram-spread",
         draw_maps([spreads], [spread_titles], [numbers, numbers], "sd"),
-        "The standard deviation over sequences of every entry of A, by position.",
+        "How much attention changes from sequence to sequence: the standard deviation of "
+        "every entry of A.",
     )
     distance = float((semantic - positional).abs().sum(-1).mean()) / 2
     book.say(

@@ -177,8 +177,10 @@ def _recall(book: Notebook) -> None:
 
     book.head("Recall of known features")
     book.say(
-        f"Gold features {sorted(G)}, found {sorted(FOUND)}: one is missed. To know the gold ones, "
-        "take a model that can use few."
+        "Plant the truth, then see how much of it an explanation finds. Here the features "
+        f"that the model really uses (gold) are {sorted(G)}, an explanation names "
+        f"{sorted(FOUND)}, and one is missed: recall is the share of gold features that were "
+        "found. To know the gold ones for sure, the models below can use few words only."
     )
     example = recall(G, FOUND)
     book.claim(
@@ -208,7 +210,8 @@ def _recall(book: Notebook) -> None:
     book.figure(
         "judging-recall",
         ax,
-        f"{texts} texts of {TEXT} words; LIME with {samples:,} samples. Bands: 95 % intervals.",
+        f"Share of the gold words among those that an explanation names first; {texts} texts "
+        f"of {TEXT} words, LIME with {samples:,} samples. Bands: 95 % intervals.",
     )
 
     at_budget = {name: float(values[:, BUDGET].mean()) for name, values in by_name.items()}
@@ -251,8 +254,9 @@ def _sensitivity(book: Notebook) -> None:
 
     book.head("Sensitivity")
     book.say(
-        "Inputs differ in one feature, and so do outputs: that feature must not get 0. The slide "
-        "says: equal outputs."
+        "A sound rule for a method: if two inputs differ in one feature and their outputs "
+        "differ too, that feature must not get a score of 0. (The slide says “equal outputs”, "
+        "which would forbid something right: see the claims.)"
     )
     ax = drawing.new_axes(6.5, 3.0)
     ax.plot(x, f, color=INK, lw=3, alpha=0.35, label="f(x) = 1 − relu(1 − x)")
@@ -309,8 +313,8 @@ def _difference(book: Notebook) -> None:
 
     book.head("Symmetric difference")
     book.say(
-        "What is in one set and not in both: gold words that were missed, and others that were "
-        "named. 0 is best."
+        "Two sets of words differ by what is in one of them and not in both: gold words that "
+        "were missed, and others that were named instead. A difference of 0 is best."
     )
     rng = np.random.default_rng(book.seed + 1)
     weights = [sparse_text(rng) for _ in range(texts)]
@@ -406,7 +410,8 @@ def _draw_difference(
     book.figure(
         "judging-difference",
         fig,
-        "Left: G Δ G′. Right: its mean size, against the gold words and between two explanations.",
+        "Left: the two sets and their symmetric difference G Δ G′. Right: its mean size, "
+        "against the gold words and between two explanations of almost the same text.",
     )
 
 
@@ -493,8 +498,10 @@ def _roar(book: Notebook) -> None:
     book.head("Remove and retrain (ROAR)")
     informative = len(INFORMATIVE)
     book.say(
-        f"{informative + NOISE} features, {informative} with a weight. The top share becomes the "
-        "mean in training and test rows; then train anew."
+        "Take away the features that a ranking calls important, train a new model on what is "
+        "left, and see how much worse it gets: the faster accuracy falls, the better the "
+        f"ranking. Here there are {informative + NOISE} features, {informative} of them with a "
+        "weight; “removed” means replaced by the mean, in training and in test rows."
     )
     fig, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), sharey=True, layout="constrained")
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
@@ -502,7 +509,12 @@ def _roar(book: Notebook) -> None:
     curves(axes[1], 100 * SHARES, copied, (BLUE, ORANGE, GREY), **below)
     axes[0].set(xlabel="features removed, %", title="independent features", ylabel="test accuracy")
     axes[1].set(xlabel="features removed, %", title="every informative feature three times")
-    book.figure("judging-roar", fig, f"Mean of {seeds} seeds, with 95 % intervals.")
+    book.figure(
+        "judging-roar",
+        fig,
+        f"Test accuracy against the share of features removed; mean of {seeds} seeds, with 95 "
+        "% intervals. Right: every informative feature is there three times.",
+    )
     table = []
     for name, values in (single | copied).items():
         table.append((name, *(round(float(mean), 4) for mean in values.mean(0))))
@@ -510,7 +522,8 @@ def _roar(book: Notebook) -> None:
         "judging-accuracies",
         ("removed by", *(f"{share:.0%}" for share in SHARES)),
         table,
-        "Test accuracy; the last three have copies.",
+        "Test accuracy by the share of features removed. In the last three rows every "
+        "informative feature has copies.",
     )
 
     none_removed = np.array([values[:, 0] for values in single.values()])  # (ranking, seed)
@@ -642,12 +655,13 @@ def _users(book: Notebook) -> None:
 
     book.head("Simulated users choose a model")
     book.say(
-        f"One model may use {LEAKS} words that leak the label, the other saw none. A user reads "
-        f"{READ} texts explained for both."
+        f"Can explanations help people to choose the better model? One model may use {LEAKS} "
+        "words that leak the label (they would not be there in the real world), the other "
+        f"never saw them. A simulated user reads {READ} texts, explained for both."
     )
     book.say(
-        f"Users distrust a leaking word with probability {SEES}, any other with {ERRS}; they take "
-        "the model that names fewer."
+        f"The user distrusts a leaking word with probability {SEES} and any other word with "
+        f"{ERRS}, and takes the model whose explanations name fewer distrusted words."
     )
     ax = drawing.new_axes(6.5, 3.4)
     curves(ax, range(1, MOST + 1), shares, list(COLOURS.values()))
@@ -660,8 +674,8 @@ def _users(book: Notebook) -> None:
     book.figure(
         "judging-users",
         ax,
-        f"{users} users for each of {seeds} seeds; bands: 95 % intervals over seeds. "
-        "Dotted: a coin.",
+        f"How often the better model is chosen: {users} simulated users for each of {seeds} "
+        "seeds; bands are 95 % intervals over seeds. The dotted line is a coin.",
     )
     rows = []
     for name, values in shares.items():
@@ -670,7 +684,7 @@ def _users(book: Notebook) -> None:
         "judging-choices",
         ("words", *map(str, range(1, MOST + 1))),
         rows,
-        "Share of right choices by number of words seen.",
+        "Share of right choices, by the number of words that the user sees of each explanation.",
     )
 
     leaking_held, clean_held, leaking_world, clean_world = np.array(accuracies).T  # (seed,) each

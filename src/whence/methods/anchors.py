@@ -6,15 +6,16 @@ was kept by chance. And a text whose masks all fit into the budget is not sample
 over the lattice of subsets gives the precision of every anchor there is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import Unsupported
-from whence.core.registry import SEED, Needs, method, setting
+from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
 from whence.games.bounds import anytime_rate
@@ -97,6 +98,7 @@ class Anchors:
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = False
     only_for: ClassVar[str] = "the label that the model predicts"
+    lean: ClassVar[Mapping[str, Any]] = {"budget": 256}
     price: ClassVar[str] = (
         "One pass for each of the 2^d texts with words removed, up to 12 words; beyond, "
         "hundreds to 4096."
@@ -123,6 +125,11 @@ class Anchors:
             raise ValueError(
                 f"max_size is a number of units, 0 or more, or None for any, not {self.max_size}"
             )
+
+    def passes(self, units: int) -> Passes:
+        if 2**units <= self.budget:
+            return Passes(forwards=2**units, pool="all masks")
+        return Passes(forwards=self.budget, at_most=True)
 
     def __call__(self, game: AnyGame) -> Scores:
         label = game.label

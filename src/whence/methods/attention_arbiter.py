@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError, Unsupported
-from whence.core.registry import SEED, Needs, method, setting
+from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.metrics.held_out import held_out_evidence, subsets
 from whence.trace.baselines import Baseline
@@ -77,6 +77,9 @@ class AttentionArbiter:
             raise ValueError(
                 "held_out is a number of removals: 0 for none, or 3 and more, as fewer tell nothing"
             )
+
+    def passes(self, units: int) -> Passes:
+        return Passes(forwards=units + self.held_out, at_most=True)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         candidates = [c for c in configurations(trace) if self._fits(c)]

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.lrp.rules import AttnLRP, Softmax
 from whence.trace.lrp.run import embedding_relevance
@@ -48,6 +48,10 @@ class AttnLrp:
     def __post_init__(self) -> None:
         if self.epsilon < 0:
             raise ValueError("epsilon cannot be negative")
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=1, backwards=1)  # a run of its own, for relevance to pass through
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros_like(trace.content, dtype=trace.embeddings.dtype)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.functionals import banzhaf
 from whence.games.protocol import SetFunction
@@ -33,6 +33,9 @@ class Banzhaf(Sampling):
         "Half of the words are missing in a typical text that it runs, so the removal decides "
         "much. The scores do not sum to anything."
     )
+
+    def passes(self, units: int) -> Passes:
+        return self.plan().passes(banzhaf(units))
 
     def __call__(self, game: SetFunction) -> Scores:
         return score(game, banzhaf(game.size), self.plan(), self.estimator)

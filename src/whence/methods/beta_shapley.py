@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.functionals import beta_shapley
 from whence.games.protocol import SetFunction
@@ -44,6 +44,9 @@ class BetaShapley(Sampling):
         self.plan()
         if not (self.alpha > 0 and self.beta > 0):
             raise ValueError(f"alpha and beta must be positive, not {self.alpha} and {self.beta}")
+
+    def passes(self, units: int) -> Passes:
+        return self.plan().passes(beta_shapley(units, self.alpha, self.beta))
 
     def __call__(self, game: SetFunction) -> Scores:
         values = beta_shapley(game.size, self.alpha, self.beta)

@@ -8,16 +8,16 @@ each with a few Gauss–Legendre nodes, and the panel whose own completeness gap
 until the whole gap is small enough.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.baselines import Baseline, baseline_embeddings
 from whence.trace.trace import Trace
@@ -59,6 +59,7 @@ class IntegratedGradients:
 
     needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
     signed: ClassVar[bool] = True
+    lean: ClassVar[Mapping[str, Any]] = {"max_nodes": 64}
     price: ClassVar[str] = (
         "Eight forward passes, then 16 forward and backward passes, and more where the gap "
         "asks for it."
@@ -73,6 +74,13 @@ class IntegratedGradients:
             raise ValueError("nodes must be at least 1 and at most max_nodes")
         if self.tolerance < 0:
             raise ValueError("tolerance cannot be negative")
+
+    def passes(self, units: int) -> Passes:
+        del units
+        first = PER_PANEL * max(1, round(self.nodes / PER_PANEL))
+        nodes = max(first, self.max_nodes)
+        halvings = (nodes - first) // (2 * PER_PANEL)
+        return Passes(forwards=SCOUTS + nodes + halvings, backwards=nodes, at_most=True)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(

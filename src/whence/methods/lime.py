@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.functionals import lime
 from whence.games.protocol import SetFunction
@@ -53,6 +53,9 @@ class Lime(Sampling):
             )
         if not self.ridge >= 0:
             raise ValueError(f"ridge cannot be negative: {self.ridge}")
+
+    def passes(self, units: int) -> Passes:
+        return self.plan().passes(lime(units, self.bandwidth, self.ridge))
 
     def __call__(self, game: SetFunction) -> Scores:
         coefficients = lime(game.size, self.bandwidth, self.ridge)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.protocol import AnyGame
 from whence.methods.shapley_exact import ONLY_FOR, as_ratio
@@ -41,6 +41,10 @@ class LimeExact:
             raise ValueError(
                 f"bandwidth must be positive, or None for infinite, not {self.bandwidth}"
             )
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
         ratio = as_ratio(game, "lime-exact")

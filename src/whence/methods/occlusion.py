@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Int
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.protocol import AnyGame
 from whence.games.settings import REMOVAL
@@ -48,6 +48,9 @@ class Occlusion:
                 f"stride must be from 1 to window ({self.window}), "
                 f"or units between windows get no score, not {self.stride}"
             )
+
+    def passes(self, units: int) -> Passes:
+        return Passes(forwards=units, at_most=self.window > 1)
 
     def __call__(self, game: AnyGame) -> Scores:
         removed = windows(np.array(game.units.parts), self.window, self.stride)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate
 from whence.games.functionals import shapley
@@ -44,6 +44,12 @@ class Shapley(Sampling):
         "One number stands for many situations: a word that helps among few others and hurts "
         "among many gets the mean. Most texts behind it are texts that nobody would write."
     )
+
+    def passes(self, units: int) -> Passes:
+        passes = self.plan().passes(shapley(units))
+        if self.estimator == "permutation" and passes.at_most:
+            return replace(passes, pool="")  # orders, not pairs: no other method draws them
+        return passes
 
     def __call__(self, game: SetFunction) -> Scores:
         if self.estimator == "permutation":

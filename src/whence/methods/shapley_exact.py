@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from whence.core.errors import Unsupported
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.games.protocol import AnyGame
@@ -38,6 +38,10 @@ class ShapleyExact:
         "Exact means the exact Shapley value, not the truth about the model. The removal "
         "still decides much."
     )
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
         ratio = as_ratio(game, "shapley-exact")

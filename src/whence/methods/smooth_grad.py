@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.passage import Passage
-from whence.core.registry import SEED, Needs, method, setting
+from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.trace import Trace
 
@@ -56,6 +56,10 @@ class SmoothGrad:
             raise ValueError("samples must be at least 2, or there is no standard error")
         if self.noise < 0:
             raise ValueError("noise cannot be negative")
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=self.samples, backwards=self.samples)
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported
-from whence.core.registry import Needs, method, setting
+from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.methods.generic_attention import relevance
 from whence.trace.lrp.run import map_relevance
@@ -51,6 +51,10 @@ class TransformerAttribution:
         "It has no sign: what speaks against the target is cut off. Scores may be tiny where "
         "the model is sure; compare them within one text."
     )
+
+    def passes(self, units: int) -> Passes:
+        del units
+        return Passes(forwards=1, backwards=1)  # a run of its own, for relevance to pass through
 
     def __call__(self, trace: Trace) -> list[Scores]:
         note = ""

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.core.evidence import USUAL_STEPS
 from whence.games.protocol import AnyGame
 
-STEPS = 10  # of a curve, at most: a longer text is removed a tenth at a time
+STEPS = USUAL_STEPS
 # the sentence of the setting ``steps``, for whatever metric has it
 IN_STEPS = "In how many steps of about equal size all units go, at most."
 

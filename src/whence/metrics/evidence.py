@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import factorial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,22 +15,32 @@ from jaxtyping import Float, Int
 from whence.core.attribution import Attribution
 from whence.core.evidence import CURVES, Band, Evidence, Trial, TrialCurves, Verdict
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import Curves, curves
+from whence.metrics.curves import STEPS, Curves, curves, steps_of
 from whence.metrics.matter import Matter
-from whence.metrics.rankings import RANKINGS, orders_of, random_rankings, rankings_of
-from whence.metrics.standing import BAND, LEVEL, standing, wilson
+from whence.metrics.rankings import (
+    RANKINGS,
+    number_of_rankings,
+    orders_of,
+    random_rankings,
+    rankings_of,
+)
+from whence.metrics.standing import BAND, LEVEL, Standing, standing, wilson
 from whence.metrics.support import Support
 
 __all__ = [
     "RANKINGS",
+    "STEPS",
     "Control",
     "band",
     "control",
+    "control_passes",
     "evidence",
-    "joint_verdict",
     "judged",
     "orders_of",
     "own_evidence",
+    "ranking_passes",
+    "summed_up",
+    "trial_of",
     "untested",
     "wilson",
 ]
@@ -50,12 +59,15 @@ class Control:
     game: AnyGame
     rankings: Int[np.ndarray, "ranking unit"]
     curves: Curves
+    steps: int  # of a curve, at most
     is_complete: bool  # every order that there is, once
     forwards: int  # passes that the random rankings cost; methods share them
 
 
-def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0) -> Control:
+def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0, steps: int = STEPS) -> Control:
     """Random rankings, or all of them where there are no more than that.
+
+    Their curves have at most ``steps`` steps.
 
     >>> import whence
     >>> control(whence.game(whence.load("sentiment"), "not bad at all")).rankings.shape
@@ -63,9 +75,28 @@ def control(game: AnyGame, rankings: int = RANKINGS, seed: int = 0) -> Control:
     """
     random = random_rankings(game, rankings, seed)
     paid_before = game.cost.forwards
-    random_curves = curves(game, random.orders)
+    random_curves = curves(game, random.orders, steps)
     paid = game.cost.forwards - paid_before
-    return Control(game, random.orders, random_curves, random.is_complete, paid)
+    return Control(game, random.orders, random_curves, steps, random.is_complete, paid)
+
+
+def ranking_passes(units: int, steps: int = STEPS) -> int:
+    """What the curves of one ranking take under one removal, beyond both ends.
+
+    >>> ranking_passes(27), ranking_passes(27, steps=5), ranking_passes(3)
+    (18, 8, 4)
+    """
+    inner_steps = len(steps_of(units, steps)) - 2
+    return 2 * max(0, inner_steps)
+
+
+def control_passes(units: int, rankings: int = RANKINGS, steps: int = STEPS) -> int:
+    """What the random rankings take under one removal at most, and the empty text.
+
+    >>> control_passes(27), control_passes(27, rankings=39, steps=5)
+    (1801, 313)
+    """
+    return number_of_rankings(units, rankings) * ranking_passes(units, steps) + 1
 
 
 def evidence(
@@ -93,6 +124,7 @@ def evidence(
     question = "support" if signed else "matter"
     metric = SUPPORT if signed else MATTER
     rankings = len(controls[0].rankings)
+    steps = len(controls[0].curves.steps) - 1
     if len(scores) < 2:
         return Evidence(
             measure=CURVES,
@@ -102,25 +134,42 @@ def evidence(
             p=1.0,
             question=question,
             rankings=rankings,
+            steps=steps,
             note="there is only one unit, so there is nothing to rank",
         )
     orders = rankings_of(scores, controls[0].game, seed)
     trials = tuple(_tried(control, orders, metric) for control in controls)
+    note = ""
+    if controls[0].is_complete and 1 / rankings > LEVEL:
+        note = f"{len(scores)} units have only {rankings} rankings: too few for a verdict"
+    paid = sum(control.forwards for control in controls)
+    return summed_up(trials, question, rankings, steps, paid, note)
+
+
+def summed_up(
+    trials: tuple[Trial, ...],
+    question: str,
+    rankings: int,
+    steps: int,
+    paid_by_controls: int,
+    note: str,
+) -> Evidence:
+    """What the trials under all removals say together."""
     shares = [trial.beaten for trial in trials if trial.beaten is not None]
     intervals = [trial.interval for trial in trials if trial.interval]
     paid = sum(trial.forwards for trial in trials)
-    paid_by_controls = sum(control.forwards for control in controls)
     return Evidence(
         measure=CURVES,
-        verdict=joint_verdict(trials),
+        verdict=_joint_verdict(trials),
         value=float(np.mean(shares)),
         interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
         p=max(trial.p for trial in trials if trial.p is not None),
         question=question,
         rankings=rankings,
+        steps=steps,
         trials=trials,
         forwards=paid + paid_by_controls,
-        note=_note(trials, len(scores), controls[0].is_complete),
+        note=note or _disagreement(trials),
     )
 
 
@@ -148,7 +197,7 @@ def _tried(
 ) -> Trial:
     """The ranking beside the control, under one removal."""
     paid_before = control.game.cost.forwards
-    ranked = curves(control.game, orders)
+    ranked = curves(control.game, orders, control.steps)
     beside = standing(
         float(metric.of(ranked).mean()),
         metric.of(control.curves),
@@ -156,8 +205,15 @@ def _tried(
         is_complete=control.is_complete,
         scale=control.curves.largest,
     )
+    paid = control.game.cost.forwards - paid_before
+    drawn = _for_figures(ranked, control.curves)
+    return trial_of(control.game.removal, beside, paid, drawn)
+
+
+def trial_of(removal: str, beside: Standing, forwards: int, drawn: TrialCurves) -> Trial:
+    """A trial, from where the ranking stands among the random ones."""
     return Trial(
-        removal=control.game.removal,
+        removal=removal,
         verdict=beside.verdict,
         statistic=beside.value,
         random_low=beside.low,
@@ -166,12 +222,12 @@ def _tried(
         beaten=beside.beaten,
         interval=beside.interval,
         p=beside.p,
-        forwards=control.game.cost.forwards - paid_before,
-        curves=_for_figures(ranked, control.curves),
+        forwards=forwards,
+        curves=drawn,
     )
 
 
-def joint_verdict(trials: Sequence[Trial]) -> Verdict:
+def _joint_verdict(trials: Sequence[Trial]) -> Verdict:
     """The verdict of all removals, if they agree."""
     verdicts = {trial.verdict for trial in trials}
     if len(verdicts) > 1:
@@ -179,9 +235,8 @@ def joint_verdict(trials: Sequence[Trial]) -> Verdict:
     return verdicts.pop()
 
 
-def _note(trials: Sequence[Trial], units: int, is_complete: bool) -> str:
-    if is_complete and 1 / factorial(units) > LEVEL:
-        return f"{units} units have only {factorial(units)} rankings: too few for a verdict"
+def _disagreement(trials: Sequence[Trial]) -> str:
+    """That the removals give different verdicts, if they do."""
     if len({trial.verdict for trial in trials}) > 1:
         verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
         return f"it depends on the removal: {verdicts}"

@@ -39,11 +39,24 @@ def random_rankings(game: AnyGame, count: int = RANKINGS, seed: int = 0) -> Rand
     24
     """
     units = game.size
-    if units <= MOST_LISTED and factorial(units) <= count:
+    if _are_listed(units, count):
         return RandomRankings(np.array(list(permutations(range(units)))), is_complete=True)
     rng = np.random.default_rng([seed, CONTROL_STREAM, *game.digest])
     sorted_rows = np.tile(np.arange(units), (count, 1))
     return RandomRankings(rng.permuted(sorted_rows, axis=1), is_complete=False)
+
+
+def number_of_rankings(units: int, count: int = RANKINGS) -> int:
+    """How many random rankings there will be: all orders, where these are no more than ``count``.
+
+    >>> number_of_rankings(4), number_of_rankings(5)
+    (24, 100)
+    """
+    return factorial(units) if _are_listed(units, count) else count
+
+
+def _are_listed(units: int, count: int) -> bool:
+    return units <= MOST_LISTED and factorial(units) <= count
 
 
 def rankings_of(

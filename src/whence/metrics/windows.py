@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from whence.core.attribution import Attribution
-from whence.core.evidence import CURVES, LEVEL, Evidence, Trial, TrialCurves
+from whence.core.evidence import LEVEL, Evidence, Trial, TrialCurves
 from whence.metrics.curves import Curves, curves
 from whence.metrics.evidence import (
     MATTER,
@@ -25,8 +25,9 @@ from whence.metrics.evidence import (
     Control,
     band,
     evidence,
-    joint_verdict,
     own_evidence,
+    summed_up,
+    trial_of,
 )
 from whence.metrics.matter import Matter
 from whence.metrics.rankings import RANKINGS, rankings_of
@@ -124,23 +125,19 @@ def joint_evidence(
     pieces = _pieces(scores, controls[0])
     metric = SUPPORT if signed else MATTER
     trials = tuple(_tried(pieces, control, metric, seed) for control in controls)
-    shares = [trial.beaten for trial in trials if trial.beaten is not None]
-    intervals = [trial.interval for trial in trials if trial.interval]
-    paid = sum(trial.forwards for trial in trials)
-    paid_by_controls = sum(control.forwards for control in controls)
-    return Evidence(
-        measure=CURVES,
-        verdict=joint_verdict(trials),
-        value=float(np.mean(shares)),
-        interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
-        p=max(trial.p for trial in trials if trial.p is not None),
+    count = len(controls[0].rows)
+    note = ""
+    if controls[0].is_complete and 1 / count > LEVEL:
+        note = f"the units of all windows have only {count} rankings: too few for a verdict"
+    whole = summed_up(
+        trials,
         question="support" if signed else "matter",
-        rankings=len(controls[0].rows),
-        trials=trials,
-        forwards=paid + paid_by_controls,
-        note=_note(trials, controls[0]),
-        windows=_alone(pieces, signed, controls, seed),
+        rankings=count,
+        steps=max(len(window.curves.steps) - 1 for window in controls[0].windows),
+        paid_by_controls=sum(control.forwards for control in controls),
+        note=note,
     )
+    return replace(whole, windows=_alone(pieces, signed, controls, seed))
 
 
 def judged_in_windows(a: Attribution, controls: Sequence[JointControl], seed: int = 0) -> Evidence:
@@ -183,7 +180,7 @@ def _tried(
     for piece, window in zip(pieces, control.windows, strict=True):
         paid_before = window.game.cost.forwards
         orders = rankings_of(piece, window.game, seed)
-        ranked.append(curves(window.game, orders, len(window.curves.steps) - 1))
+        ranked.append(curves(window.game, orders, window.steps))
         forwards += window.game.cost.forwards - paid_before
     beside = standing(
         float(np.mean([metric.of(of_window).mean() for of_window in ranked])),
@@ -192,29 +189,8 @@ def _tried(
         is_complete=control.is_complete,
         scale=control.largest,
     )
-    return Trial(
-        removal=control.windows[0].game.removal,
-        verdict=beside.verdict,
-        statistic=beside.value,
-        random_low=beside.low,
-        random_high=beside.high,
-        random_mean=beside.mean,
-        beaten=beside.beaten,
-        interval=beside.interval,
-        p=beside.p,
-        forwards=forwards,
-        curves=_for_figures(ranked, control),
-    )
-
-
-def _note(trials: Sequence[Trial], control: JointControl) -> str:
-    count = len(control.rows)
-    if control.is_complete and 1 / count > LEVEL:
-        return f"the units of all windows have only {count} rankings: too few for a verdict"
-    if len({trial.verdict for trial in trials}) > 1:
-        verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
-        return f"it depends on the removal: {verdicts}"
-    return ""
+    removal = control.windows[0].game.removal
+    return trial_of(removal, beside, forwards, _for_figures(ranked, control))
 
 
 # ------------------------------------------------------------------------------ for the figure

@@ -184,6 +184,8 @@ class Model:
         >>> whence.load("sentiment").encode("It isn't bad").units
         ('It', " isn't", ' bad')
         """
+        if reply is not None:
+            self._check_replies()
         if not self.kind.reads_text:
             return encode_image(self, text)
 
@@ -195,7 +197,7 @@ class Model:
 
         passage = tokenize(self, text, pair, units)
         if reply is not None:
-            passage = self._with_reply(passage, reply, units)
+            passage = replace(passage, reply=tokenize(self, reply, None, units))
         passage = self.fitted(passage, overflow)
         if image is None:
             return passage
@@ -211,13 +213,17 @@ class Model:
         if image is not None and not self.kind.reads_image:
             raise InputError(f"{architecture} reads no image beside a text.")
 
-    def _with_reply(self, passage: Passage, reply: str, units: UnitKind | Sequence[int]) -> Passage:
-        if not self.is_encoder_decoder:
-            raise InputError(
-                "reply= is the decoder's side of an encoder-decoder model, which this is not; "
-                "append it to the text."
-            )
-        return replace(passage, reply=tokenize(self, reply, None, units))
+    def _check_replies(self) -> None:
+        """Raise for a model that writes no text of its own beside the one that it reads."""
+        if self.is_encoder_decoder and not self.kind.reads_twice:
+            return
+        advice = ""
+        if self.kind.generates:
+            advice = " This one continues its text: put the reply at the end of the text."
+        raise InputError(
+            "a reply is what an encoder-decoder (T5, BART, Marian) has written so far, and "
+            f"{type(self.hf).__name__} is no such writer.{advice}"
+        )
 
     def fitted(self, passage: Passage, overflow: Overflow) -> Passage:
         """The passage, if it fits the model's positions; else what ``overflow`` says.

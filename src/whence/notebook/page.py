@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -64,6 +64,7 @@ def _contents(books: Sequence[Notebook]) -> str:
 def _article(book: Notebook, number: int) -> str:
     """A lab with its number in the page. Slides link to the one before and the one after."""
     slides = _slides(book)
+    slides[0].append(_outline(book, number))
     sections = []
     for i, slide in enumerate(slides):
         content = "".join(slide) + _steps(number, i, len(slides))
@@ -82,8 +83,22 @@ def _slides(book: Notebook) -> list[list[str]]:
         else:
             slides[-1].append(_part(part))
     if book.claims:
+        slides[0].append(element("p", text(tally(book.claims)), class_="tally"))
         slides.append([element("h2", "Claims"), _claims(book.claims)])
     return slides
+
+
+def _outline(book: Notebook, number: int) -> str:
+    """What the first slide leads to: a link to each of the others."""
+    heads = [part.text for part in book.parts if isinstance(part, Heading)]
+    if book.claims:
+        heads.append("Claims")
+    links = []
+    for i, head in enumerate(heads, start=1):
+        links.append(element("a", text(head), href=f"#slide-{number}-{i}"))
+    if not links:
+        return ""
+    return element("ol", elements("li", links), class_="outline")
 
 
 def _steps(number: int, i: int, count: int) -> str:
@@ -166,6 +181,21 @@ def _claim(claim: Claim) -> str:
     return words + element("td", _outcome(claim), class_="good" if claim.holds else "poor")
 
 
+def tally(claims: Sequence[Claim]) -> str:
+    """How many claims hold, in words.
+
+    >>> tally([Claim("1 + 1 = 2", "2", True), Claim("1 + 1 = 3", "2", False)])
+    '1 of 2 claims holds; the other does not: 1 + 1 = 3.'
+    """
+    failed = [claim.claim.rstrip(".") for claim in claims if not claim.holds]
+    holding = len(claims) - len(failed)
+    verb = "holds" if holding == 1 else "hold"
+    if not failed:
+        return f"{holding} of {len(claims)} claims {verb}."
+    others = "the other does not" if len(failed) == 1 else "the others do not"
+    return f"{holding} of {len(claims)} claims {verb}; {others}: {'; '.join(failed)}."
+
+
 def _outcome(claim: Claim) -> str:
     return "holds" if claim.holds else "does not hold"
 
@@ -187,19 +217,32 @@ def shown(value: Any, digits: int = 4) -> str:
 
 
 def notebook_text(book: Notebook) -> str:
-    """Title, tables and claims."""
+    """Title, text, tables and claims."""
     return to_text(lambda console: notebook_view(book, console))
 
 
 def notebook_view(book: Notebook, console: Console) -> RenderableType:
-    """The tables, then the claims; figures are for the page."""
+    """The text and the tables in their order, then the claims; figures are for the page."""
     parts: list[RenderableType] = [Text(visible(book.title), style=BOLD)]
-    for part in book.tables:
-        parts += _blocks(part, console.width)
-        parts.append(Text(visible(part.caption), style=DIM))
+    for part in book.parts:
+        parts += _shown(part, console.width)
     if book.claims:
-        parts.append(_claims_grid(book.claims))
+        holding = Text(visible(tally(book.claims)), style=BOLD)
+        parts += [Text(), holding, _claims_grid(book.claims)]
     return Group(*parts)
+
+
+def _shown(part: Part, room: int) -> Iterator[RenderableType]:
+    if isinstance(part, Heading):
+        yield Text()
+        yield Text(visible(part.text), style=BOLD)
+    elif isinstance(part, Paragraph):
+        yield Text(visible(part.text, keep="\n"))
+    elif isinstance(part, Figure):
+        yield Text(visible(f"[{part.name}] {part.caption}"), style=DIM)
+    else:
+        yield from _blocks(part, room)
+        yield Text(visible(part.caption), style=DIM)
 
 
 def _claims_grid(claims: Sequence[Claim]) -> TerminalTable:
@@ -220,7 +263,7 @@ def _blocks(part: Table, room: int) -> Iterator[RenderableType]:
     cells = [_short_cells(row) for row in part.rows[:MOST_ROWS]]
     widths = [_width(part, i, cells, room) for i in range(len(part.columns))]
     for columns in _columns_together(widths, room):
-        yield _block(part, columns, cells, widths)
+        yield _block(part, columns, cells, _with_spare_room(part, columns, cells, widths, room))
     if len(part.rows) > MOST_ROWS:
         rest = len(part.rows) - MOST_ROWS
         yield Text(f"… and {rest} more rows; --json has them all.", style=DIM)
@@ -251,22 +294,36 @@ def _columns_together(widths: Sequence[int], room: int) -> list[list[int]]:
     return blocks
 
 
-def _block(
+def _with_spare_room(
     part: Table,
     columns: Sequence[int],
     cells: Sequence[Sequence[str]],
     widths: Sequence[int],
+    room: int,
+) -> dict[int, int]:
+    """The width of each column: what it needs, and what is left goes to those that want more."""
+    given = {i: widths[i] - GAP for i in columns}
+    spare = room - sum(widths[i] for i in columns)
+    for i in columns:
+        whole = max(len(visible(part.columns[i])), *(len(row[i]) for row in cells), 0)
+        more = min(max(whole - given[i], 0), max(spare, 0))
+        given[i] += more
+        spare -= more
+    return given
+
+
+def _block(
+    part: Table,
+    columns: Sequence[int],
+    cells: Sequence[Sequence[str]],
+    widths: Mapping[int, int],
 ) -> TerminalTable:
     grid = TerminalTable(box=SIMPLE_HEAD, pad_edge=False)
     for i in columns:
-        words = _has_words(part, i)
-        breakable = words and i > 0
-        grid.add_column(
-            Text(visible(part.columns[i])),
-            overflow="fold",
-            justify="left" if words else "right",
-            min_width=None if breakable else widths[i] - GAP,
-        )
+        justify = "left" if _has_words(part, i) else "right"
+        name = Text(visible(part.columns[i]))
+        # the width is fixed: left to itself, a table that is too wide is cut on the right
+        grid.add_column(name, overflow="fold", justify=justify, width=widths[i])
     for row in cells:
         grid.add_row(*(Text(row[i]) for i in columns))
     return grid

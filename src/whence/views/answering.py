@@ -267,6 +267,8 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
     """The rule of an anchor, as one would say it."""
     label = wording.label(kept.label)
     often = f"in at least {100 * kept.at_least:.0f} % of trials"
+    if kept.at_least == 1:
+        often = "always"
     if not kept.units:
         return _sentence(f"Whatever is removed, the model says {label} {often}.")
     stay = "stays" if len(kept.units) == 1 else "stay"

@@ -13,6 +13,7 @@ from whence.core.answer import Answer
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.glossary import GLOSSARY
+from whence.core.plan import Plan
 from whence.views import wording
 from whence.views.agreeing import agreement_section
 from whence.views.answering import LEAD, Sentence, cautions, sentences
@@ -66,12 +67,12 @@ def comparison_page(c: Comparison) -> str:
 
 def attribution_fragment(a: Attribution) -> str:
     """What a notebook shows for one attribution."""
-    return style(static("report.css")) + _body(a, fresh_id())
+    return style(static("report.css")) + body(a, fresh_id())
 
 
 def comparison_fragment(c: Comparison) -> str:
     """What a notebook shows for one comparison."""
-    return style(static("report.css")) + _body(c, fresh_id())
+    return style(static("report.css")) + body(c, fresh_id())
 
 
 def page(results: Sequence[Attribution | Comparison]) -> str:
@@ -79,7 +80,7 @@ def page(results: Sequence[Attribution | Comparison]) -> str:
     first = _attributions(results[0])[0]
     words = "" if first.passage is None else first.passage.text
     title = title_of(words, first.provenance.model)
-    bodies = "\n".join(_body(result, f"whence-{i}") for i, result in enumerate(results))
+    bodies = "\n".join(body(result, f"whence-{i}") for i, result in enumerate(results))
     return document(
         f"whence: {title}",
         element("main", f"\n{bodies}\n", class_="whence-many"),
@@ -93,7 +94,8 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
     return list(result.attributions.values())
 
 
-def _body(result: Attribution | Comparison, name: str) -> str:
+def body(result: Attribution | Comparison, name: str) -> str:
+    """One result in a section of its own, which has this name."""
     parts = _compared(result) if isinstance(result, Comparison) else _explained(result)
     parts += [
         fold("What the words mean", _glossary()),
@@ -127,7 +129,7 @@ def _compared(c: Comparison) -> list[str]:
     answer = c.answer
     best = c.attributions[answer.shown]
     others = [a for a in every if a is not best]
-    parts = [_top(c.first, answer), *_seen([best, *others])]
+    parts = [_top(c.first, answer, c.plan), *_seen([best, *others])]
     if any(a.evidence is not None for a in every):
         parts.append(verdict_table(every))
     judged = cards(every)
@@ -146,7 +148,7 @@ def _compared(c: Comparison) -> list[str]:
 # ---------------------------------------------------------------------- what the model said
 
 
-def _top(a: Attribution, answer: Answer) -> str:
+def _top(a: Attribution, answer: Answer, plan: Plan | None = None) -> str:
     """The answer, and beside it what the model predicted."""
     said = [_marked_up(sentence) for sentence in sentences(answer)]
     about = [element("h2", "Answer"), element("p", " ".join(said[:LEAD]), class_="answer")]
@@ -156,9 +158,7 @@ def _top(a: Attribution, answer: Answer) -> str:
         about.append(element("ul", elements("li", warned), class_="cautions"))
     explained = f"Explained: {text(wording.value(a))}. Model: {text(wording.model_line(a))}."
     about.append(soft(explained))
-    cut = wording.dropped(a)
-    if cut:
-        about.append(soft(f"{text(cut)}."))
+    about += [soft(text(line)) for line in wording.remarks(a, plan)]
     sides = element("div", "".join(about)) + _prediction(a)
     return element("div", sides, class_="top")
 

@@ -187,6 +187,10 @@ def _about(every: Sequence[Attribution]) -> list[str]:
         f"model: {wording.model_line(a)}, weights {a.provenance.fingerprint}",
     ]
 
+    reply = wording.reply(a)
+    if reply:
+        lines.append(f"reply so far, whose next token is explained: {reply}")
+
     leading = list(a.prediction.items())[:5]
     if leading:
         shown = ", ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)

@@ -11,39 +11,35 @@ from rich.text import Text
 
 from whence.core.evidence import Verdict
 from whence.core.many import Many, Row, Tally
-from whence.views import markup, verdicts, wording
+from whence.views import verdicts, wording
 from whence.views.answering import in_short
+from whence.views.answering_of_many import many_sentences
 from whence.views.document import title_of
-from whence.views.html import page
 from whence.views.terminal import to_text
 
 BOLD = Style(bold=True)
 DIM = Style(dim=True)
 NONE = "–"
+BETWEEN_TEXTS = "\n\n" + "─" * 72 + "\n\n"
 NARROWEST = 12  # cells of a column that gives way to the others
 
 
-def many_text(many: Many) -> str:
+def many_text(many: Many, full: bool = False) -> str:
     """What ``print(many)`` shows: plain when the output is no terminal."""
-    return to_text(lambda console: many_view(many, console))
-
-
-def many_page(many: Many) -> str:
-    """One document with the results of all texts."""
-    return page(many.results)
-
-
-def many_fragment(many: Many) -> str:
-    """What a notebook shows: the same words as a terminal."""
-    shown = to_text(lambda console: many_view(many, console), width=120)
-    return markup.element("pre", markup.text(shown, keep="\n"), class_="whence-many")
+    shown = [to_text(lambda console: many_view(many, console))]
+    if full:
+        shown += [result.to_text() for result in many]
+    return BETWEEN_TEXTS.join(shown)
 
 
 def many_view(many: Many, console: Console) -> RenderableType:
-    """The index, and below it the counts over all texts."""
+    """The answer over all texts, the index, and the counts for each method."""
     if not many.results:
         return Text("no texts")
-    parts: list[RenderableType] = [_index(many, console.width), Text()]
+    said = many_sentences(many.answer)
+    parts: list[RenderableType] = [Text(" ".join(said[:2]), BOLD)]
+    parts += [Text(sentence) for sentence in said[2:]]
+    parts += [Text(), _index(many, console.width), Text()]
     parts += _counts(many)
     return Group(*parts)
 
@@ -110,7 +106,7 @@ def _counts(many: Many) -> Iterator[RenderableType]:
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
     table = _table(None, "method", better, same, worse, f"{better} by chance", "p", "beats")
     table.columns[0].min_width = max(len(tally.method) for tally in tallies)
-    for tally in sorted(tallies, key=_strength):
+    for tally in strongest_first(tallies):
         p = NONE if tally.p is None else verdicts.short_p(tally.p)
         table.add_row(
             tally.method,
@@ -126,9 +122,9 @@ def _counts(many: Many) -> Iterator[RenderableType]:
         yield Text(line, DIM)
 
 
-def _strength(tally: Tally) -> tuple[float, float]:
+def strongest_first(tallies: Sequence[Tally]) -> list[Tally]:
     """The method that is better on most texts first."""
-    return (-tally.better, -(tally.beaten or 0.0))
+    return sorted(tallies, key=lambda tally: (-tally.better, -(tally.beaten or 0.0)))
 
 
 def notes(many: Many, tallies: Sequence[Tally]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,15 +14,16 @@ from rich.text import Text
 
 from whence.core.probe import Change, Probe
 from whence.views import wording
-from whence.views.document import document, fresh_id, style
-from whence.views.markup import element, elements, named, scrolling, soft, table, text
+from whence.views.document import GROUND, document, fresh_id, style
+from whence.views.markup import element, elements, fold, named, scrolling, soft, table, text
 from whence.views.markup import kind as score_kind
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
-MOST = 12
-MOST_OF_A_PLACE = 6
+MOST = 6
+MOST_OF_A_PLACE = 4
 MOST_PLACES = 3
 MOST_IN_A_PAGE = 40
+MOST_LABELS = 5
 COLUMNS = ("kind", "layer-head", "from", "to", "first", "second", "change")
 WORDS = 4  # the first columns are words, the others numbers
 STYLE = """
@@ -31,16 +33,25 @@ STYLE = """
 .wp .map td{width:2.2em;height:1.8em;padding:0;text-align:center;font-size:10px;background:
  color-mix(in srgb,var(--c) calc(var(--v)*100%),transparent)}
 .wp .p{--c:#f2871c}.wp .n{--c:#4a90d9}
-.wp .changed{color:#b3541e;font-weight:700}.wp .soft{color:#667}
+.wp .changed{font-weight:700;text-decoration:underline}.wp .soft{color:#667}
+.wp{max-width:66rem;margin:0 auto}.wp h2{margin:.2rem 0 .6rem}
+.wp h3{font-size:1rem;margin:1.4rem 0 .4rem}
+.wp .answer p{margin:.25rem 0;font-size:1.05rem}.wp .answer p:first-child{font-weight:600}
+.wp .pair{background:#f6f7f9;border-radius:.4rem;padding:.5rem .8rem;margin:.8rem 0}
+.wp .pair p{margin:.15rem 0;font-size:1.08rem;overflow-wrap:anywhere}
+.wp .numbers td{font-variant-numeric:tabular-nums}.wp .numbers tr:first-child th{font-weight:650}
+.wp .numbers thead th{border-bottom:1px solid #ccd}
+.wp .numbers thead th:not(:first-child){text-align:right}
+.wp details{margin:1.2rem 0}.wp summary{cursor:pointer;color:#667}
 .wp .map tbody th{white-space:nowrap}
 .wp .map thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 2px}
 .wp .scroll{overflow-x:auto}
 @media (prefers-color-scheme:dark){.wp{color:#e6e6ea;background:#14161a}
-.wp .changed{color:#f2a15c}.wp .soft{color:#99a}}
+.wp .soft,.wp summary{color:#99a}.wp .pair{background:#1d2026}}
 """
 LEGEND = (
-    "Rows look, columns are looked at. Orange: the second text more; blue: the first. "
-    "Each map by its own largest."
+    "Each row is a word that looks, each column a word that is looked at. Orange: it looks there "
+    "more in the second text; blue: more in the first. The strongest change has full colour."
 )
 
 
@@ -48,14 +59,20 @@ LEGEND = (
 
 
 def probe_view(p: Probe) -> RenderableType:
-    """The texts, what was aligned, and the weights that differ most."""
+    """The texts, the answer, both predictions beside the controls, and what differs most."""
     parts: list[RenderableType] = [
         _line("first", p.first.passage.text),
         _line("second", p.second.passage.text),
-        *(Text(wording.visible(line), DIM) for line in p.about()),
+        Text(),
+        *(Text(wording.visible(line)) for line in p.answer()),
     ]
     if p.is_same:
-        return Group(*parts)
+        return Group(*parts, *_about(p))
+    if p.predictions:
+        parts += [Text(), Text("what the model says", BOLD), _said(p)]
+    if p.controls:
+        parts += [Text(), Text("beside swaps that should not matter", BOLD), _controls(p)]
+    parts += [Text(), *_about(p)]
     title = "the weights that differ most (second less first)"
     parts += [Text(), Text(title, BOLD), _strongest(p.strongest(MOST))]
 
@@ -67,16 +84,73 @@ def probe_view(p: Probe) -> RenderableType:
     return Group(*parts)
 
 
+def _about(p: Probe) -> list[RenderableType]:
+    return [Text(wording.visible(line), DIM) for line in p.about()]
+
+
+def _said(p: Probe) -> Table:
+    """The leading labels of both texts, with their probabilities."""
+    out = _table(["label"], ["first", "second"])
+    for label, *shares in said_rows(p):
+        out.add_row(Text(label), *shares)
+    return out
+
+
+def said_rows(p: Probe) -> list[list[str]]:
+    """A label in each row, and its share in both texts; a dash where it is not among the first."""
+    one, two = p.predictions
+    labels = list(dict.fromkeys([*one, *two]))[:MOST_LABELS]
+    rows = []
+    for label in labels:
+        shares = [_share(said.get(label), p) for said in (one, two)]
+        rows.append([wording.label(label), *shares])
+    return rows
+
+
+def _share(value: float | None, p: Probe) -> str:
+    if value is None:
+        return "–"
+    return wording.percent(value) if p.reading and p.reading.is_probability else f"{value:.3f}"
+
+
+def _controls(p: Probe) -> Table:
+    """The swap that was asked for, then the neutral ones."""
+    out = _table(["swap"], ["prediction", "largest change", "mean change"])
+    for name, *numbers in control_rows(p):
+        out.add_row(Text(name), *numbers)
+    return out
+
+
+def control_rows(p: Probe) -> list[list[str]]:
+    """What each swap changes: the prediction, and the attention."""
+    asked = [label for label, changed in zip(p.labels, p.changed, strict=True) if changed]
+    change = p.values[1] - p.values[0] if p.values else math.nan
+    rows = [_control_row(p, ", ".join(asked), change, p.largest, p.mean_size)]
+    for c in p.controls:
+        rows.append(_control_row(p, f"control: {c.name}", c.value, c.largest, c.mean))
+    return rows
+
+
+def _control_row(p: Probe, name: str, change: float, largest: float, mean: float) -> list[str]:
+    worded = "–" if p.reading is None or math.isnan(change) else p.reading.worded(change)
+    return [wording.visible(name), worded, f"{largest:.3f}", f"{mean:.4f}"]
+
+
+def _table(words: Sequence[str], numbers: Sequence[str]) -> Table:
+    out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD)
+    for name in words:
+        out.add_column(Text(name))
+    for name in numbers:
+        out.add_column(Text(name), justify="right")
+    return out
+
+
 def _line(name: str, content: str) -> Text:
     return Text.assemble((f"{name:7}", DIM), wording.visible(content))
 
 
 def _strongest(changes: Sequence[Change]) -> Table:
-    out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, header_style=BOLD)
-    for name in COLUMNS[:WORDS]:
-        out.add_column(Text(name))
-    for name in COLUMNS[WORDS:]:
-        out.add_column(Text(name), justify="right")
+    out = _table(COLUMNS[:WORDS], COLUMNS[WORDS:])
     for change in changes:
         out.add_row(*(Text(wording.visible(cell)) for cell in _cells(change)))
     return out
@@ -100,27 +174,57 @@ def _cells(change: Change) -> list[str]:
 
 def probe_page(p: Probe) -> str:
     """A whole page."""
-    return document("whence: two texts compared", probe_fragment(p), styles=["body{margin:0}"])
+    return document("whence: two texts compared", probe_fragment(p), styles=[GROUND])
 
 
 def probe_fragment(p: Probe) -> str:
     """What a notebook shows."""
     parts = [
         style(STYLE),
-        element("h2", "Attention that differs"),
-        _text("first", p.first.passage.text),
-        _text("second", p.second.passage.text),
+        element("h2", "What differs between two texts"),
+        element("div", elements("p", map(text, p.answer())), class_="answer"),
+        element("div", _texts(p), class_="pair"),
         soft(f"{text('; '.join(p.about()))}."),
     ]
+    if p.predictions and not p.is_same:
+        names = ("label", "first text", "second text")
+        parts += [element("h3", "What the model says"), _numbers(names, said_rows(p))]
+    if p.controls:
+        names = ("swap", "prediction", "largest change of attention", "mean change of attention")
+        title = "Beside swaps that should not matter"
+        parts += [element("h3", title), _numbers(names, control_rows(p))]
     if not p.is_same:
         for kind in p.difference:
-            parts += [element("h3", f"{text(kind)}: mean over layers and heads"), _heat(p, kind)]
-        parts += [soft(LEGEND), element("h3", "The weights that differ most"), _list(p)]
+            title = f"Where attention changes: {text(kind)}, mean over layers and heads"
+            parts += [element("h3", title), _heat(p, kind)]
+        listing = fold("The weights that differ most, head by head", _list(p))
+        parts += [soft(LEGEND), listing]
     return element("section", "".join(parts), class_="wp", id=fresh_id())
 
 
-def _text(name: str, content: str) -> str:
-    return element("p", f"{element('span', name, class_='soft')} {named(content)}")
+def _texts(p: Probe) -> str:
+    """Both texts, with the words marked in which they differ."""
+    kind = next(iter(p.difference))
+    lines = []
+    for side, (name, maps) in enumerate((("first:", p.first), ("second:", p.second))):
+        axis = maps.to_axis[kind]
+        same = {int(places[side]) for places, c in zip(p.places, p.changed, strict=True) if not c}
+        words = [element("span", name, class_="soft")]
+        for i, label in enumerate(axis.labels):
+            if not axis.special[i]:
+                words.append(element("bdi", text(label), class_=None if i in same else "changed"))
+        lines.append(element("p", " ".join(words)))
+    return "".join(lines)
+
+
+def _numbers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with a name in front of each row of numbers."""
+    heads = element("tr", elements("th", map(text, names), scope="col"))
+    lines = []
+    for name, *numbers in rows:
+        cells = element("th", text(name), scope="row") + elements("td", map(text, numbers))
+        lines.append(element("tr", cells))
+    return scrolling(names[0], table(heads, lines, class_="numbers"))
 
 
 def _heat(p: Probe, kind: str) -> str:

@@ -11,8 +11,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
@@ -155,7 +153,9 @@ def _unit_rows(a: Attribution) -> list[Row]:
 def method_row(a: Attribution) -> Row:
     """What is known of a method as a whole: verdict, cost and error."""
     spread = None if a.error is None else a.error.standard_error
-    has_spread = spread is not None and len(spread) > 0
+    largest = None
+    if spread is not None and len(spread):
+        largest = float(spread.max())
     return {
         "method": a.method,
         "target": a.target.describe(),
@@ -166,7 +166,7 @@ def method_row(a: Attribution) -> Row:
         "backwards": a.cost.backwards,
         "seconds": a.cost.seconds,
         "evidence_forwards": 0 if a.evidence is None else a.evidence.forwards,
-        "largest_standard_error": float(np.max(spread)) if has_spread else None,
+        "largest_standard_error": largest,
         "completeness_gap": None if a.error is None else a.error.completeness_gap,
         "note": "" if a.error is None else a.error.note,
     }

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
+from whence.core.plan import Plan
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
 from whence.views.pictures import pictured, pixels_of
@@ -99,7 +100,7 @@ def _about_in_brief(a: Attribution) -> list[tuple[str, str]]:
         "method": f"{a.method}; {wording.cost(a.cost)}{_cost_of_evidence(a)}",
         "error": wording.error(a),
         "evidence": "\n".join(_evidence(a)),
-        "note": wording.dropped(a),
+        "note": "\n".join(wording.remarks(a)),
     }
     return [(name, fact) for name, fact in facts.items() if fact]
 
@@ -162,9 +163,7 @@ def comparison_view(
         parts.append(units_table(rows))
     parts += [Text(line) for line in other_methods(every, rows)]
     parts += [Text(), Text(f"{explained_line(c.first)}.", DIM)]
-    cut = wording.dropped(c.first)
-    if cut:
-        parts.append(Text(f"{cut}.", DIM))
+    parts += [Text(line, DIM) for line in wording.remarks(c.first, c.plan)]
     return Group(*parts, Text(_in_brief(c), DIM))
 
 
@@ -190,7 +189,8 @@ def _everything(
         parts += [*evidence_table(every, console.width), Text()]
     if len(every) > 1:
         parts += [*_seen(every, theme, coloured), *_legend(every, theme, coloured)]
-    parts += [*_matrix(every, theme, every_row, console.width), Text(), _heading(c.first), Text()]
+    parts += [*_matrix(every, theme, every_row, console.width), Text()]
+    parts += [_heading(c.first, c.plan), Text()]
     parts += [cost_table(every, with_units=not judged), *_footnotes(every)]
     for name, why in c.skipped.items():
         parts.append(Text(f"{name} left out: {wording.visible(why)}", style=DIM))
@@ -253,7 +253,7 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
-def _heading(a: Attribution) -> RenderableType:
+def _heading(a: Attribution, plan: Plan | None = None) -> RenderableType:
     leading = list(a.prediction.items())[:5]
     prediction = "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)
     rows = [
@@ -261,9 +261,7 @@ def _heading(a: Attribution) -> RenderableType:
         ("prediction", prediction or "–"),
         ("target", wording.value(a)),
     ]
-    note = wording.dropped(a)
-    if note:
-        rows.append(("note", note))
+    rows += [("note", line) for line in wording.remarks(a, plan)]
     return _pairs(rows)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
+from whence.core.plan import Plan
 from whence.core.sizes import human
 from whence.core.target import Target
 
@@ -410,3 +411,28 @@ def windows(a: Attribution) -> str:
     if not a.windows:
         return ""
     return f"mean of {len(a.windows)} windows"
+
+
+def reply(a: Attribution) -> str:
+    """What the model is said to have written so far, for a heading; empty where there is none.
+
+    Its next token is what is explained, so that a view which leaves the reply out says too little.
+    """
+    if a.passage is None or a.passage.reply is None:
+        return ""
+    return visible(a.passage.reply.text)
+
+
+def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
+    """What must be known beside the answer: a reply, a text cut short, a smaller control."""
+    lines = []
+    begun = reply(a)
+    if begun:
+        lines.append(f"What is explained is the next token of the reply “{begun}”.")
+    cut = dropped(a)
+    if cut:
+        lines.append(f"{cut[0].upper()}{cut[1:]}.")
+    chosen = plan or a.plan
+    if chosen is not None and not chosen.is_full:
+        lines.append(f"To keep the cost down: {visible(chosen.describe())}")
+    return lines

@@ -19,7 +19,8 @@ from whence.core.registry.catalogue import (
 from whence.core.registry.fields import SEED, sentence_of, setting
 from whence.core.registry.info import Better, MethodInfo, MetricInfo
 from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, GROUPS, WHOLE_MAPS, Needs
-from whence.core.registry.settings import settings_dict, settings_of
+from whence.core.registry.passes import Passes
+from whence.core.registry.settings import own_budget, settings_dict, settings_of
 
 __all__ = [
     "ANY_ATTENTION",
@@ -33,6 +34,7 @@ __all__ = [
     "MethodInfo",
     "MetricInfo",
     "Needs",
+    "Passes",
     "as_scores",
     "as_unit_scores",
     "as_values",
@@ -42,6 +44,7 @@ __all__ = [
     "methods",
     "metric",
     "metrics",
+    "own_budget",
     "sentence_of",
     "setting",
     "settings_dict",

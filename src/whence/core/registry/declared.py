@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from math import isfinite
 from typing import Any, get_type_hints
 
@@ -16,8 +16,10 @@ from whence.core.errors import AuthorError
 from whence.core.passage import MERGE_RULES
 from whence.core.registry.fields import ABOUT
 from whence.core.registry.needs import OF_METRICS, Needs
+from whence.core.registry.passes import Passes
 
 KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+A_FEW_UNITS = 9  # for which a method is asked how many passes it needs
 # what a class says about itself, and what is no setting therefore
 DECLARATIONS = (
     "needs",
@@ -25,6 +27,7 @@ DECLARATIONS = (
     "merge",
     "only_for",
     "two_streams",
+    "lean",
     "price",
     "misleads",
     "better",
@@ -68,6 +71,7 @@ def check_method(name: Any, version: Any, cites: Any, settings: Any, aliases: An
     merge = getattr(example, "merge", "sum")
     if merge not in MERGE_RULES:
         raise author.error(f"merge is one of {', '.join(MERGE_RULES)}, not {merge!r}.")
+    _check_cost(author, example)
 
 
 def check_metric(name: Any, version: Any, cites: Any, settings: Any, aliases: Any = ()) -> None:
@@ -223,6 +227,26 @@ def _check_game_method(author: Author, needs: Needs) -> None:
         raise author.error(
             'a method of a game has the setting removal first: removal: str = "auto".'
         )
+
+
+def _check_cost(author: Author, example: Any) -> None:
+    """What it says of its cost, if it does: passes(units), and settings that make it cheaper."""
+    if hasattr(example, "passes"):
+        try:
+            declared = example.passes(A_FEW_UNITS)
+        except Exception as problem:
+            raise author.error(f"passes(self, units) cannot be called: {problem}.") from problem
+        if not isinstance(declared, Passes):
+            raise author.error(
+                "passes(self, units) gives Passes(forwards=…, backwards=…), "
+                f"beyond the trace that methods share, not {declared!r}."
+            )
+    try:
+        replace(example, **getattr(example, "lean", {}))
+    except (TypeError, ValueError) as problem:
+        raise author.error(
+            f"lean holds settings that make it cheaper, by name, and these do not do: {problem}."
+        ) from problem
 
 
 def _with_defaults(author: Author) -> Any:

@@ -40,6 +40,21 @@ def settings_of(info: Info, given: Mapping[str, Any], seed: int | None = None) -
     return _validator(info.settings)(owner, values)
 
 
+def own_budget(
+    info: Info, budget: str | int | None, settings: Mapping[str, Any]
+) -> tuple[str | int | None, dict[str, Any]]:
+    """The budget of the run, and the settings of the method.
+
+    A plain number goes to a method that has a setting of that name: its masks, not all passes.
+    """
+    settings = dict(settings)
+    names = [setting.name for setting in fields(info.settings)]
+    is_a_number = str(budget).strip().isdecimal()
+    if is_a_number and "budget" in names:
+        return None, settings | {"budget": budget}
+    return budget, settings
+
+
 def settings_dict(settings: Any) -> dict[str, Any]:
     """The settings as plain values, for a result to carry."""
     return asdict(settings)

@@ -1,0 +1,79 @@
+"""The answer over many texts: which methods hold more often than chance allows.
+
+``views/answering_of_many.py`` puts it into words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from whence.core.answer import CONTROL, PLAIN_ATTENTION
+from whence.core.evidence import LEVEL
+from whence.core.many import Many, Tally
+
+
+@dataclass(frozen=True)
+class AnswerOfMany:
+    """What the evidence of all texts carries together.
+
+    ``holding`` are the methods that are better than random on more texts than chance allows, the
+    best first. Each pays for the number of methods tried (Bonferroni). ``explained`` counts the
+    texts of which words can be named.
+    """
+
+    texts: int
+    predictions: tuple[tuple[str, int], ...]  # labels with the number of texts, most first
+    explained: int
+    tried: int
+    holding: tuple[Tally, ...]
+    attention: Tally | None
+    control: Tally | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: the sentences, and the facts behind them by name."""
+        from whence.core.render import draw
+
+        return {
+            "sentences": draw("many_sentences", self),
+            "texts": self.texts,
+            "predictions": dict(self.predictions),
+            "texts_with_words_named": self.explained,
+            "methods_tried": self.tried,
+            "methods_better_more_often_than_chance": [tally.method for tally in self.holding],
+        }
+
+
+def answer_of_many(many: Many) -> AnswerOfMany:
+    """The answer over all texts of a result.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> many = whence.explain(model, ["a fine film", "a dull film"], "gradient-l2")
+    >>> answer_of_many(many).predictions
+    (('positive', 1), ('negative', 1))
+    """
+    labels = Counter(row.label for row in many.rows() if row.label is not None)
+    tallies = {tally.method: tally for tally in many.tallies()}
+    tried = [t for name, t in tallies.items() if name != CONTROL and t.judged]
+    holding = [tally for tally in tried if _holds(tally, len(tried))]
+    attention = next((name for name in PLAIN_ATTENTION if name in tallies), None)
+    answers = [result.answer for result in many]
+    return AnswerOfMany(
+        texts=len(many),
+        predictions=tuple(labels.most_common()),
+        explained=sum(answer.is_carried and answer.names_something for answer in answers),
+        tried=len(tried),
+        holding=tuple(sorted(holding, key=_often)),
+        attention=None if attention is None else tallies[attention],
+        control=tallies.get(CONTROL),
+    )
+
+
+def _holds(tally: Tally, tried: int) -> bool:
+    return tally.p is not None and tally.p * tried <= LEVEL
+
+
+def _often(tally: Tally) -> tuple[float, float]:
+    return -tally.better / tally.judged, -(tally.beaten or 0.0)

@@ -1,0 +1,196 @@
+"""The plan of a run: what is made smaller so that its cost stays within bounds.
+
+Without a budget the plan follows from the size of the model and the length of the text, never from
+a clock, so that every machine gives the same results. With one, what is made smaller comes in this
+order: the control (fewer random rankings and steps), the samples of methods that draw some, then
+the dearest methods are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from whence.core.budget import Budget
+from whence.core.errors import SettingsError
+from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, USUAL_STEPS
+from whence.core.passage import Passage
+from whence.core.plan import Plan
+from whence.core.registry import find_method, settings_of
+from whence.core.request import Request
+from whence.explaining.forecast import (
+    Forecast,
+    declared_passes,
+    forecast_of,
+    nominal_seconds,
+    timed_pass,
+    together,
+)
+from whence.explaining.job import Job, MethodCall, planned
+from whence.explaining.meter import say_nothing
+
+LEAN_RANKINGS = FEWEST_RANKINGS
+LEAN_STEPS = 5
+# nominal seconds, over which a run without a budget is made lean
+NOMINAL_LIMIT = 90.0
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text of a run, in its windows, and how many attributions from elsewhere it has."""
+
+    windows: Sequence[Passage]
+    added: int = 0
+
+    @property
+    def units(self) -> int:
+        """Those of its longest window."""
+        return max(len(window.unit_spans) for window in self.windows)
+
+
+def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:
+    """The job of each text. What all of them will cost is told to whoever watches."""
+    watched = job.meter.tell is not say_nothing
+    clock = _Clock(job, texts)
+    plans = [plan_for(job, text, clock) for text in texts]
+    if watched:
+        forecasts = [cost(job, text, plan) for text, plan in zip(texts, plans, strict=True)]
+        forecast = together(forecasts, clock())
+        asks = len(job.request.targets) * sum(len(text.windows) for text in texts)
+        job.meter.expect(forecast, asks)
+    return [planned(job, plan) for plan in plans]
+
+
+class _Clock:
+    """The seconds of one pass, measured once, when first asked for."""
+
+    def __init__(self, job: Job, texts: Sequence[Text]) -> None:
+        self.job = job
+        self.texts = texts
+        self.seconds: float | None = None
+
+    def __call__(self) -> float:
+        if self.seconds is None:
+            full = Plan()
+            passes = sum(cost(self.job, text, full).passes for text in self.texts)
+            windows = [window for text in self.texts for window in text.windows]
+            usual = sorted(windows, key=len)[len(windows) // 2]
+            self.seconds = timed_pass(self.job, usual, passes)
+        return self.seconds
+
+
+def plan_for(job: Job, text: Text, seconds_per_pass: Callable[[], float]) -> Plan:
+    """The plan of one text; ``seconds_per_pass`` is asked only for a budget of time."""
+    request = job.request
+    full = Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS)
+    cost_of_full = cost(job, text, full).passes
+    if request.budget is None:
+        longest = max(text.windows, key=len)
+        if nominal_seconds(job.model, longest, cost_of_full) <= NOMINAL_LIMIT:
+            return full
+        reason = f"the whole plan would take {cost_of_full:,} passes of a model of this size"
+        lean = _lean(job, text, replace(full, reason=reason))
+        return full if replace(lean, reason="") == full else lean
+
+    budget = Budget.of(request.budget)
+    if budget == Budget():
+        return full
+    if budget.passes is not None:
+        most = budget.passes
+    else:
+        assert budget.seconds is not None
+        most = int(budget.seconds / seconds_per_pass())
+    if cost_of_full <= most:
+        return full
+    smaller = replace(full, reason=f"the budget is {budget}")
+    smaller = _with_lean_control(request, smaller)
+    if cost(job, text, smaller).passes <= most:
+        return smaller
+    smaller = _lean(job, text, smaller)
+    return _without_the_dearest(job, text, smaller, most)
+
+
+def cost(job: Job, text: Text, plan: Plan) -> Forecast:
+    """What a text costs under a plan."""
+    job = planned(job, plan)
+    return together([forecast_of(job, window, text.added) for window in text.windows])
+
+
+def _lean(job: Job, text: Text, plan: Plan) -> Plan:
+    """A smaller control, and fewer samples."""
+    plan = _with_lean_control(job.request, plan)
+    return replace(plan, settings=_lean_settings(job, text.units))
+
+
+def _with_lean_control(request: Request, plan: Plan) -> Plan:
+    """Fewer random rankings and steps, unless the caller said how many."""
+    if not request.evidence:
+        return plan
+    return replace(
+        plan,
+        rankings=request.rankings or LEAN_RANKINGS,
+        steps=request.steps or LEAN_STEPS,
+    )
+
+
+def _lean_settings(job: Job, units: int) -> Mapping[str, Mapping[str, Any]]:
+    """By method: what it declares as lean, where the caller gave no such setting and it saves."""
+    lean = {}
+    for wish in job.request.wishes:
+        info = find_method(wish.method)
+        lowered = dict(getattr(info.settings, "lean", {}))
+        for name in wish.settings:
+            lowered.pop(name, None)
+        if not lowered:
+            continue
+        settings = settings_of(info, {**lowered, **wish.settings}, job.request.seed)
+        cheaper = MethodCall(info.name, info.version, info.needs, settings)
+        if _weight(cheaper, units) < _weight(_call_of(job, info.name), units):
+            lean[info.name] = lowered
+    return lean
+
+
+def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
+    """Leave out one method after the other, the dearest first, until the rest fits."""
+    while cost(job, text, plan).passes > most:
+        remaining = planned(job, plan)
+        calls = [*remaining.looking, *remaining.playing]
+        weights = {call.name: _weight(call, text.units) for call in calls}
+        if len(calls) < 2:
+            raise _too_small(job, text, plan)
+        dearest = max(weights, key=lambda name: weights[name])
+        left_out = {**plan.left_out, dearest: _why(job, weights[dearest])}
+        plan = replace(plan, left_out=left_out)
+    return plan
+
+
+def _call_of(job: Job, name: str) -> MethodCall:
+    return next(call for call in (*job.looking, *job.playing) if call.name == name)
+
+
+def _weight(call: MethodCall, units: int) -> int:
+    """What a method takes by itself; nothing, as far as is known, where it does not tell."""
+    declared = declared_passes(call, units)
+    return 0 if declared is None else declared.weight
+
+
+def _why(job: Job, passes: int) -> str:
+    budget = Budget.of(job.request.budget)
+    return f"left out, as it may take {passes:,} passes and the budget is {budget}."
+
+
+def _too_small(job: Job, text: Text, plan: Plan) -> SettingsError:
+    forecast = cost(job, text, plan)
+    method = " and ".join(forecast.methods) or "the result that is given"
+    budget = Budget.of(job.request.budget)
+    too_small = f"a budget of {budget} is too small"
+    if not forecast.evidence:
+        return SettingsError(f"{too_small}: {method} may take {forecast.passes:,} passes.")
+    if len(job.request.wishes) > 1:
+        method = "the cheapest method"
+    return SettingsError(
+        f"{too_small}: {method} and its evidence may take {forecast.passes:,} passes, "
+        f"{forecast.evidence:,} of them for the evidence. "
+        "Give more, or do without evidence (evidence=False, --no-evidence)."
+    )
