@@ -153,11 +153,13 @@ def test_another_place_is_said() -> None:
         whence.compare(model, TEXT, [theirs], target=Target(9, at=3), evidence=False)
 
 
-def test_long_texts_are_refused_in_words(bert: Model) -> None:
+def test_a_long_text_in_windows_takes_them_too_also_alone(bert: Model) -> None:
     text = "the food is great " * 40
-    whole = whence.explain(bert, text, "gradient-l2", target="good", overflow="window")
-    with pytest.raises(InputError, match=r"in windows.*overflow='truncate'"):
-        whence.compare(bert, text, [whole], overflow="window")
+    options = {"overflow": "window", "evidence": False}
+    whole = whence.explain(bert, text, "gradient-l2", target="good", **options)
+    alone = whence.compare(bert, text, [whole], **options)
+    assert list(alone) == ["gradient-l2"]
+    assert alone.first.windows == whole.windows
 
 
 # ------------------------------------------------------------------------------ judge

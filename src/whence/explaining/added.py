@@ -100,12 +100,6 @@ def by_text(model: Model, added: Added, passages: Sequence[Passage]) -> list[Add
         if "" not in differences:
             raise InputError(_of_no_text(attribution, passages, differences))
         place = differences.index("")
-        if len(model.windows(passages[place])) > 1:
-            raise InputError(
-                f"{_name(attribution)} cannot be added: the text is explained in windows, and "
-                "random rankings of the whole text are none of its windows'. "
-                "Use overflow='truncate', or a shorter text."
-            )
         seated[place].append(attribution)
     return [tuple(own) for own in seated]
 

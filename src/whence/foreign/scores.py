@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.attribution import Attribution, Cost, Error
+from whence.core.attribution import Attribution, Cost, Error, windows_of
 from whence.core.errors import InputError, SettingsError, TargetError, Unsupported
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
@@ -97,6 +97,7 @@ def attribution_of(
     if reading_is_open and output is not None and not model.is_regression:
         asked = _read_as(asked, logits, model.several_labels, output)
     value = value_of(asked, logits, model.several_labels)
+    values = [value_of(asked, row[None], model.several_labels) for row in logits]
 
     notes = [
         "made elsewhere: what it cost there is not counted",
@@ -123,6 +124,7 @@ def attribution_of(
             "outside": outside,
             "output": output,
         },
+        windows=windows_of([len(part.unit_spans) for part in parts], values),
     )
 
 

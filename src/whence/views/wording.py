@@ -409,6 +409,13 @@ def explained_things(a: Attribution) -> str:
     return PLURAL.get(a.units.kind, a.units.kind)
 
 
+def windows(a: Attribution) -> str:
+    """That the target's value is a mean: ``mean of 5 windows``; empty for a text that fits."""
+    if not a.windows:
+        return ""
+    return f"mean of {len(a.windows)} windows"
+
+
 def reply(a: Attribution) -> str:
     """What the model is said to have written so far, for a heading; empty where there is none.
 
