@@ -29,6 +29,7 @@ FROM_MEMORY = (
     "From memory: texts that had been run before, for another method or for the evidence, "
     "and cost nothing again."
 )
+CUT = "┃"  # between two windows of a long text
 READINGS = {
     "logit": "score (logit)",
     "log-probability": "log-probability",
@@ -119,6 +120,9 @@ def exact(score: float, signed: bool) -> str:
 
 def value(a: Attribution) -> str:
     """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
+    of_windows = windows(a)
+    if of_windows:
+        return f"{target(a.target)}, {a.value:.4g} ({of_windows})"
     return f"{target(a.target)}, {a.value:.4g}"
 
 
@@ -432,6 +436,11 @@ def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
     begun = reply(a)
     if begun:
         lines.append(f"What is explained is the next token of the reply “{begun}”.")
+    if a.windows:
+        lines.append(
+            f"The text is longer than the model can read at once. It was explained in "
+            f"{len(a.windows)} windows, one after the other; {CUT} stands where one ends."
+        )
     cut = dropped(a)
     if cut:
         lines.append(f"{cut[0].upper()}{cut[1:]}.")
@@ -439,3 +448,8 @@ def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
     if chosen is not None and not chosen.is_full:
         lines.append(f"To keep the cost down: {visible(chosen.describe())}")
     return lines
+
+
+def cuts(a: Attribution) -> set[int]:
+    """The units at which a new window begins, without the first."""
+    return {window.start for window in a.windows[1:]}
