@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
 import whence
+from tests import tokenizers as tok
 from tests.families import TAGGERS, build
 from whence.cli.main import main
 from whence.core.errors import InputError, TargetError, Unsupported
@@ -254,6 +256,16 @@ def test_what_a_tagger_does_not_do_is_said(bert: Model) -> None:
     assert cut.passage.dropped
     with pytest.raises(InputError, match="has no tag for each word"):
         build("bert").tags(TEXT)
+
+
+def test_a_tagger_on_half_of_an_encoder_decoder_is_refused(tmp_path: Path) -> None:
+    size = len(tok.unigram())
+    config = tf.T5Config(vocab_size=size, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+    hf = tf.T5ForTokenClassification(config)
+    hf.save_pretrained(tmp_path)
+    for model in (hf, tmp_path):
+        with pytest.raises(Unsupported, match="on one half of an encoder-decoder"):
+            whence.load(model, tokenizer=tok.unigram())
 
 
 def test_scores_from_elsewhere_are_of_a_word_too(bert: Model) -> None:
