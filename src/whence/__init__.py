@@ -17,6 +17,7 @@ _VERBS = {
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
     "explain": "whence.explaining.explain",
+    "forecast": "whence.explaining.planning",
     "game": "whence.games.game",
     "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
@@ -28,8 +29,8 @@ _VERBS = {
     "metric": "whence.core.registry",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
-    "setting": "whence.core.registry",
     "read": "whence.core.reading",
+    "setting": "whence.core.registry",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -40,6 +41,7 @@ _TYPES = {
     "Cost": "whence.core.attribution",
     "Error": "whence.core.attribution",
     "Evidence": "whence.core.evidence",
+    "Forecast": "whence.explaining.forecast",
     "Game": "whence.games.game",
     "HeadTable": "whence.core.heads",
     "Many": "whence.core.many",
@@ -47,6 +49,8 @@ _TYPES = {
     "Model": "whence.models.model",
     "Needs": "whence.core.registry",
     "Passage": "whence.core.passage",
+    "Passes": "whence.core.registry",
+    "Plan": "whence.core.plan",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
     "TemplateProbe": "whence.core.probe",
@@ -84,6 +88,7 @@ __all__ = [
     "Cost",
     "Error",
     "Evidence",
+    "Forecast",
     "Game",
     "HeadTable",
     "InputError",
@@ -92,6 +97,8 @@ __all__ = [
     "Model",
     "Needs",
     "Passage",
+    "Passes",
+    "Plan",
     "Prediction",
     "Probe",
     "Provenance",
@@ -114,6 +121,7 @@ __all__ = [
     "closed_forms",
     "compare",
     "explain",
+    "forecast",
     "game",
     "judge",
     "lab",
@@ -148,10 +156,11 @@ if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
+    from whence.core.plan import Plan
     from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
-    from whence.core.registry import Needs, method, metric, setting
+    from whence.core.registry import Needs, Passes, method, metric, setting
     from whence.core.request import Request
     from whence.core.scores import Scores
     from whence.core.target import Target
@@ -160,8 +169,10 @@ if TYPE_CHECKING:
     from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.explain import compare, explain
+    from whence.explaining.forecast import Forecast
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
+    from whence.explaining.planning import forecast
     from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game, game
     from whence.labs.running import lab

@@ -45,7 +45,45 @@ def test_two_texts_are_compared(run, tmp_path) -> None:
     page = tmp_path / "probe.html"
     done = run("attend", "--compare", first, second, "--html", str(page))
     assert "what She → He looks at" in done.out
-    assert "Attention that differs" in page.read_text()
+    assert "What differs between two texts" in page.read_text()
+    assert "The model says" in done.out
+    assert "beside swaps that should not matter" in done.out
+
+
+def test_templates_give_an_interval(run, tmp_path) -> None:
+    file, page = tmp_path / "templates.txt", tmp_path / "page.html"
+    file.write_text("words: she\nagainst: he\n{} was late\nwe liked {}\n")
+    done = run("attend", "--templates", str(file), "--html", str(page))
+    assert done.code == 0
+    assert "Over 2 templates, the probability of" in done.out
+    assert "95 % interval" in done.out
+    assert "control: someone →" in done.out
+    assert "does it matter?" in page.read_text()
+    stored = json.loads(run("attend", "--templates", str(file), "--json").out)
+    assert len(stored["contrast"]["differences"]) == 2
+    other = ["--words", "Anna", "--against", "Paul", "--control", "one,all", "--json"]
+    stored = json.loads(run("attend", "--templates", str(file), *other).out)
+    assert stored["second"] == "Anna"
+    assert [control["name"] for control in stored["controls"]] == ["one → all"]
+
+
+def test_the_summary_says_what_the_heads_do(run) -> None:
+    shown = " ".join(run("attend", TEXT).out.split())
+    assert "Of 48 heads, " in shown
+    assert "the word before 1 layer 0, head 2 100 %" in shown
+    assert "Worth a look: layer " in shown
+    assert "Attention says where a head reads, not what matters" in shown
+    stored = json.loads(run("attend", TEXT, "--json").out)
+    assert sum(h["heads"] for h in stored["kinds"]["encoder"]["habits"]) == 48
+
+
+def test_what_was_generated_is_printed(run) -> None:
+    prompt = "once upon a time"
+    done = run("attend", prompt, "--model", "writer", "--generate", "4")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["prompt", *prompt.split()]
+    stored = json.loads(run("attend", prompt, "--model", "writer", "--generate", "4", "--json").out)
+    assert lines[1].split(maxsplit=1) == ["wrote", stored["written"].strip()]
 
 
 def test_only_some_layers_and_heads(run) -> None:
@@ -66,6 +104,11 @@ def test_only_some_layers_and_heads(run) -> None:
         ([TEXT, "--memory", "lots"], "not 'lots'"),
         ([TEXT, "--generate", "3"], "does not write text"),
         ([TEXT, "--html", "/nowhere/x.html"], "does not exist"),
+        ([TEXT, "--words", "she"], "--words means nothing beside a text"),
+        ([TEXT, "--control", "one,all"], "--control goes with --compare"),
+        (["--templates", "/nowhere.txt"], "cannot read"),
+        ([TEXT, "--templates", "/nowhere.txt"], "no other text"),
+        (["--compare", "a", "b", "--control", "one"], "--control takes two words"),
     ],
 )
 def test_mistakes_end_with_2_and_one_line(run, arguments: list[str], says: str) -> None:

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import whence
+from tests.views.conftest import passage_of
 from whence.core.errors import UnknownName
-from whence.core.heads import HeadTable, jensen_shannon, measured, plane
+from whence.core.heads import HeadTable, jensen_shannon, measured, plane, reaches
+from whence.core.maps import AttentionMaps, Axis
 
 LABELS = ("[CLS]", "so", ",", "good", "[SEP]")
 SPECIAL = np.array([True, False, False, False, True])
@@ -86,3 +89,60 @@ def test_rows_and_columns() -> None:
     assert "1 next" in repr(t)
     with pytest.raises(UnknownName, match="entropy"):
         t["entropi"]
+
+
+# ---------------------------------------------------------------------- what is worth a look
+
+
+def test_a_head_that_links_distant_words_reaches_furthest() -> None:
+    far = np.eye(5)[[3, 3, 1, 1, 1]]
+    t = table(
+        shifted(-1), shifted(1), np.eye(5), to_place(0), to_place(2), np.full((5, 5), 0.2), far
+    )
+    # "so" and "good" look at each other; the comma between them is no word to look at
+    assert t["reach"][0].argmax() == 6
+    assert t["reach"][0, :5].tolist() == [0, 0, 0, 0, 0]
+    assert t["reach"][0, 6] == pytest.approx(2 / 3)  # the comma itself looks at its neighbour
+    assert t["one"][0, 6] == pytest.approx(0.6)
+
+
+def test_a_text_of_two_words_counts_its_neighbours() -> None:
+    weights = np.array([[[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]])
+    reach = reaches(weights, ["not", "bad"], np.zeros(2, dtype=bool))
+    assert reach.tolist() == [[[1.0, 1.0], [0.0, 0.0]]]
+
+
+def test_a_word_that_looks_at_its_other_places_is_seen() -> None:
+    labels = ("the", "cat", "The", "dog")
+    twins = np.eye(4)[[2, 1, 0, 3]]
+    columns = measured(np.stack([twins, np.eye(4)])[None], labels, np.zeros(4, dtype=bool))
+    assert columns["repeats"].tolist() == [[1.0, 0.0]]
+    t = HeadTable("encoder", ("0",), ("0",), columns, twins[None, None])
+    assert t.pattern[0, 0] == "repeats"
+
+
+@given(st.integers(1, 7), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_page_opens_on_a_place_that_there_is(count: int, seed: int, causal: bool) -> None:
+    weights = np.random.default_rng(seed).dirichlet(np.ones(count), (2, 3, count))
+    if causal:
+        weights = np.tril(weights)
+    part = np.where(np.arange(count) % 3 == 2, -1, 0)
+    own = Axis(tuple("abcdefg"[:count]), part < 0, part)
+    maps = AttentionMaps(
+        passage_of("x"), {"encoder": weights}, {"encoder": own}, {"encoder": own}, {"encoder": ()}
+    )
+    opening = maps.opening()
+    assert 0 <= opening.layer < 2
+    assert 0 <= opening.head < 3
+    assert not own.special[opening.place]
+    best = maps.heads()["reach"]
+    assert best[opening.layer, opening.head] == best.max()
+
+
+def test_with_effects_the_head_that_is_missed_most_is_opened() -> None:
+    model = whence.load("sentiment")
+    maps = whence.attend(model, "the film is not good", effects=True)
+    opening = maps.opening()
+    change = maps.heads()["output_change"]
+    assert opening.by == "effects"
+    assert change[opening.layer, opening.head] == change.max()

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import whence
 from tests.families import build
 from whence.core.errors import InputError
-from whence.core.probe import aligned
+from whence.core.probe import Contrast, Reading, TemplateProbe, aligned
+from whence.core.templates import read_templates
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
@@ -76,3 +77,50 @@ def test_texts_that_the_model_reads_alike_are_called_alike() -> None:
     assert "not by decoder, cross" in repr(
         whence.probe(build("t5"), "the food is", "the service is")
     )
+
+
+# ---------------------------------------------------------------------- over templates
+
+
+def contrast(differences: list[float], low: float, high: float, name: str = "x") -> Contrast:
+    return Contrast(name, np.array(differences), low, high)
+
+
+def over(mean: Contrast, *controls: Contrast) -> TemplateProbe:
+    lines = ["{} is late"] * len(mean.differences)
+    templates = read_templates("\n".join(lines), ["she"], ["he"])
+    return TemplateProbe("toy", templates, Reading("good"), mean, controls)
+
+
+@pytest.mark.parametrize(
+    ("mean", "controls", "verdict"),
+    [
+        (contrast([0.2, 0.3], 0.1, 0.4), [contrast([0, 0.1], -0.1, 0.15)], "differs"),
+        (contrast([-0.2, -0.3], -0.4, -0.1), [contrast([0, 0.1], -0.1, 0.15)], "differs"),
+        # a control that reaches as far on either side takes the claim away
+        (contrast([0.2, 0.3], 0.1, 0.4), [contrast([0, -0.1], -0.3, 0.1)], "as neutral words"),
+        (contrast([0.2, 0.3], -0.1, 0.4), [contrast([0, 0.1], -0.1, 0.1)], "not separable"),
+        (contrast([0.2, 0.3], 0.1, 0.4), [], "no control"),
+        (contrast([0.2], np.nan, np.nan), [contrast([0], np.nan, np.nan)], "one template"),
+    ],
+)
+def test_a_difference_is_claimed_only_beyond_neutral_words(mean, controls, verdict) -> None:
+    p = over(mean, *controls)
+    assert p.verdict == verdict
+    claims = "This is more than neutral words do." in p.answer()
+    assert claims == (verdict == "differs")
+    assert p.to_dict()["verdict"] == verdict
+
+
+def test_templates_are_counted_either_way() -> None:
+    p = over(contrast([0.1, -0.2, 0.0, -0.3], -0.3, 0.1))
+    assert (p.contrast.up, p.contrast.down) == (1, 2)
+    assert "it rises in 1, falls in 2 and stays in 1" in p.answer()[0]
+    assert "-10.0 points on average from he to she (95 % interval -30.0 to +10.0" in p.answer()[0]
+
+
+def test_repeated_words_are_told_apart() -> None:
+    p = whence.probe(build("bert"), "the food is the best", "the service is the best")
+    assert p.labels[1:6] == ("the", "food → service", "is", "the (2)", "best")
+    assert {c.source for c in p.strongest(4, "the (2)")} == {"the (2)"}
+    assert {c.source for c in p.strongest(40, "the")} == {"the", "the (2)"}

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from whence.core.budget import spoken
 from whence.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,12 +110,12 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def tell_cost(step: str) -> None:
-    """What a run will cost, in one line, where it is worth knowing: the first step carries it."""
+def cost_told_by(step: str) -> str:
+    """What a run will cost, where it is worth knowing: its first step carries a forecast."""
     forecast = getattr(step, "forecast", None)
     if forecast is None or forecast.seconds is None or forecast.seconds < PATIENCE:
-        return
-    note(f"{forecast}.")
+        return ""
+    return str(forecast)
 
 
 @contextmanager
@@ -132,10 +133,15 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         SpinnerColumn,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
-    announce = tell_cost if is_first else _say_nothing
+    def announce(step: str) -> None:
+        cost = cost_told_by(step)
+        if is_first and cost:
+            # where there is a bar already, the line goes above it
+            words = f"whence: {label}: {cost}"
+            console.print(words, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
     console = Console(stderr=True)
     # asked of stderr too: FORCE_COLOR is about colour, and a log file wants no bar
     if not (sys.stderr.isatty() and console.is_interactive):
@@ -146,13 +152,12 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     bar = Progress(
         *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
     )
-    task = bar.add_task(label, total=None)
+    task = bar.add_task(label, total=None, left="")
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
@@ -161,6 +166,9 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         announce(step)
         done, of = getattr(step, "done", 0), getattr(step, "of", None)
         bar.update(task, description=_described(label, step), completed=done, total=of)
+        seconds = bar.tasks[0].time_remaining
+        if of is not None and seconds is not None:
+            bar.update(task, left=f"about {spoken(seconds)} left")
 
     try:
         yield say
@@ -173,10 +181,6 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
 def _described(label: str, step: str) -> str:
     """The label and the step; the forecast's own line is told above the bar."""
     return label if getattr(step, "forecast", None) is not None else f"{label}: {step}"
-
-
-def _say_nothing(_step: str) -> None:
-    """For a part whose cost was told with the first."""
 
 
 @contextmanager

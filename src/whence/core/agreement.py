@@ -137,7 +137,7 @@ def agreement(
     if measure not in ("spearman", "kendall"):
         raise SettingsError(f"measure is 'spearman' or 'kendall', not {measure!r}.")
     every = list(attributions.values())
-    names, units = every[0].names, len(every[0].scores)
+    names, units = every[0].units.distinct_names, len(every[0].scores)
     k = min(k, units)
     scores = np.stack([_cleaned(attribution.scores) for attribution in every])
     signed = np.array([attribution.signed for attribution in every])

@@ -71,18 +71,23 @@ class Budget:
 def spoken(seconds: float) -> str:
     """A time as people say it.
 
-    >>> spoken(0.0021), spoken(12.3), spoken(61), spoken(150), spoken(5400)
-    ('2.1 ms', '12 s', '1 min', '2.5 min', '1.5 h')
+    >>> spoken(0.0021), spoken(0.12), spoken(12.3), spoken(150), spoken(5400)
+    ('2.1 ms', '120 ms', '12 s', '2.5 min', '1.5 h')
     """
-    if seconds < 1:
-        return f"{1000 * seconds:.2g} ms"
-    if seconds < 9.5:
-        return f"{seconds:.2g} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.2g} min"
-    return f"{seconds / 3600:.2g} h"
+    if seconds < 0.9995:
+        return f"{_two_digits(1000 * seconds)} ms"
+    if seconds < 59.5:
+        return f"{_two_digits(seconds)} s"
+    if seconds < 3570:
+        return f"{_two_digits(seconds / 60)} min"
+    return f"{_two_digits(seconds / 3600)} h"
+
+
+def _two_digits(number: float) -> str:
+    """Two digits at least, and never an exponent."""
+    if number < 9.95:
+        return f"{number:.2g}"
+    return f"{number:,.0f}"
 
 
 def _not_a_budget(given: Any) -> SettingsError:

@@ -21,7 +21,8 @@ class Plan:
     each method why. ``reason`` is empty where nothing had to be made smaller.
 
     >>> Plan().is_full, Plan(rankings=39, steps=5, reason="the budget is 30 s").describe()
-    (True, '39 random rankings (usually 100) and 5 steps (usually 10), as the budget is 30 s.')
+    (True, 'Leaner than usual, as the budget is 30 s: 39 random rankings (usually 100) and 5 steps \
+(usually 10).')
     """
 
     rankings: int = USUAL_RANKINGS
@@ -56,8 +57,8 @@ class Plan:
         if self.settings:
             parts.append(f"fewer samples for {_listed(self.settings)}")
         if self.left_out:
-            parts.append(f"without {_listed(self.left_out)}")
-        return f"{_joined(parts)}, as {self.reason}."
+            parts.append(f"no {_listed(self.left_out)}")
+        return f"Leaner than usual, as {self.reason}: {_joined(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -145,7 +145,7 @@ class Probe:
             f"The largest change of a head's attention is {100 * self.largest:.0f} points. "
             f"{self._beside_attention()}"
         )
-        lines.append("This is one pair of sentences: an interval needs several, by templates.")
+        lines.append("One pair of sentences says little: templates give an interval over many.")
         return [line.strip() for line in lines]
 
     def _said(self) -> str:

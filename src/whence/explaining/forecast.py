@@ -38,6 +38,7 @@ class Forecast:
     what each method adds to that and to the methods before it: masks that several of them draw are
     counted with the first. None stands for a method that does not tell. ``evidence`` counts the
     curves of the random rankings and of each method's; a ranking with equal scores takes more.
+    ``plan`` says what was made smaller, in words, and is empty where nothing was.
 
     >>> forecast = Forecast(Passes(1, 1), {"gradient-l2": Passes(), "lime": Passes(200)}, 640)
     >>> forecast.passes, forecast.of_methods
@@ -48,6 +49,7 @@ class Forecast:
     methods: Mapping[str, Passes | None] = field(default_factory=dict)
     evidence: int = 0
     seconds_per_pass: float | None = None
+    plan: str = ""
 
     @property
     def of_methods(self) -> int:
@@ -97,10 +99,11 @@ class Forecast:
             "trace": asdict(self.trace),
             "methods": by_method,
             "evidence": self.evidence,
+            "plan": self.plan,
         }
 
     def __str__(self) -> str:
-        bound = "at most" if self.at_most else "about"
+        bound = "up to about" if self.at_most else "about"
         words = f"{bound} {self.passes:,} passes"
         if self.seconds is not None and self.seconds_per_pass is not None:
             one = spoken(self.seconds_per_pass)
@@ -108,7 +111,7 @@ class Forecast:
         words += f": methods {self.of_methods:,}, evidence {self.evidence:,}"
         if self.unknown:
             words += f"; not known of {', '.join(self.unknown)}"
-        return words
+        return f"{words}. {self.plan}".strip()
 
 
 def forecast_of(job: Job, passage: Passage, added: int = 0) -> Forecast:
@@ -199,7 +202,7 @@ class _Masks:
         return passes_each * (after - before)
 
 
-def together(forecasts: Sequence[Forecast], seconds_per_pass: float | None = None) -> Forecast:
+def together(forecasts: Sequence[Forecast]) -> Forecast:
     """The forecast of several texts, or of the windows of one."""
     methods: dict[str, Passes | None] = {}
     for forecast in forecasts:
@@ -209,7 +212,7 @@ def together(forecasts: Sequence[Forecast], seconds_per_pass: float | None = Non
     for forecast in forecasts:
         trace = _sum(trace, forecast.trace) or trace
     evidence = sum(forecast.evidence for forecast in forecasts)
-    return Forecast(trace, methods, evidence, seconds_per_pass)
+    return Forecast(trace, methods, evidence)
 
 
 def _sum(one: Passes | None, other: Passes | None) -> Passes | None:

@@ -18,7 +18,16 @@ from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, USUAL_STEPS
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.registry import find_method, settings_of
-from whence.core.request import Request
+from whence.core.registry import methods as all_methods
+from whence.core.request import (
+    AnyTarget,
+    Overflow,
+    Request,
+    targets_of,
+    units_as_given,
+    wishes_for,
+)
+from whence.core.units import UnitKind
 from whence.explaining.forecast import (
     Forecast,
     declared_passes,
@@ -27,8 +36,10 @@ from whence.explaining.forecast import (
     timed_pass,
     together,
 )
-from whence.explaining.job import Job, MethodCall, planned
+from whence.explaining.job import Job, MethodCall, job_of, planned
 from whence.explaining.meter import say_nothing
+from whence.games.game import check_is_model
+from whence.models.model import Model
 
 LEAN_RANKINGS = FEWEST_RANKINGS
 LEAN_STEPS = 5
@@ -49,17 +60,76 @@ class Text:
         return max(len(window.unit_spans) for window in self.windows)
 
 
-def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:
-    """The job of each text. What all of them will cost is told to whoever watches."""
-    watched = job.meter.tell is not say_nothing
+def forecast(
+    model: Model,
+    text: Any,
+    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    pair: str | None = None,
+    target: AnyTarget = None,
+    units: UnitKind | Sequence[int] = "word",
+    overflow: Overflow = "error",
+    evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
+) -> Forecast:
+    """What ``compare`` (or, of one method, ``explain``) will cost with the same arguments.
+
+    One batch of the unperturbed text is timed; nothing else is run.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> cost = whence.forecast(model, "not bad at all", ["gradient-l2", "occlusion"])
+    >>> cost.methods["occlusion"].forwards, cost.evidence
+    (5, 27)
+    """
+    check_is_model(model)
+    if methods is None:
+        methods = list(all_methods())
+    if isinstance(methods, str):
+        methods = [methods]
+    request = Request(
+        wishes=wishes_for(methods),
+        targets=targets_of(target),
+        units=units_as_given(units),
+        pair=pair,
+        overflow=overflow,
+        evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
+    )
+    job = job_of(model, request)
+    if not isinstance(text, Passage):
+        text = model.encode(text, pair, units=units, overflow=overflow)
+    texts = [Text(model.windows(model.placed(text, request.targets[0])))]
     clock = _Clock(job, texts)
     plans = [plan_for(job, text, clock) for text in texts]
-    if watched:
-        forecasts = [cost(job, text, plan) for text, plan in zip(texts, plans, strict=True)]
-        forecast = together(forecasts, clock())
+    return _forecast_of_plans(job, texts, plans, clock())
+
+
+def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:
+    """The job of each text. What all of them will cost is told to whoever watches."""
+    clock = _Clock(job, texts)
+    plans = [plan_for(job, text, clock) for text in texts]
+    if job.meter.tell is not say_nothing:
         asks = len(job.request.targets) * sum(len(text.windows) for text in texts)
-        job.meter.expect(forecast, asks)
+        job.meter.expect(_forecast_of_plans(job, texts, plans, clock()), asks)
     return [planned(job, plan) for plan in plans]
+
+
+def _forecast_of_plans(
+    job: Job, texts: Sequence[Text], plans: Sequence[Plan], seconds_per_pass: float
+) -> Forecast:
+    """What all texts will cost together, and the first plan that is leaner than usual."""
+    costs = [cost(job, text, plan) for text, plan in zip(texts, plans, strict=True)]
+    descriptions = [plan.describe() for plan in plans if not plan.is_full]
+    return replace(
+        together(costs),
+        seconds_per_pass=seconds_per_pass,
+        plan=next(iter(descriptions), ""),
+    )
 
 
 class _Clock:
@@ -161,7 +231,8 @@ def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
             raise _too_small(job, text, plan)
         dearest = max(weights, key=lambda name: weights[name])
         left_out = {**plan.left_out, dearest: _why(job, weights[dearest])}
-        plan = replace(plan, left_out=left_out)
+        lowered = {name: lean for name, lean in plan.settings.items() if name != dearest}
+        plan = replace(plan, left_out=left_out, settings=lowered)
     return plan
 
 
@@ -181,16 +252,16 @@ def _why(job: Job, passes: int) -> str:
 
 
 def _too_small(job: Job, text: Text, plan: Plan) -> SettingsError:
-    forecast = cost(job, text, plan)
-    method = " and ".join(forecast.methods) or "the result that is given"
+    least = cost(job, text, plan)
+    method = " and ".join(least.methods) or "the result that is given"
     budget = Budget.of(job.request.budget)
     too_small = f"a budget of {budget} is too small"
-    if not forecast.evidence:
-        return SettingsError(f"{too_small}: {method} may take {forecast.passes:,} passes.")
+    if not least.evidence:
+        return SettingsError(f"{too_small}: {method} may take {least.passes:,} passes.")
     if len(job.request.wishes) > 1:
         method = "the cheapest method"
     return SettingsError(
-        f"{too_small}: {method} and its evidence may take {forecast.passes:,} passes, "
-        f"{forecast.evidence:,} of them for the evidence. "
+        f"{too_small}: {method} and its evidence may take {least.passes:,} passes, "
+        f"{least.evidence:,} of them for the evidence. "
         "Give more, or do without evidence (evidence=False, --no-evidence)."
     )

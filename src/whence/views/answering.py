@@ -103,7 +103,9 @@ def _prediction(answer: Answer) -> Sentence:
         return _sentence("Explained is ", Phrase(explained, "label"), ".")
 
     said = Phrase(wording.label(answer.predicted), "label")
-    parts: list[Phrase | str] = ["The model says ", said, f" ({_percent(answer.probability)})"]
+    of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
+    sure = f" ({_percent(answer.probability)})"
+    parts: list[Phrase | str] = ["The model says ", said, of_word, sure]
     if answer.runner_up is not None:
         name, probability = answer.runner_up
         if probability >= HARDLY_MORE * answer.probability:

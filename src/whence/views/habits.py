@@ -75,9 +75,10 @@ def does(table: HeadTable, layer: int, head: int) -> str:
     shares = {p: float(table[p][layer, head]) for p in PATTERNS if p in table.columns}
     named = [p for p in sorted(shares, key=lambda p: -shares[p]) if shares[p] >= NAMED]
     if not named:
-        return "spreads its attention, without a habit that shows in this text"
-    parts = [f"{wording.percent(shares[p])} to {aim(table, p, layer, head)}" for p in named[:2]]
-    return f"divides its attention: {', '.join(parts)}, the rest elsewhere"
+        return "has no habit that shows in this text"
+    # shares may overlap, as the word before may be a comma; so they are not added up
+    parts = [f"at {aim(table, p, layer, head)} ({wording.percent(shares[p])})" for p in named[:2]]
+    return f"has no single habit: it looks {' and '.join(parts)}, among others"
 
 
 def quoted(name: str) -> str:

@@ -106,7 +106,7 @@ def _counted(table: HeadTable, every: Sequence[Habit]) -> str:
         verb = "looks mostly at" if one else "look mostly at"
         if habit.pattern == "broad":
             verb = "looks at" if one else "look at"
-        what = "divides its attention" if one else "divide their attention"
+        what = "has no single habit" if one else "have no single habit"
         if habit.pattern == "one":
             what = f"{verb} one {table.units}"
         elif habit.pattern != "mixed":

@@ -39,7 +39,8 @@ STYLE = """
 .wp .answer p{margin:.25rem 0;font-size:1.05rem}.wp .answer p:first-child{font-weight:600}
 .wp .pair{background:#f6f7f9;border-radius:.4rem;padding:.5rem .8rem;margin:.8rem 0}
 .wp .pair p{margin:.15rem 0;font-size:1.08rem;overflow-wrap:anywhere}
-.wp .numbers td{font-variant-numeric:tabular-nums}.wp .numbers tr:first-child th{font-weight:650}
+.wp .numbers td{font-variant-numeric:tabular-nums;white-space:nowrap}
+.wp .numbers tr:first-child th{font-weight:650}
 .wp .numbers thead th{border-bottom:1px solid #ccd}
 .wp .numbers thead th:not(:first-child){text-align:right}
 .wp details{margin:1.2rem 0}.wp summary{cursor:pointer;color:#667}

@@ -23,7 +23,7 @@ WIDE = 260  # pixels of an interval's drawing
 EXPLAINED = (
     "The change is that from the first words to the second, the mean over the pairs of a template. "
     "The interval is Student's, over templates: it says how far the mean would move with other "
-    "templates like these. A control puts two words in the same places that should make no "
+    "templates like these. A control puts two other words in the same places, which should make no "
     "difference."
 )
 OWN_STYLE = """
@@ -33,6 +33,7 @@ OWN_STYLE = """
  background:currentColor;margin-left:-5px}
 .wp .range u{position:absolute;top:0;bottom:0;width:1px;background:#99a}
 .wp .control th,.wp .control td{color:#667}
+@media (prefers-color-scheme:dark){.wp .control th,.wp .control td{color:#99a}}
 """
 
 
@@ -139,12 +140,12 @@ def _intervals(p: TemplateProbe) -> str:
     every = [p.contrast, *p.controls]
     ends = [abs(end) for c in every for end in (c.low, c.high, c.mean) if not math.isnan(end)]
     most = max(ends, default=0.0) or 1.0
-    names = [*COLUMNS[:1], "", *COLUMNS[1:]]
+    names = [*COLUMNS, ""]
     heads = element("tr", elements("th", names, scope="col"))
     lines = []
     for contrast, (name, *numbers) in zip(every, rows(p), strict=True):
         cells = element("th", text(name), scope="row")
-        cells += element("td", _range(contrast, most)) + elements("td", map(text, numbers))
+        cells += elements("td", map(text, numbers)) + element("td", _range(contrast, most))
         kind = None if contrast is p.contrast else "control"
         lines.append(element("tr", cells, class_=kind))
     return scrolling("intervals", table(heads, lines, class_="numbers"))

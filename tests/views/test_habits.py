@@ -1,0 +1,83 @@
+"""What heads do, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tests.core.test_heads import shifted, to_place
+from tests.views.test_attention import maps_of, two_sided
+from whence.views.habits import does, habits, links
+from whence.views.heads import maps_view
+from whence.views.terminal import to_text
+
+LABELS = ["[CLS]", "so", ",", "so", "[SEP]"]
+
+
+def known(*heads: np.ndarray):
+    """Maps of one layer whose heads do what is known."""
+    maps = maps_of(LABELS, layers=1, heads=len(heads))
+    maps.weights["encoder"][:] = np.stack(heads)[None]
+    return maps
+
+
+def test_each_head_has_its_sentence() -> None:
+    even = np.full((5, 5), 0.2)
+    mixed = 0.3 * to_place(0) + 0.3 * shifted(-1) + 0.4 * to_place(2)
+    table = known(
+        shifted(-1), shifted(1), to_place(0), to_place(4), to_place(1), even, mixed
+    ).heads()
+    said = [does(table, 0, head) for head in range(7)]
+    assert said[:6] == [
+        "looks mostly at the token before (100 % of its attention)",
+        "looks mostly at the token after (100 % of its attention)",
+        "looks mostly at the first token “[CLS]” (100 % of its attention)",
+        "looks mostly at special tokens (100 % of its attention)",
+        "looks mostly at the token “so” (100 % of its attention)",
+        "looks at all tokens about alike",
+    ]
+    assert said[6] == (
+        "has no single habit: it looks at the token before (48 %) and at punctuation (46 %), "
+        "among others"
+    )
+
+
+def test_what_most_heads_do_comes_first_and_mixed_heads_last() -> None:
+    even = np.full((5, 5), 0.2)
+    mixed = 0.5 * np.eye(5)[[0, 1, 2, 1, 4]] + 0.5 * even
+    listed = habits(known(shifted(1), shifted(-1), even, shifted(-1) * 0.9 + even * 0.1).heads())
+    assert [(h.pattern, h.heads, h.head) for h in listed] == [
+        ("previous", 2, 1),  # the clearest of the two
+        ("next", 1, 0),
+        ("broad", 1, 2),
+    ]
+    assert habits(known(mixed, shifted(1)).heads())[-1].pattern in ("mixed", "self")
+
+
+def test_links_leave_out_special_tokens_and_the_word_itself() -> None:
+    maps = known(np.array([[0.9, 0.1, 0, 0, 0]] + [[0.5, 0.3, 0.05, 0.1, 0.05]] * 4))
+    found = links(maps, maps.opening())
+    assert [(a, b) for a, b, _ in found] == [(",", "so"), ("so (2)", "so"), ("so", "so (2)")]
+
+
+def test_the_terminal_says_it_and_stays_short() -> None:
+    shown = to_text(lambda _: maps_view(known(shifted(-1), to_place(0))), width=100)
+    assert "Of 2 heads, 1 looks mostly at the token before" in shown
+    assert "“[CLS]” and “[SEP]” take" in shown
+    assert shown.count("\n") < 25
+
+
+def test_cross_attention_comes_first() -> None:
+    shown = to_text(lambda _: maps_view(two_sided()), width=100)
+    places = [shown.index(f"{kind} attention: what") for kind in ("cross", "encoder", "decoder")]
+    assert places == sorted(places)
+    assert "Worth a look: cross attention, layer" in shown
+
+
+def test_hostile_names_can_only_be_read() -> None:
+    maps = known(to_place(1))
+    own = maps.to_axis["encoder"]
+    own = replace(own, labels=("[CLS]", "\x1b[31m", ",", "so", "[SEP]"))
+    maps = replace(maps, from_axis={"encoder": own}, to_axis={"encoder": own})
+    assert "\x1b" not in to_text(lambda _: maps_view(maps), width=100)
