@@ -8,7 +8,7 @@ the dearest methods are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,35 +104,36 @@ def forecast(
     if not isinstance(text, Passage):
         text = model.encode(text, pair, units=units, overflow=overflow)
     texts = [Text(model.windows(model.placed(text, request.targets[0])))]
-    clock = _Clock(job, texts)
+    clock = Clock(job, texts)
     plans = [plan_for(job, text, clock) for text in texts]
-    return _forecast_of_plans(job, texts, plans, clock())
+    return _forecast_of_plans(job, texts, plans, clock)
 
 
 def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:
     """The job of each text. What all of them will cost is told to whoever watches."""
-    clock = _Clock(job, texts)
+    clock = Clock(job, texts)
     plans = [plan_for(job, text, clock) for text in texts]
     if job.meter.tell is not say_nothing:
         asks = len(job.request.targets) * sum(len(text.windows) for text in texts)
-        job.meter.expect(_forecast_of_plans(job, texts, plans, clock()), asks)
+        job.meter.expect(_forecast_of_plans(job, texts, plans, clock), asks)
     return [planned(job, plan) for plan in plans]
 
 
 def _forecast_of_plans(
-    job: Job, texts: Sequence[Text], plans: Sequence[Plan], seconds_per_pass: float
+    job: Job, texts: Sequence[Text], plans: Sequence[Plan], clock: Clock
 ) -> Forecast:
     """What all texts will cost together, and the first plan that is leaner than usual."""
     costs = [cost(job, text, plan) for text, plan in zip(texts, plans, strict=True)]
+    total = together(costs)
     descriptions = [plan.describe() for plan in plans if not plan.is_full]
     return replace(
-        together(costs),
-        seconds_per_pass=seconds_per_pass,
+        total,
+        seconds_per_pass=clock.seconds_per_pass(total.passes),
         plan=next(iter(descriptions), ""),
     )
 
 
-class _Clock:
+class Clock:
     """The seconds of one pass, measured once, when first asked for."""
 
     def __init__(self, job: Job, texts: Sequence[Text]) -> None:
@@ -140,18 +141,17 @@ class _Clock:
         self.texts = texts
         self.seconds: float | None = None
 
-    def __call__(self) -> float:
+    def seconds_per_pass(self, passes: int) -> float:
+        """Of one pass among so many."""
         if self.seconds is None:
-            full = Plan()
-            passes = sum(cost(self.job, text, full).passes for text in self.texts)
             windows = [window for text in self.texts for window in text.windows]
             usual = sorted(windows, key=len)[len(windows) // 2]
             self.seconds = timed_pass(self.job, usual, passes)
         return self.seconds
 
 
-def plan_for(job: Job, text: Text, seconds_per_pass: Callable[[], float]) -> Plan:
-    """The plan of one text; ``seconds_per_pass`` is asked only for a budget of time."""
+def plan_for(job: Job, text: Text, clock: Clock) -> Plan:
+    """The plan of one text; the ``clock`` is asked only for a budget of time."""
     request = job.request
     full = Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS)
     cost_of_full = cost(job, text, full).passes
@@ -170,7 +170,7 @@ def plan_for(job: Job, text: Text, seconds_per_pass: Callable[[], float]) -> Pla
         most = budget.passes
     else:
         assert budget.seconds is not None
-        most = int(budget.seconds / seconds_per_pass())
+        most = int(budget.seconds / clock.seconds_per_pass(cost_of_full))
     if cost_of_full <= most:
         return full
     smaller = replace(full, reason=f"the budget is {budget}")
