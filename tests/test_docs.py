@@ -87,16 +87,19 @@ def blocks(page: Path, *languages: str) -> Iterator[Block]:
         yield Block(language, runs, code, line, quotes)
 
 
-def commands(page: Path) -> list[str]:
+def commands(block: Block) -> list[str]:
     """What a reader types: the lines behind a prompt, or all lines of a block without prompts."""
-    typed: list[str] = []
-    for block in blocks(page, "console", "bash"):
-        lines = block.code.splitlines()
-        if block.language == "console":
-            typed += [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        else:
-            typed += [line.partition("  #")[0].strip() for line in lines if line.strip()]
-    return typed
+    lines = block.code.splitlines()
+    if block.language == "console":
+        return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line.partition("  #")[0].strip() for line in lines if line.strip()]
+
+
+def shown_by(block: Block) -> list[str]:
+    """What a reader sees: the other lines, without comments."""
+    if block.language == "bash":
+        return []
+    return [line for line in block.code.splitlines() if not line.startswith(("$ ", "# "))]
 
 
 def named(page: Path) -> str:
@@ -152,8 +155,9 @@ def test_the_commands_of_a_page_work(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in commands(page):
-        assert try_out(command, monkeypatch, io.StringIO()) == 0, command
+    monkeypatch.setenv("COLUMNS", "80")
+    for block in blocks(page, "console", "bash"):
+        assert_was_printed(shown_by(block), type_in(block, monkeypatch))
 
 
 def try_out(command: str, monkeypatch: pytest.MonkeyPatch, printed: io.StringIO) -> int:
@@ -216,8 +220,7 @@ def test_a_tutorial_works_and_leaves_what_it_promises(
             assert_was_printed(block.code.splitlines(), printed)
         else:
             printed = type_in(block, monkeypatch)
-            shown = [line for line in block.code.splitlines() if not line.startswith("$ ")]
-            assert_was_printed(shown, printed)
+            assert_was_printed(shown_by(block), printed)
     for file, words in PROMISED[page.stem].items():
         assert words.encode() in Path(file).read_bytes(), file
 
@@ -225,9 +228,8 @@ def test_a_tutorial_works_and_leaves_what_it_promises(
 def type_in(block: Block, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the commands of a block, and return what they print."""
     printed = io.StringIO()
-    for line in block.code.splitlines():
-        if line.startswith("$ "):
-            assert try_out(line.removeprefix("$ "), monkeypatch, printed) == 0, line
+    for command in commands(block):
+        assert try_out(command, monkeypatch, printed) == 0, command
     return printed.getvalue()
 
 
@@ -340,6 +342,7 @@ def test_the_changelog_and_the_readme_know_the_version() -> None:
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:
-    first, second = commands(ROOT / "README.md")[:2]
+    block = next(blocks(ROOT / "README.md", "console", "bash"))
+    first, second = commands(block)[:2]
     assert (first, second) == ("make demo", "make test")
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 130
