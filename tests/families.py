@@ -321,6 +321,62 @@ DOUBLE = frozenset(
 )
 
 
+def _tagger(config: str, model: str, **more: Any) -> Callable[[], Any]:
+    return _encoder(config, model, **TAGS, **more)
+
+
+def _roberta_tagger() -> Any:
+    config = tf.RobertaConfig(
+        **SMALL,
+        vocab_size=len(tok.roberta()),
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        max_position_embeddings=66,
+        **TAGS,
+    )
+    return tf.RobertaForTokenClassification(config)
+
+
+def _distilbert_tagger() -> Any:
+    config = tf.DistilBertConfig(
+        vocab_size=len(tok.wordpiece()),
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=40,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        **TAGS,
+    )
+    return tf.DistilBertForTokenClassification(config)
+
+
+TAGS = {
+    "num_labels": 3,
+    "id2label": {0: "O", 1: "B-PER", 2: "I-PER"},
+    "label2id": {"O": 0, "B-PER": 1, "I-PER": 2},
+}
+# Models that tag each word. They are apart, as their inputs name a word; tests of their own.
+TAGGERS: dict[str, Family] = {
+    "bert-tags": Family(_tagger("BertConfig", "BertForTokenClassification"), BERT_TOKENS, ENCODER),
+    "distilbert-tags": Family(_distilbert_tagger, BERT_TOKENS, ENCODER),
+    "roberta-tags": Family(_roberta_tagger, tok.roberta, ENCODER),
+    "deberta-v2-tags": Family(
+        _tagger(
+            "DebertaV2Config",
+            "DebertaV2ForTokenClassification",
+            relative_attention=True,
+            pos_att_type=["p2c", "c2p"],
+        ),
+        BERT_TOKENS,
+        ENCODER,
+        via="output",
+    ),
+    "gpt2-tags": Family(_gpt2("GPT2ForTokenClassification"), GPT_TOKENS, DECODER),
+}
+
+
 def precise(name: str, seed: int = 0) -> tuple[Model, float]:
     """A model in the highest precision of its family, and the relative tolerance that follows.
 
@@ -336,7 +392,7 @@ def precise(name: str, seed: int = 0) -> tuple[Model, float]:
 
 def build(name: str, seed: int = 0) -> Model:
     """A fresh model of a family, its weights wide enough that attention is far from uniform."""
-    family = FAMILIES[name]
+    family = FAMILIES[name] if name in FAMILIES else TAGGERS[name]
     torch.manual_seed(seed)
     hf = family.build().eval()
     with torch.no_grad():

@@ -37,6 +37,19 @@ REGISTERED += [("metrics", info) for info in registry.metrics().values()]
 every_citizen = pytest.mark.parametrize(
     ("folder", "info"), REGISTERED, ids=[info.name for _, info in REGISTERED]
 )
+# a tutorial is one story: its files, examples and commands work together, in one folder
+TUTORIALS = [p for p in sorted((DOCS / "tutorials").glob("*.md")) if p.stem != "index"]
+# what each story ends in, and words that stand in the file
+PROMISED = {
+    "engineer": {"report.html": "rude", "report.json": '"kind": "many"'},
+    "researcher": {
+        "report.html": "word list",
+        "table.tex": r"\begin{tabular}",
+        "scores.csv": "word list",
+        "agreement.pdf": "",
+    },
+    "teacher": {"attention.html": "moment", "exercises.md": "1. ", "answers.html": "rude"},
+}
 PROSE = [*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 SECTIONS = ("Formula", "Cost", "When it misleads", "Example", "Reference")
 # examples of what a reader has and a test does not: another model, the tests' own folder
@@ -91,7 +104,7 @@ def named(page: Path) -> str:
 
 
 def with_any(language: tuple[str, ...]) -> list[Path]:
-    return [p for p in PAGES if list(blocks(p, *language))]
+    return [p for p in PAGES if p not in TUTORIALS and list(blocks(p, *language))]
 
 
 @pytest.mark.parametrize("page", with_any(("python",)), ids=named)
@@ -104,14 +117,19 @@ def test_the_examples_of_a_page_run(
     monkeypatch.setattr(registry.METRICS, "entries", dict(registry.metrics()))
     space: dict[str, Any] = {"__name__": "example"}
     for block in blocks(page, "python"):
-        # as many empty lines in front, so that an error names the line of the page
-        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
-        if block.runs:
-            with (
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                exec(code, space)
+        run_example(page, block, space)
+
+
+def run_example(page: Path, block: Block, space: dict[str, Any]) -> str:
+    """Run a block of Python, unless it says that it is not run, and return what it prints."""
+    # as many empty lines in front, so that an error names the line of the page
+    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
+    if not block.runs:
+        return ""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        exec(code, space)
+    return printed.getvalue()
 
 
 def test_few_examples_are_not_run() -> None:
@@ -135,10 +153,10 @@ def test_the_commands_of_a_page_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for command in commands(page):
-        assert try_out(command, monkeypatch) == 0, command
+        assert try_out(command, monkeypatch, io.StringIO()) == 0, command
 
 
-def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
+def try_out(command: str, monkeypatch: pytest.MonkeyPatch, printed: io.StringIO) -> int:
     """Run a whence command in this process, also ``echo text | whence …``; others must exist."""
     *before, last = (list(part) for part in split_pipe(shlex.split(command)))
     feed = b""
@@ -159,7 +177,7 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(
         "sys.stdin", SimpleNamespace(isatty=lambda: not feed, buffer=io.BytesIO(feed))
     )
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         return main(last[1:])
 
 
@@ -171,6 +189,61 @@ def split_pipe(words: list[str]) -> list[list[str]]:
         else:
             parts[-1].append(word)
     return parts
+
+
+def test_every_tutorial_promises_a_file() -> None:
+    assert {page.stem for page in TUTORIALS} == set(PROMISED)
+    for page in TUTORIALS:
+        text = page.read_text(encoding="utf-8")
+        assert all(f"`{file}`" in text for file in PROMISED[page.stem])
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=named)
+def test_a_tutorial_works_and_leaves_what_it_promises(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From top to bottom, in one folder. What the page shows as output must have been printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    space: dict[str, Any] = {"__name__": "story"}
+    printed = ""
+    for block in blocks(page, "text", "python", "console"):
+        if block.quotes is not None:
+            Path(block.quotes).write_text(block.code, encoding="utf-8")
+        elif block.language == "python":
+            printed = run_example(page, block, space)
+        elif block.language == "text":
+            assert_was_printed(block.code.splitlines(), printed)
+        else:
+            printed = type_in(block, monkeypatch)
+            shown = [line for line in block.code.splitlines() if not line.startswith("$ ")]
+            assert_was_printed(shown, printed)
+    for file, words in PROMISED[page.stem].items():
+        assert words.encode() in Path(file).read_bytes(), file
+
+
+def type_in(block: Block, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the commands of a block, and return what they print."""
+    printed = io.StringIO()
+    for line in block.code.splitlines():
+        if line.startswith("$ "):
+            assert try_out(line.removeprefix("$ "), monkeypatch, printed) == 0, line
+    return printed.getvalue()
+
+
+def assert_was_printed(shown: list[str], printed: str) -> None:
+    """Line by line and in order; ``…`` leaves lines out. The last digits depend on the machine."""
+    rest = [like(line) for line in printed.splitlines()]
+    for line in shown:
+        if line.strip() == "…" or not line.strip():
+            continue
+        assert like(line) in rest, f"not printed: {line}\n\n{printed}"
+        rest = rest[rest.index(like(line)) + 1 :]
+
+
+def like(line: str) -> str:
+    """A line without its numbers and its spaces' widths."""
+    return re.sub(r"\d[\d.,]*|\.\d+", "0", " ".join(line.split()))
 
 
 @pytest.mark.parametrize("folder", ["methods", "metrics"])

@@ -234,6 +234,6 @@ def test_doctor(whence):
 
 def test_a_long_text_in_windows(whence):
     long = " ".join(["not bad"] * 60)
-    command = ("explain", long, "--overflow", "window", "--method", "gradient-l2")
+    command = ("explain", long, "--overflow", "window", "--method", "gradient-l2", "--no-evidence")
     assert "the 15 strongest of 120 units" in whence(*command).out
     assert "strongest of" not in whence(*command, "--all").out

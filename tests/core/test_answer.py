@@ -350,6 +350,13 @@ def test_another_label_and_a_near_second_one_are_said():
     assert "“not” speaks for negative" in words(c)
 
 
+def test_the_word_that_is_tagged_is_named():
+    tag = Target("B-LOC", index=1, at=3, word="Paris")
+    said = {"B-LOC": 0.9, "O": 0.1}
+    c = compared(*(scored(f"m{i}", {1: 2.0}, BETTER, target=tag, prediction=said) for i in (0, 1)))
+    assert words(c).startswith("The model says B-LOC of the word “Paris” (90.0 %).")
+
+
 def test_a_regression_has_no_prediction_to_tell():
     c = compared(*(scored(f"m{i}", {NOT: 2.0}, BETTER, prediction={}) for i in range(3)))
     assert words(c).startswith("Explained is positive.")

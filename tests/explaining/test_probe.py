@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import mean, stdev
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_a_masked_model_is_asked_for_the_words() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    lists = {"words": ["service"], "against": ["food"]}
+    lists: Any = {"words": ["service"], "against": ["food"]}
     with pytest.raises(TargetError, match="say whose probability"):
         whence.probe_templates(build("gpt2"), ["the {} is"], **lists)
     with pytest.raises(InputError, match="asked for one word"):

@@ -201,7 +201,8 @@ def test_an_unknown_method_is_named_with_the_nearest(bert: Model) -> None:
         (("good", "poor"), "label 'poor' is not among the 3 labels"),
         (
             Target("good", at=1),
-            "at= names the unit that a masked language model fills; this model is not one.",
+            "at= names the unit that a masked language model fills, or the word that a token "
+            "classifier tags; this model is neither.",
         ),
     ],
 )

@@ -196,12 +196,12 @@ def test_a_masked_language_model_is_read_where_its_unit_is_masked() -> None:
     reference = whence.explain(masked, text, "random", target=Target(at=1), evidence=False)
     assert (a.target, a.passage) == (reference.target, reference.passage)
     assert a.value == pytest.approx(reference.value, rel=1e-6)
-    with pytest.raises(TargetError, match="is read at a unit"):
+    with pytest.raises(TargetError, match="predicts at a masked unit"):
         by_hand(masked, text, np.arange(n))
 
 
 def test_no_other_model_is_read_at_a_unit(model: Model) -> None:
-    with pytest.raises(TargetError, match="is read at a unit"):
+    with pytest.raises(TargetError, match="this model is neither"):
         by_hand(model, "not bad", [1, 2], target=Target("positive", at=1))
 
 

@@ -329,7 +329,6 @@ def test_a_live_model_without_a_tokenizer_or_with_a_slow_one_is_refused() -> Non
 @pytest.mark.parametrize(
     "kind",
     [
-        "BertForTokenClassification",
         "BertForQuestionAnswering",
         "BertForMultipleChoice",
         "BertForNextSentencePrediction",

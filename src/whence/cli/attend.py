@@ -44,7 +44,7 @@ TemplateFile = Annotated[
     Path | None,
     typer.Option(
         help="Compare two lists of words in many sentences, one a line, with {} for the word; "
-        "also files of Winogender and WinoBias.",
+        "also files of Winogender and WinoBias; - is stdin.",
         metavar="FILE",
         readable=False,
     ),

@@ -68,6 +68,7 @@ def command(
     as_json: o.AsJson = False,
     html: o.Html = None,
     csv: o.Csv = None,
+    save: o.Save = None,
     evidence: o.Evidence = True,
     budget: o.Budget = None,
     rankings: o.Rankings = None,
@@ -90,6 +91,7 @@ def command(
 
     writable(html)
     writable(csv)
+    writable(save)
     lines = read_texts(words or [], file)
     settings_by_method = chosen(methods, setting or [], seed)
     takes_all = settings_by_method is None
@@ -116,7 +118,7 @@ def command(
         steps=steps,
     )
 
-    results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv))
+    results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv or save))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import compare_as_asked
 
@@ -130,7 +132,7 @@ def command(
                     loaded_model, passage, request, say, takes_all, added_to_lines[i]
                 )
             results.add(comparison)
-    results.finish(html=html, csv=csv)
+    results.finish(save=save, html=html, csv=csv)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:

@@ -78,8 +78,12 @@ Units = Annotated[
     typer.Option(help="What gets a score: each word, token or sentence."),
 ]
 At = Annotated[
-    int | None,
-    typer.Option(help="Which unit a masked language model fills in, counted from 0.", metavar="N"),
+    str | None,
+    typer.Option(
+        help="The word whose tag is explained, or that a masked language model fills in: as it "
+        "is written, where it stands once, or its number, counted from 0.",
+        metavar="WORD",
+    ),
 ]
 Seed = Annotated[
     int,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from whence.cli import options as o
 from whence.cli.running import emit_json, loaded, progress, show
-from whence.cli.texts import encode, label_of, read_texts
+from whence.cli.texts import encode, label_of, naming, read_texts
+
+if TYPE_CHECKING:
+    from whence.models.model import Model
+    from whence.models.places import Tag
 
 EXAMPLE = 'Example: whence predict "dull and far too long" --json'
 # texts between two prints
@@ -26,18 +33,16 @@ def command(
 ) -> None:
     """Print what the model says: the leading labels with their probabilities.
 
-    For a language model these are the likeliest next tokens.
+    For a language model these are the likeliest next tokens, for a token classifier the tag of
+    each word.
     """
     del debug
-    from whence.core.errors import TargetError
+    from whence.core.target import Target
 
     lines = read_texts(words or [], file)
     with loaded(model, dtype, device) as loaded_model:
-        if loaded_model.kind.fills_a_mask != (at is not None):
-            raise TargetError(
-                "--at N names the unit that a masked language model fills; "
-                "it goes with such a model, and only with it."
-            )
+        _check_at(loaded_model, at)
+        tags_every_word = loaded_model.kind.tags_words and at is None
         for first in range(0, len(lines), AT_ONCE):
             batch = lines[first : first + AT_ONCE]
             with progress(label_of("predict", first, len(lines))):
@@ -45,27 +50,54 @@ def command(
                 for line in batch:
                     passage = encode(loaded_model, line, pair=pair, reply=reply, overflow=overflow)
                     if at is not None:
-                        passage = loaded_model.fill(passage, at)
+                        with naming(line):
+                            passage = loaded_model.placed(passage, Target(at=at))
                     passages.append(passage)
-                predictions = [
-                    loaded_model.prediction(row) for row in loaded_model.logits(passages)
-                ]
-            for line, prediction in zip(batch, predictions, strict=True):
-                probabilities = dict(prediction.probabilities)
-                if as_json:
-                    emit_json(
-                        {
-                            "text": line.content,
-                            "label": prediction.label,
-                            "probabilities": probabilities,
-                        }
-                    )
+                if tags_every_word:
+                    rows = [_tags(loaded_model.tags(passage)) for passage in passages]
                 else:
-                    heading = line.content if len(lines) > 1 else None
-                    _show(probabilities, heading)
+                    rows = [
+                        _label(loaded_model, logits) for logits in loaded_model.logits(passages)
+                    ]
+            for line, row in zip(batch, rows, strict=True):
+                if as_json:
+                    emit_json({"text": line.content, **row})
+                else:
+                    _show(row, line.content if len(lines) > 1 else None)
 
 
-def _show(probabilities: dict[str, float], heading: str | None) -> None:
+def _check_at(model: Model, at: str | None) -> None:
+    if model.kind.tags_words or model.kind.fills_a_mask == (at is not None):
+        return
+    from whence.core.errors import TargetError
+
+    raise TargetError(
+        "--at names the word that a masked language model fills in, or that a token classifier "
+        "tags; it goes with such a model, and only with it."
+    )
+
+
+def _label(model: Model, logits: Any) -> dict[str, Any]:
+    """The leading labels of one text."""
+    prediction = model.prediction(logits)
+    return {"label": prediction.label, "probabilities": dict(prediction.probabilities)}
+
+
+def _tags(tags: Sequence[Tag]) -> dict[str, Any]:
+    """The tag of each word of one text."""
+    rows = []
+    for tag in tags:
+        label = tag.prediction.label
+        chance = tag.prediction.probabilities.get(label)
+        rows.append({"word": tag.word, "tag": label, "probability": chance})
+    return {"words": rows}
+
+
+def _show(row: dict[str, Any], heading: str | None) -> None:
+    from whence.views.tagging import tags_view
     from whence.views.terminal import prediction_view
 
-    show(lambda _: prediction_view(probabilities, heading))
+    if "words" in row:
+        show(lambda _: tags_view(row["words"], heading))
+    else:
+        show(lambda _: prediction_view(row["probabilities"], heading))

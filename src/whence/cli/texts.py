@@ -68,7 +68,9 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def read_whole(file: Path) -> str:
-    """A file as one text."""
+    """A file as one text; "-" is stdin."""
+    if str(file) == "-":
+        return _decoded(sys.stdin.buffer.read(), "stdin")
     return _decoded(_bytes_of(file), str(file))
 
 

@@ -87,6 +87,7 @@ class Answer:
     kind: str
     target: str
     rather_than: str | None
+    word: str | None  # the one whose tag is explained
     predicted: str | None
     probability: float | None
     runner_up: tuple[str, float] | None
@@ -186,6 +187,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         kind=first.units.kind,
         target="" if first.target.label is None else str(first.target.label),
         rather_than=None if first.target.against is None else str(first.target.against),
+        word=first.target.word,
         predicted=predicted,
         probability=probability,
         runner_up=runner_up,

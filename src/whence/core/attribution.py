@@ -44,6 +44,18 @@ class Cost:
     saved: int = 0  # passes that a game's memory made unnecessary
 
 
+@dataclass(frozen=True)
+class Window:
+    """A part of a text that was too long for the model: its units, and the target's value there.
+
+    The target of the whole is the mean over the windows. ``end`` is the first unit of the next.
+    """
+
+    start: int
+    end: int
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class Error:
     """How far the scores may be off.
@@ -107,6 +119,8 @@ class Attribution:
     prediction: Mapping[str, float] = field(default_factory=dict)
     # what a method gave beside scores: an anchor with its precision
     detail: Mapping[str, Any] | None = None
+    # the consecutive parts that the model read one by one; none for a text that fits the model
+    windows: tuple[Window, ...] = ()
     # what was made smaller to keep the cost within bounds; None if nothing was
     plan: Plan | None = None
     # those of the passage, unless others are given
@@ -129,6 +143,7 @@ class Attribution:
             raise InputError(f"{spread.size} standard errors for {scores.size} scores.")
         scores.flags.writeable = False
         object.__setattr__(self, "scores", scores)
+        _check_windows(self.windows, len(scores))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,6 +200,8 @@ class Attribution:
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
         }
+        if self.windows:
+            stored["windows"] = [asdict(window) for window in self.windows]
         if self.plan is not None:
             stored["plan"] = self.plan.to_dict()
         if self.passage is None:
@@ -221,6 +238,7 @@ class Attribution:
                 evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
                 prediction=d["prediction"],
                 detail=d.get("detail"),  # the first results of whence 0.1 have none
+                windows=tuple(Window(**window) for window in d.get("windows", ())),
                 plan=Plan.from_dict(d["plan"]) if d.get("plan") else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
@@ -377,6 +395,38 @@ def check_schema(stored: Any, kind: str) -> None:
         raise LoadError(
             f"this {kind} has schema {schema}; this whence reads up to {SCHEMA}. "
             "Update whence to read it."
+        )
+
+
+def windows_of(sizes: Sequence[int], values: Sequence[float]) -> tuple[Window, ...]:
+    """The windows of a text, from the number of units and the target's value in each.
+
+    A text that fits the model is one part, and no window.
+
+    >>> windows_of([3, 2], [0.5, 1.5])
+    (Window(start=0, end=3, value=0.5), Window(start=3, end=5, value=1.5))
+    """
+    if len(sizes) == 1:
+        return ()
+    windows = []
+    start = 0
+    for size, value in zip(sizes, values, strict=True):
+        end = start + size
+        windows.append(Window(start, end, float(value)))
+        start = end
+    return tuple(windows)
+
+
+def _check_windows(windows: Sequence[Window], units: int) -> None:
+    """Raise unless the windows are all units, one after the other."""
+    if not windows:
+        return
+    starts = [0, *(window.end for window in windows)]
+    ends = [*(window.start for window in windows), units]
+    if starts != ends:
+        ranges = ", ".join(f"{window.start} to {window.end}" for window in windows)
+        raise InputError(
+            f"windows are consecutive parts of all {units} units, and these are {ranges}."
         )
 
 

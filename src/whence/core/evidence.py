@@ -130,6 +130,8 @@ class Evidence:
     ``rankings`` counts the random rankings, ``steps`` those of each curve.
     ``verdict`` is None where there can be none, and ``note`` says why.
     ``own`` is what a method found itself, on removals of its own, before it was judged.
+    ``windows`` are the verdicts on each window alone, of a text that was explained in windows; the
+    verdict itself is on the whole.
     """
 
     measure: str
@@ -144,6 +146,7 @@ class Evidence:
     forwards: int = 0
     note: str = ""
     own: Evidence | None = None
+    windows: tuple[Evidence, ...] = ()
 
     def trial(self, removal: str) -> Trial | None:
         """The trial under that removal, if there was one."""
@@ -151,7 +154,7 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
+        stored: dict[str, Any] = {
             "measure": self.measure,
             "question": self.question,
             "verdict": "" if self.verdict is None else str(self.verdict),
@@ -165,6 +168,9 @@ class Evidence:
             "note": self.note,
             "own": None if self.own is None else self.own.to_dict(),
         }
+        if self.windows:
+            stored["windows"] = [window.to_dict() for window in self.windows]
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Evidence:
@@ -186,6 +192,7 @@ class Evidence:
             forwards=stored.get("forwards", 0),
             note=stored.get("note", ""),
             own=None if own is None else cls.from_dict(own),
+            windows=tuple(cls.from_dict(window) for window in stored.get("windows") or ()),
         )
 
     def __getitem__(self, key: str) -> Any:

@@ -29,7 +29,9 @@ class Target:
     contrast: *why A rather than B*. ``read`` is the ``logit`` (default); the ``log-probability``;
     the ``probability``; or the ``margin``: the logit less that of the strongest rival, which is
     chosen once, on the unperturbed input. ``at`` is the unit that a masked language model is to
-    fill. ``index`` and ``against_index`` are filled in when the target is resolved.
+    fill, or the word whose tag is explained: its number, or the word itself where it stands once.
+    ``index`` and ``against_index`` are filled in when the target is resolved, and so is ``word``,
+    the word whose tag it is.
 
     >>> Target("positive", against="negative", read="probability").describe()
     'probability of positive rather than negative'
@@ -38,9 +40,10 @@ class Target:
     label: str | int | None = None
     against: str | int | None = None
     read: Reading = "logit"
-    at: int | None = None
+    at: int | str | None = None
     index: int | None = None
     against_index: int | None = None
+    word: str | None = None
 
     def __post_init__(self) -> None:
         if self.read not in get_args(Reading):
@@ -52,11 +55,15 @@ class Target:
         """The target in words."""
         label = "the predicted class" if self.label is None else str(self.label)
         rather = f" rather than {self.against}" if self.against is not None else ""
-        return f"{self.read} of {label}{rather}"
+        place = f" at {self.word!r}" if self.word is not None else ""
+        return f"{self.read} of {label}{rather}{place}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        stored = asdict(self)
+        if self.word is None:
+            del stored["word"]  # as it was before there were tags: older versions read it
+        return stored
 
 
 def as_target(

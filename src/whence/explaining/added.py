@@ -50,7 +50,6 @@ def wishes_and_added(methods: Any) -> tuple[tuple[Wish, ...], Added]:
                 "a method is a name, a mapping of names to settings, or an Attribution, "
                 f"not the {type(entry).__name__} {entry!r:.40}."
             )
-    _refuse_twice([wish.method for wish in wishes])
     if not wishes and not added:
         raise InputError("compare needs at least one method; methods=None takes all that fit.")
     return tuple(wishes), tuple(added)
@@ -66,16 +65,6 @@ def attributions_of(
         return [result]
     entries = result.attributions if isinstance(result, Comparison) else result.entries
     return list(entries.values())
-
-
-def _refuse_twice(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(
-                f"the method {name!r} is asked for twice. To see it with two settings, explain "
-                f"once and add the result: compare(model, text, [{name!r}, "
-                f"whence.explain(model, text, {name!r}, …)])."
-            )
 
 
 def shared_target(added: Added) -> Target:
@@ -111,12 +100,6 @@ def by_text(model: Model, added: Added, passages: Sequence[Passage]) -> list[Add
         if "" not in differences:
             raise InputError(_of_no_text(attribution, passages, differences))
         place = differences.index("")
-        if len(model.windows(passages[place])) > 1:
-            raise InputError(
-                f"{_name(attribution)} cannot be added: the text is explained in windows, and "
-                "random rankings of the whole text are none of its windows'. "
-                "Use overflow='truncate', or a shorter text."
-            )
         seated[place].append(attribution)
     return [tuple(own) for own in seated]
 
@@ -200,7 +183,7 @@ def _difference(attribution: Attribution, passage: Passage) -> str:
             "Use the same reply= for both."
         )
     if theirs.readout != passage.readout:
-        return "is read at another word of this text. Use the same Target(at=…) for both."
+        return "is about another word of this text. Use the same Target(at=…) for both."
     return "is of the same characters, read as other tokens. Was it made by another tokenizer?"
 
 

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
+from whence.core.target import Target
 from whence.explaining.explain import compare
 from whence.models.lxmert import reads_regions
 from whence.models.model import Model
@@ -176,8 +177,13 @@ def sample(model: Model, reply: bool = False) -> Passage:
 
     two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
-    if model.kind.fills_a_mask:
-        return model.fill(passage, 1)
+    return _read_somewhere(model, passage)
+
+
+def _read_somewhere(model: Model, passage: Passage) -> Passage:
+    """The passage; where a model is read at one unit, it is the second one."""
+    if model.kind.fills_a_mask or model.kind.tags_words:
+        return model.placed(passage, Target(at=1))
     return passage
 
 
@@ -332,10 +338,7 @@ def _of_lengths(model: Model) -> list[Passage]:
         passage = truncate(whole, min(tokens, limit))
         by_length[len(passage)] = passage
 
-    passages = list(by_length.values())
-    if model.kind.fills_a_mask:
-        return [model.fill(passage, 1) for passage in passages]
-    return passages
+    return [_read_somewhere(model, passage) for passage in by_length.values()]
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:

@@ -244,8 +244,9 @@ def compare_as_asked(
     ((outcome,),) = run(model, [text], request, progress, tuple(added))
     if outcome.failed and not (skip_unfit and outcome.attributions):
         raise next(iter(outcome.failed.values()))
-    own = [wish.method for wish in request.wishes if wish.method in outcome.attributions]
-    peaks = [outcome.attributions[name].cost.peak_bytes for name in own]
+    # what was added comes last, and what it took was not taken here
+    own = list(outcome.attributions.values())[: len(outcome.attributions) - len(added)]
+    peaks = [attribution.cost.peak_bytes for attribution in own]
     cost = replace(
         outcome.cost,
         seconds=time.perf_counter() - begun,

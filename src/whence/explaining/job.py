@@ -85,7 +85,8 @@ def _by_proper_name(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
         if known.settings != wish.settings:
             raise SettingsError(
                 f"the method {name!r} is asked for twice, with different settings: "
-                f"{dict(known.settings)} and {dict(wish.settings)}. Run it twice instead."
+                f"{dict(known.settings)} and {dict(wish.settings)}. Explain by one of them and "
+                f"add the result: compare(model, text, [{name!r}, whence.explain(…)])."
             )
     return tuple(by_name.values())
 

@@ -11,11 +11,14 @@ from whence.core.attribution import Attribution, Cost
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.many import Many
+from whence.core.passage import Passage
 from whence.core.request import check_rankings, check_steps
 from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
-from whence.explaining.outside import Games, with_evidence
+from whence.explaining.outside import Games
 from whence.explaining.run import total_cost
+from whence.explaining.windows import with_evidence_in_windows
 from whence.games.game import check_is_model
 from whence.metrics.evidence import RANKINGS, STEPS
 from whence.models.model import Model
@@ -35,7 +38,7 @@ def judge(
 
     It does not matter where the scores come from. What goes in comes out, judged: an Attribution,
     a list of them, Attributions or a Comparison, whose cost then counts the passes of the evidence
-    too. Attributions of one text share their games, and those of one target its control.
+    too, or Many. Attributions of one text share their games, and those of one target its control.
     ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
     ``rankings`` random ones are drawn, 39 at least, and each curve has at most ``steps`` steps.
 
@@ -53,20 +56,24 @@ def judge(
         raise InputError(
             f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
         )
+    if isinstance(attributions, Many):
+        options: dict[str, Any] = {"removals": removals, "rankings": rankings, "steps": steps}
+        options |= {"seed": seed, "progress": progress}
+        return Many(tuple(judge(model, one, **options) for one in attributions))
     begun = time.perf_counter()
     several = _several(attributions)
-    games_of_texts: list[Games] = []
+    games_of_texts: list[tuple[Passage, list[Games]]] = []
     judged: list[Attribution] = []
     for attribution in several:
-        _check_judgeable(model, attribution)
-        games = _games_of(attribution, games_of_texts)
+        passage = _judgeable(model, attribution)
+        games = _games_of(passage, games_of_texts)
         if games is None:
-            passage, target = attribution.passage, attribution.target
-            assert passage is not None
-            games = Games(model, passage, (target,), seed, progress or (lambda _: None))
-            games_of_texts.append(games)
-        judged += with_evidence([attribution], games, rankings, removals, steps)
-    paid = total_cost([games.cost for games in games_of_texts])
+            say = progress or (lambda _: None)
+            windows = model.windows(passage)
+            games = [Games(model, part, (attribution.target,), seed, say) for part in windows]
+            games_of_texts.append((passage, games))
+        judged += with_evidence_in_windows([attribution], games, rankings, removals, steps)
+    paid = total_cost([each.cost for _, games in games_of_texts for each in games])
     return _as_given(attributions, judged, replace(paid, seconds=time.perf_counter() - begun))
 
 
@@ -104,30 +111,27 @@ def _as_given(given: Any, judged: list[Attribution], paid: Cost) -> Any:
     return replace(given, entries=by_name, cost=cost)
 
 
-def _check_judgeable(model: Model, attribution: Attribution) -> None:
+def _judgeable(model: Model, attribution: Attribution) -> Passage:
+    """The passage of an attribution that can be judged."""
     if attribution.passage is None:
         raise InputError(
             f"judge plays a game on the words of a text, and these units are of kind "
             f"{attribution.units.kind!r}, without a text."
-        )
-    if len(model.windows(attribution.passage)) > 1:
-        raise InputError(
-            "this attribution was made in windows, and a game is of one run; "
-            "judge one of a text that fits the model."
         )
     if attribution.provenance.fingerprint not in ("", model.fingerprint):
         raise InputError(
             f"this attribution is of {attribution.provenance.model}, "
             f"whose weights are not those of {model.name}."
         )
+    return attribution.passage
 
 
-def _games_of(attribution: Attribution, games_of_texts: Sequence[Games]) -> Games | None:
+def _games_of(
+    passage: Passage, games_of_texts: Sequence[tuple[Passage, list[Games]]]
+) -> list[Games] | None:
     """The games of the same tokens and units that were made before, if there are any."""
-    passage = attribution.passage
-    assert passage is not None
-    for games in games_of_texts:
-        same_input = games.passage.input_key == passage.input_key
-        if same_input and games.passage.unit_spans == passage.unit_spans:
+    for earlier, games in games_of_texts:
+        same_input = earlier.input_key == passage.input_key
+        if same_input and earlier.unit_spans == passage.unit_spans:
             return games
     return None

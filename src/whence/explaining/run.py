@@ -22,11 +22,16 @@ from whence.core.target import Target
 from whence.explaining.added import Added, by_text, joined_with
 from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
-from whence.explaining.outside import Games, look_from_outside, with_evidence
+from whence.explaining.outside import Games, look_from_outside
 from whence.explaining.planning import Text, planned_jobs
-from whence.explaining.windows import asks_of_windows, joined
+from whence.explaining.windows import (
+    asks_of_windows,
+    joined,
+    with_evidence_in_windows,
+    with_windows,
+)
 from whence.games.game import check_has_head
-from whence.metrics.evidence import OF_WINDOWS
+from whence.metrics.evidence import untested
 from whence.models.model import Model
 
 NO_COST = Cost()
@@ -56,14 +61,18 @@ def run(
     for alike in _texts_by_plan(jobs):
         job = jobs[alike[0]]
         short = [i for i in alike if len(windows_of[i]) == 1]
-        asks = [Ask(passages[i], target) for i in short for target in request.targets]
+        asks = []
+        for i in short:
+            for target in request.targets:
+                asks.append(Ask(passages[i], model.located(target, passages[i])))
         added_to_asks = [added_of[i] for i in short for _ in request.targets]
         of_asks = iter(_explain(job, asks, added_to_asks))
         for i in alike:
             if i in short:
                 outcomes[i] = [next(of_asks) for _ in request.targets]
             else:
-                outcomes[i] = _explain_in_windows(job, passages[i], windows_of[i])
+                windows = windows_of[i]
+                outcomes[i] = _explain_in_windows(job, passages[i], windows, added_of[i])
     return [outcomes[i] for i in range(len(texts))]
 
 
@@ -109,6 +118,9 @@ def _encoded(job: Job, text: Any) -> Passage:
             reply=request.reply,
             overflow=request.overflow,
         )
+    places = {target.at for target in request.targets}
+    if len(places) > 1:
+        raise InputError("the targets of one run are read at one place: give all the same at=.")
     return job.model.placed(passage, request.targets[0])
 
 
@@ -127,7 +139,7 @@ def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> l
             target, cost_of_target = _resolved(job, ask, attributions)
             attributions = joined_with(attributions, added, target)
         if job.request.evidence and games is not None:
-            attributions = _judged(job, attributions, games)
+            attributions = _judged(job, attributions, [games])
         paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
         outcomes.append(Outcome(attributions, failed, paid, job.plan))
     return outcomes
@@ -141,22 +153,30 @@ def _resolved(job: Job, ask: Ask, attributions: dict[str, Attribution]) -> tuple
     return job.model.resolve(ask.target, logits), Cost(forwards=1)
 
 
-def _explain_in_windows(job: Job, passage: Passage, windows: Sequence[Passage]) -> list[Outcome]:
+def _explain_in_windows(
+    job: Job, passage: Passage, windows: Sequence[Passage], added: Added
+) -> list[Outcome]:
     """A text that is longer than the model's positions, for each target."""
     outcomes = []
+    games_of_windows = [_games(job, window) for window in windows]
     for target in job.request.targets:
+        paid_before = [NO_COST if games is None else games.cost for games in games_of_windows]
         asks, looks_for_target = asks_of_windows(job.model, windows, target)
+        looks = _looks(job, asks)
         findings_of_windows = []
-        costs = [Cost(forwards=looks_for_target * len(windows))]
-        for ask, look in zip(asks, _looks(job, asks), strict=True):
-            games = _games(job, ask.passage)
+        for ask, look, games in zip(asks, looks, games_of_windows, strict=True):
             findings_of_windows.append(_findings(job, ask, look, games))
-            costs.append(_paid(look, games))
         findings = joined(findings_of_windows, looks_for_target)
         attributions, failed = _attributions(job, passage, findings)
+        attributions = with_windows(attributions, windows, findings_of_windows)
+        if added:
+            attributions = joined_with(attributions, added, asks[0].target)
         if job.request.evidence:
-            for name, attribution in attributions.items():
-                attributions[name] = replace(attribution, evidence=OF_WINDOWS)
+            played = [games for games in games_of_windows if games is not None]
+            attributions = _judged(job, attributions, played)
+        costs = [Cost(forwards=looks_for_target * len(windows))]
+        for look, games, before in zip(looks, games_of_windows, paid_before, strict=True):
+            costs.append(_paid(look, games, before))
         outcomes.append(Outcome(attributions, failed, total_cost(costs), job.plan))
     return outcomes
 
@@ -184,15 +204,18 @@ def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Fin
     return findings | look_from_outside(job, games, target)
 
 
-def _judged(job: Job, attributions: dict[str, Attribution], games: Games) -> dict[str, Attribution]:
+def _judged(
+    job: Job, attributions: dict[str, Attribution], games: Sequence[Games]
+) -> dict[str, Attribution]:
+    """With evidence; ``games`` are one for each window, and one for a text that fits the model."""
     if not attributions:
         return attributions
     plan = job.plan
     several = list(attributions.values())
     try:
-        judged = with_evidence(several, games, plan.rankings, steps=plan.steps)
-    except Unsupported:  # nothing can be removed from this input: a text beside an image
-        return attributions
+        judged = with_evidence_in_windows(several, games, plan.rankings, steps=plan.steps)
+    except Unsupported as problem:  # nothing can be removed: a text beside an image
+        judged = [untested(attribution, str(problem)) for attribution in several]
     return dict(zip(attributions, judged, strict=True))
 
 

@@ -1,7 +1,7 @@
 """Long texts: explained in consecutive windows that fit the model, and joined again.
 
 The target of the whole is the mean of the windows' targets, so that the scores of each of w
-windows count one part in w.
+windows count one part in w. The evidence is joined in the same way (``metrics/windows.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from whence.core.attribution import Cost
+from whence.core.attribution import Attribution, Cost, windows_of
 from whence.core.passage import Passage
 from whence.core.request import Ask
 from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.explaining.job import Finding, Findings, Said
+from whence.explaining.outside import Games, usual_removals, with_evidence
+from whence.metrics.evidence import STEPS, Control
+from whence.metrics.windows import JointControl, joint_control, judged_in_windows
 from whence.models.model import Model
 
 
@@ -53,6 +56,21 @@ def joined(windows: Sequence[Findings], looks: int) -> Findings:
     return findings
 
 
+def with_windows(
+    attributions: dict[str, Attribution],
+    windows: Sequence[Passage],
+    findings_of_windows: Sequence[Findings],
+) -> dict[str, Attribution]:
+    """The attributions of a text with its windows, and the target's value in each of them."""
+    sizes = [len(window.unit_spans) for window in windows]
+    cut = {}
+    for method, attribution in attributions.items():
+        found = [findings[method] for findings in findings_of_windows]
+        values = [finding.said.value for finding in found if isinstance(finding, Finding)]
+        cut[method] = replace(attribution, windows=windows_of(sizes, values))
+    return cut
+
+
 def _joined_finding(windows: Sequence[Finding], looks: int) -> Finding:
     said = Said(
         target=windows[0].said.target,
@@ -70,7 +88,8 @@ def _joined_finding(windows: Sequence[Finding], looks: int) -> Finding:
 def joined_scores(windows: Sequence[Scores]) -> Scores:
     """The scores of all windows, one after the other, each one part in so many.
 
-    Evidence and detail are of single windows, and no rule joins them.
+    What a method found beside scores (its own check, its detail) is of single windows, and is not
+    kept.
 
     >>> first, second = Scores(units=np.array([2.0, 4.0])), Scores(units=np.array([6.0]))
     >>> joined_scores([first, second]).units
@@ -99,3 +118,58 @@ def _joined_cost(windows: Sequence[Cost], looks: int) -> Cost:
         shared=windows[0].shared,
         saved=sum(cost.saved for cost in windows),
     )
+
+
+def with_evidence_in_windows(
+    attributions: Sequence[Attribution],
+    games_of_windows: Sequence[Games],
+    rankings: int,
+    removals: Sequence[str] | None = None,
+    steps: int = STEPS,
+) -> list[Attribution]:
+    """Attributions of one text with their evidence, all beside the same random rankings.
+
+    A text that fits the model has one window, and its evidence needs no joining.
+    """
+    games = games_of_windows[0]
+    if len(games_of_windows) == 1:
+        return with_evidence(attributions, games, rankings, removals, steps)
+    if removals is None:
+        removals = usual_removals(games.model)
+    controls: dict[Target, list[JointControl]] = {}
+    judged_ones = []
+    for attribution in attributions:
+        target = attribution.target
+        if target not in controls:
+            controls[target] = _joint_controls(games_of_windows, removals, rankings, steps, target)
+        evidence = judged_in_windows(attribution, controls[target], games.seed)
+        judged_ones.append(_with_windows(replace(attribution, evidence=evidence), controls[target]))
+    return judged_ones
+
+
+def _joint_controls(
+    games_of_windows: Sequence[Games],
+    removals: Sequence[str],
+    rankings: int,
+    steps: int,
+    target: Target,
+) -> list[JointControl]:
+    """The controls of the whole text, one for each removal, from those of each window."""
+    by_removal: dict[str, list[Control]] = {removal: [] for removal in removals}
+    for place, games in enumerate(games_of_windows, 1):
+        games.begin("evidence")
+        games.label = f"evidence, window {place} of {len(games_of_windows)}"
+        for removal in removals:
+            by_removal[removal].append(games.control(removal, rankings, target, steps))
+    seed = games_of_windows[0].seed
+    return [joint_control(controls, rankings, seed) for controls in by_removal.values()]
+
+
+def _with_windows(attribution: Attribution, controls: Sequence[JointControl]) -> Attribution:
+    """The attribution with its windows; one that was made before they were kept has none."""
+    if attribution.windows or attribution.passage is None:
+        return attribution
+    curves_of_windows = [control.curves for control in controls[0].windows]
+    values = [float(curves.deletion[0, 0]) for curves in curves_of_windows]  # nothing removed yet
+    sizes = [control.game.size for control in controls[0].windows]
+    return replace(attribution, windows=windows_of(sizes, values))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.attribution import Attribution, Cost, Error
+from whence.core.attribution import Attribution, Cost, Error, windows_of
 from whence.core.errors import InputError, SettingsError, TargetError, Unsupported
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
@@ -80,7 +80,8 @@ def attribution_of(
 
     started = time.perf_counter()
     asked = _asked(on_units, as_target(target, read), model.labels)
-    passage = _filled(model, passage, asked)
+    passage = _placed(model, passage, asked)
+    asked = model.located(asked, passage)
     parts = model.windows(passage)
     logits = model.logits(parts)
     asked = model.resolve(asked, logits.mean(0))
@@ -96,6 +97,7 @@ def attribution_of(
     if reading_is_open and output is not None and not model.is_regression:
         asked = _read_as(asked, logits, model.several_labels, output)
     value = value_of(asked, logits, model.several_labels)
+    values = [value_of(asked, row[None], model.several_labels) for row in logits]
 
     notes = [
         "made elsewhere: what it cost there is not counted",
@@ -122,6 +124,7 @@ def attribution_of(
             "outside": outside,
             "output": output,
         },
+        windows=windows_of([len(part.unit_spans) for part in parts], values),
     )
 
 
@@ -145,20 +148,13 @@ def _passage(model: Any, text: Any, units: UnitKind | Sequence[int]) -> Passage:
     return text
 
 
-def _filled(model: Any, passage: Passage, target: Target) -> Passage:
-    """The passage, with a mask at the unit at which a masked language model is read."""
+def _placed(model: Any, passage: Passage, target: Target) -> Passage:
+    """The passage, to be read where the target says: at a masked unit, or at a tagged word."""
     if not model.kind.has_head:
         raise Unsupported(
             "this model has no head, so there is no number that scores could explain."
         )
-    has_place = target.at is not None or passage.readout is not None
-    if has_place != model.kind.fills_a_mask:
-        raise TargetError(
-            "a masked language model is read at a unit, Target(label, at=…), and no other model is."
-        )
-    if target.at is None:
-        return passage
-    return model.fill(passage, target.at)
+    return model.placed(passage, target)
 
 
 # ------------------------------------------------------------------------------------ the scores

@@ -251,7 +251,9 @@ def game(
     wanted = as_target(target, read)
     if filler is not None and removal == "auto":
         removal = "infill"
-    remover = remover_of(model, model.placed(passage, wanted), removal, seed, filler)
+    passage = model.placed(passage, wanted)
+    remover = remover_of(model, passage, removal, seed, filler)
+    wanted = model.located(wanted, passage)
     targets = [wanted, *(as_target(other, read) for other in also)]
     return game_on(remover, targets, progress)
 

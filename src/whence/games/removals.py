@@ -12,7 +12,8 @@
   Every position stays.
 
 Special tokens are never removed. Where nothing at all would be left, one start token stands for
-the empty text.
+the empty text. Where the tag of a word is explained and that word is removed, ``delete`` and
+``pad`` leave one mask token in its place, as the tag is read there.
 """
 
 from __future__ import annotations
@@ -146,14 +147,44 @@ class Remover:
         kept = np.ones((len(masks), len(self.passage)), dtype=bool)
         of_units = np.flatnonzero(self.passage.unit_of >= 0)
         kept[:, of_units] = masks[:, self.passage.unit_of[of_units]]
-        if self.passage.readout is not None:
-            kept[:, self.passage.readout] = True
+        kept[:, self._always_kept] = True
         return kept
+
+    @cached_property
+    def _always_kept(self) -> Int[np.ndarray, " token"]:
+        """Tokens that no mask removes, as the model is read there.
+
+        A tagged word can be removed as any other: what stands in its place is read. Where nothing
+        can stand there, for want of a mask token, the word's first token stays.
+        """
+        readout = self.passage.readout
+        if readout is None:
+            return np.zeros(0, dtype=np.int64)
+        needs_no_place = self.removal not in ("delete", "pad")
+        has_a_stand_in = needs_no_place or mask_id(self.model) is not None
+        if self.model.kind.tags_words and has_a_stand_in:
+            return np.zeros(0, dtype=np.int64)
+        return np.array([readout])
+
+    def _with_a_place(
+        self, kept: Bool[np.ndarray, "mask token"]
+    ) -> tuple[Int[np.ndarray, "mask token"], Bool[np.ndarray, "mask token"]]:
+        """The ids of each row, and which of its places stay where others vanish.
+
+        A mask token holds the place of a tagged word that is removed: its tag is read there.
+        """
+        ids = np.broadcast_to(self.passage.ids, kept.shape)
+        readout, hidden = self.passage.readout, mask_id(self.model)
+        if readout is None or hidden is None or kept[:, readout].all():
+            return ids, kept
+        stays = kept.copy()
+        stays[:, readout] = True
+        return np.where(kept, ids, hidden), stays
 
     def lengths(self, kept: Bool[np.ndarray, "mask token"]) -> Int[np.ndarray, " mask"]:
         """How many tokens the model reads of each."""
         if self.removal == "delete":
-            return np.maximum(kept.sum(1), 1)
+            return np.maximum(self._with_a_place(kept)[1].sum(1), 1)
         return np.full(len(kept), kept.shape[1])
 
     def batch(
@@ -224,12 +255,13 @@ class Remover:
         return Batch(inputs, [len(self.passage)] * count, readout)
 
     def _deleted(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
-        lengths = kept.sum(1)
+        ids, stays = self._with_a_place(kept)
+        lengths = stays.sum(1)
         longest = max(1, int(lengths.max()))
-        # the kept tokens of each row, in their order, and then the others
-        order = np.argsort(~kept, axis=1, kind="stable")[:, :longest]
+        # the tokens of each row that stay, in their order, and then the others
+        order = np.argsort(~stays, axis=1, kind="stable")[:, :longest]
         seen = np.arange(longest) < lengths[:, None]
-        ids = np.where(seen, self.passage.ids[order], self.model.pad_id)
+        ids = np.where(seen, np.take_along_axis(ids, order, axis=1), self.model.pad_id)
         self._start_empty_rows(ids, seen)
 
         changed = {
@@ -244,8 +276,9 @@ class Remover:
         return Batch(batch.inputs, np.maximum(lengths, 1).tolist(), readout)
 
     def _padded(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
-        ids = np.where(kept, self.passage.ids, self.model.pad_id)
-        seen = kept.copy()
+        ids, stays = self._with_a_place(kept)
+        ids = np.where(stays, ids, self.model.pad_id)
+        seen = stays.copy()
         self._start_empty_rows(ids, seen)
 
         batch = self._repeated(

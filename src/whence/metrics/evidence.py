@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import factorial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,28 +24,27 @@ from whence.metrics.rankings import (
     random_rankings,
     rankings_of,
 )
-from whence.metrics.standing import BAND, LEVEL, standing, wilson
+from whence.metrics.standing import BAND, LEVEL, Standing, standing, wilson
 from whence.metrics.support import Support
 
 __all__ = [
-    "OF_WINDOWS",
     "RANKINGS",
     "STEPS",
     "Control",
+    "band",
     "control",
     "control_passes",
     "evidence",
     "judged",
     "orders_of",
+    "own_evidence",
     "ranking_passes",
+    "summed_up",
+    "trial_of",
+    "untested",
     "wilson",
 ]
 
-OF_WINDOWS = Evidence(
-    measure=CURVES,
-    verdict=None,
-    note="a text in windows is several games, and no rule joins their evidence",
-)
 SUPPORT = Support()
 MATTER = Matter()
 
@@ -141,10 +139,25 @@ def evidence(
         )
     orders = rankings_of(scores, controls[0].game, seed)
     trials = tuple(_tried(control, orders, metric) for control in controls)
+    note = ""
+    if controls[0].is_complete and 1 / rankings > LEVEL:
+        note = f"{len(scores)} units have only {rankings} rankings: too few for a verdict"
+    paid = sum(control.forwards for control in controls)
+    return summed_up(trials, question, rankings, steps, paid, note)
+
+
+def summed_up(
+    trials: tuple[Trial, ...],
+    question: str,
+    rankings: int,
+    steps: int,
+    paid_by_controls: int,
+    note: str,
+) -> Evidence:
+    """What the trials under all removals say together."""
     shares = [trial.beaten for trial in trials if trial.beaten is not None]
     intervals = [trial.interval for trial in trials if trial.interval]
     paid = sum(trial.forwards for trial in trials)
-    paid_by_controls = sum(control.forwards for control in controls)
     return Evidence(
         measure=CURVES,
         verdict=_joint_verdict(trials),
@@ -156,17 +169,27 @@ def evidence(
         steps=steps,
         trials=trials,
         forwards=paid + paid_by_controls,
-        note=_note(trials, len(scores), controls[0].is_complete),
+        note=note or _disagreement(trials),
     )
 
 
 def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Evidence:
     """The evidence of an attribution; what its method found itself is kept beside it."""
+    return replace(evidence(a.scores, a.signed, controls, seed), own=own_evidence(a))
+
+
+def untested(a: Attribution, why: str) -> Attribution:
+    """The attribution with the reason why there is no verdict on it."""
+    none = Evidence(CURVES, None, note=f"not held against random rankings: {why}")
+    return replace(a, evidence=replace(none, own=own_evidence(a)))
+
+
+def own_evidence(a: Attribution) -> Evidence | None:
+    """What the method found itself, before its ranking was held against random ones."""
     earlier = a.evidence
-    own = None
-    if earlier is not None:
-        own = earlier.own if earlier.measure == CURVES else earlier
-    return replace(evidence(a.scores, a.signed, controls, seed), own=own)
+    if earlier is None or earlier.measure != CURVES:
+        return earlier
+    return earlier.own
 
 
 def _tried(
@@ -182,8 +205,15 @@ def _tried(
         is_complete=control.is_complete,
         scale=control.curves.largest,
     )
+    paid = control.game.cost.forwards - paid_before
+    drawn = _for_figures(ranked, control.curves)
+    return trial_of(control.game.removal, beside, paid, drawn)
+
+
+def trial_of(removal: str, beside: Standing, forwards: int, drawn: TrialCurves) -> Trial:
+    """A trial, from where the ranking stands among the random ones."""
     return Trial(
-        removal=control.game.removal,
+        removal=removal,
         verdict=beside.verdict,
         statistic=beside.value,
         random_low=beside.low,
@@ -192,8 +222,8 @@ def _tried(
         beaten=beside.beaten,
         interval=beside.interval,
         p=beside.p,
-        forwards=control.game.cost.forwards - paid_before,
-        curves=_for_figures(ranked, control.curves),
+        forwards=forwards,
+        curves=drawn,
     )
 
 
@@ -205,9 +235,8 @@ def _joint_verdict(trials: Sequence[Trial]) -> Verdict:
     return verdicts.pop()
 
 
-def _note(trials: Sequence[Trial], units: int, is_complete: bool) -> str:
-    if is_complete and 1 / factorial(units) > LEVEL:
-        return f"{units} units have only {factorial(units)} rankings: too few for a verdict"
+def _disagreement(trials: Sequence[Trial]) -> str:
+    """That the removals give different verdicts, if they do."""
     if len({trial.verdict for trial in trials}) > 1:
         verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
         return f"it depends on the removal: {verdicts}"
@@ -219,12 +248,12 @@ def _for_figures(ranked: Curves, random: Curves) -> TrialCurves:
         steps=tuple(ranked.steps.tolist()),
         deletion=tuple(ranked.deletion.mean(0).tolist()),
         insertion=tuple(ranked.insertion.mean(0).tolist()),
-        random_deletion=_band(random.deletion),
-        random_insertion=_band(random.insertion),
+        random_deletion=band(random.deletion),
+        random_insertion=band(random.insertion),
     )
 
 
-def _band(values: Float[np.ndarray, "ranking step"]) -> Band:
+def band(values: Float[np.ndarray, "ranking step"]) -> Band:
     """Low, mean and high of the control, at each step."""
     low, high = np.quantile(values, BAND, axis=0)
     return tuple(zip(low.tolist(), values.mean(0).tolist(), high.tolist(), strict=True))

@@ -8,6 +8,9 @@ from typing import Any
 from whence.core.errors import Unsupported
 from whence.models.tasks import TASKS, Task
 
+# encoder-decoders whose configuration says otherwise once such a head stands on their encoder
+TWO_SIDED_FAMILIES = ("t5", "mt5", "umt5")
+
 
 def supported_heads() -> str:
     """The heads that can be explained, as a list for an error message."""
@@ -70,7 +73,14 @@ def _refuse_other_senses(task: Task, head: str, config: Any, name: str) -> None:
     is_multimodal = task.reads_text and (
         hasattr(config, "vision_config") or hasattr(config, "audio_config")
     )
-    lacks_a_side = task.two_sided and not getattr(config, "is_encoder_decoder", False)
+    is_two_sided = getattr(config, "is_encoder_decoder", False)
+    family = getattr(config, "model_type", "")
+    if task.tags_words and (is_two_sided or family in TWO_SIDED_FAMILIES):
+        raise Unsupported(
+            f"{name!r} has the head {head} on one half of an encoder-decoder, which cannot be "
+            "read here; token classification is explained on encoders and decoders."
+        )
+    lacks_a_side = task.two_sided and not is_two_sided
     if not is_multimodal and not lacks_a_side:
         return
 

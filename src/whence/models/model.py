@@ -27,6 +27,7 @@ from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
 from whence.models.labels import Prediction
 from whence.models.literal import literal
+from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize
 from whence.models.untouched import untouched
@@ -252,32 +253,32 @@ class Model:
             return [passage]
         return windows(passage, self.limit)
 
-    def fill(self, passage: Passage, at: int) -> Passage:
-        """The passage with unit ``at`` under the mask token.
+    def fill(self, passage: Passage, at: int | str) -> Passage:
+        """The passage with unit ``at`` (its number, or the unit itself) under the mask token.
 
         A masked language model is then read there.
         """
-        count = len(passage.unit_spans)
-        if not 0 <= at < count:
-            raise TargetError(f"at={at} is outside the {count} units of this text.")
-
-        here = passage.unit_of == at
+        unit = place_of(passage.names, at)
+        here = passage.unit_of == unit
         ids = np.where(here, self.tokenizer.mask_token_id, passage.ids)
         tokens = list(passage.tokens)
-        places = np.flatnonzero(here)
-        for place in places:
+        for place in np.flatnonzero(here):
             tokens[place] = self.tokenizer.mask_token
-        return replace(passage, ids=ids, tokens=tuple(tokens), readout=int(places[0]))
+        return replace(passage, ids=ids, tokens=tuple(tokens), readout=first_token(passage, unit))
 
     def placed(self, passage: Passage, target: Target) -> Passage:
-        """The passage with the target's unit under the mask token, for a model that fills it.
+        """The passage, to be read where the target says.
 
-        For other models it is the passage as it is.
+        A masked language model reads it with that unit under the mask token, a tagger at the first
+        token of that word. For other models it is the passage as it is.
         """
+        if self.kind.tags_words:
+            return tagged(self, passage, target)
         if not self.kind.fills_a_mask:
             if target.at is not None:
                 raise TargetError(
-                    "at= names the unit that a masked language model fills; this model is not one."
+                    "at= names the unit that a masked language model fills, or the word that a "
+                    "token classifier tags; this model is neither."
                 )
             return passage
 
@@ -290,6 +291,20 @@ class Model:
                 f"Target(label, at=…). Units: {units} …"
             )
         return passage
+
+    def located(self, target: Target, passage: Passage) -> Target:
+        """The target with the word whose tag it is, for a model that tags words."""
+        return located(passage, target) if self.kind.tags_words else target
+
+    def tags(self, text: Any, overflow: Overflow = "error") -> list[Tag]:
+        """The tag of each word of a text, by a model for token classification.
+
+        >>> [tag.prediction.label for tag in tagger.tags("Anna met Ben")]       # doctest: +SKIP
+        ['B-PER', 'O', 'B-PER']
+        """
+        if isinstance(text, Passage):
+            return tags_of(self, self.fitted(text, overflow))
+        return tags_of(self, self.encode(text, overflow=overflow))
 
     # ------------------------------------------------------------------ running
 
@@ -371,6 +386,10 @@ class Model:
                 passage = self.fitted(text, overflow)
             else:
                 passage = self.encode(text, overflow=overflow)
+            if self.kind.tags_words and passage.readout is None:
+                raise Unsupported(
+                    f"{self.name} has a tag for each word: model.tags(text) gives all of them."
+                )
             windows_of_texts.append(self.windows(passage))
         if not windows_of_texts:
             return []

@@ -103,7 +103,9 @@ def _prediction(answer: Answer) -> Sentence:
         return _sentence("Explained is ", Phrase(explained, "label"), ".")
 
     said = Phrase(wording.label(answer.predicted), "label")
-    parts: list[Phrase | str] = ["The model says ", said, f" ({_percent(answer.probability)})"]
+    of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
+    sure = f" ({_percent(answer.probability)})"
+    parts: list[Phrase | str] = ["The model says ", said, of_word, sure]
     if answer.runner_up is not None:
         name, probability = answer.runner_up
         if probability >= HARDLY_MORE * answer.probability:
@@ -266,14 +268,14 @@ def _verdict_on_one(answer: Answer) -> Sentence:
 def _anchor(answer: Answer, kept: Kept) -> Sentence:
     """The rule of an anchor, as one would say it."""
     label = wording.label(kept.label)
-    often = f"in at least {100 * kept.at_least:.0f} % of trials"
+    says = f"the model says {label} in at least {100 * kept.at_least:.0f} % of trials"
     if kept.at_least == 1:
-        often = "always"
+        says = f"the model always says {label}"
     if not kept.units:
-        return _sentence(f"Whatever is removed, the model says {label} {often}.")
+        return _sentence(f"Whatever is removed, {says}.")
     stay = "stays" if len(kept.units) == 1 else "stay"
     units = _named(answer, kept.units, "matter")
-    others = f" {stay}, the model says {label} {often}, whatever else is removed."
+    others = f" {stay}, {says}, whatever else is removed."
     return _sentence("While ", *units, others)
 
 

@@ -47,7 +47,7 @@ APART = {
     "shown": "coloured like words",
     "hidden": "hidden",
 }
-DARKEST = {"shown": "the strongest word shown", "one": "100 % of a row, everywhere"}
+FULL_COLOUR = {"shown": "the strongest word shown", "one": "100 % of a row, everywhere"}
 KINDS = {
     "encoder": "encoder: within the text that is read",
     "decoder": "decoder: within the text that is written",
@@ -218,7 +218,7 @@ def _controls(maps: AttentionMaps) -> str:
         _select("head", "Head", {}),
         _select("filter", "Who looks at whom", {}),
         _select("special", "Special tokens", APART),
-        _select("scale", "The darkest colour is", DARKEST),
+        _select("scale", "The strongest colour is", FULL_COLOUR),
         _threshold(),
     ]
     heads = "heads; Shift and click adds one or takes it away"

@@ -247,6 +247,7 @@ def _coloured(a: Attribution) -> str:
     """The text; white space in front of a unit stays outside its colour."""
     level = levels(a)
     anchor = set(wording.anchored(a))
+    cuts = wording.cuts(a)
     tips = _tips(a, anchor)
     shown_above = pictured(a) & (pixels_of(a) is not None)  # over the image already
 
@@ -254,6 +255,8 @@ def _coloured(a: Attribution) -> str:
     for i, unit in enumerate(wording.running_texts(a)):
         if shown_above[i]:
             continue
+        if i in cuts:
+            parts.append(element("span", wording.CUT, class_="between", title="a window ends here"))
         if a.units.parts[i] != last:
             parts.append(element("span", "‖", class_="between"))
             last = a.units.parts[i]

@@ -99,7 +99,7 @@ def many_latex(many: Many) -> str:
     every = [a for result in many for a in attributions_of(result).values()]
     lines = [
         f"whence: {len(many)} texts; {COUNTED}",
-        *dict.fromkeys(f"explained: {a.target.describe()}" for a in every),
+        *dict.fromkeys(f"explained: {wording.target(a.target)}" for a in every),
         *dict.fromkeys(f"model: {_weights(a)}" for a in every),
         *dict.fromkeys(_made(a) for a in every),
     ]

@@ -140,12 +140,12 @@ def _intervals(p: TemplateProbe) -> str:
     every = [p.contrast, *p.controls]
     ends = [abs(end) for c in every for end in (c.low, c.high, c.mean) if not math.isnan(end)]
     most = max(ends, default=0.0) or 1.0
-    names = [*COLUMNS[:1], "", *COLUMNS[1:]]
+    names = [*COLUMNS, ""]
     heads = element("tr", elements("th", names, scope="col"))
     lines = []
     for contrast, (name, *numbers) in zip(every, rows(p), strict=True):
         cells = element("th", text(name), scope="row")
-        cells += element("td", _range(contrast, most)) + elements("td", map(text, numbers))
+        cells += elements("td", map(text, numbers)) + element("td", _range(contrast, most))
         kind = None if contrast is p.contrast else "control"
         lines.append(element("tr", cells, class_=kind))
     return scrolling("intervals", table(heads, lines, class_="numbers"))

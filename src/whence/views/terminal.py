@@ -294,12 +294,15 @@ def _coloured(a: Attribution, theme: Theme, shown: np.ndarray | None = None) -> 
     out = Text(overflow="fold")
     level = levels(a)
     anchor = wording.anchored(a)
+    cuts = wording.cuts(a)
     last = 0
     for i, unit in enumerate(wording.running_texts(a)):
         if shown is not None and not shown[i]:
             if i == 0 or shown[i - 1]:
                 out.append(" … ", style=DIM)
             continue
+        if i in cuts:
+            out.append(f" {wording.CUT}", style=BOLD)
         if a.units.parts[i] != last:
             out.append(BETWEEN_TEXTS, style=DIM)
             last = a.units.parts[i]

@@ -29,6 +29,7 @@ FROM_MEMORY = (
     "From memory: texts that had been run before, for another method or for the evidence, "
     "and cost nothing again."
 )
+CUT = "┃"  # between two windows of a long text
 READINGS = {
     "logit": "score (logit)",
     "log-probability": "log-probability",
@@ -119,6 +120,9 @@ def exact(score: float, signed: bool) -> str:
 
 def value(a: Attribution) -> str:
     """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
+    of_windows = windows(a)
+    if of_windows:
+        return f"{target(a.target)}, {a.value:.4g} ({of_windows})"
     return f"{target(a.target)}, {a.value:.4g}"
 
 
@@ -130,11 +134,14 @@ def target(explained: Target) -> str:
     """
     what = READINGS[explained.read]
     name = "the predicted class" if explained.label is None else label(explained.label)
+    place = ""
+    if explained.word is not None:
+        place = f" at {label(explained.word)!r}"
     if explained.against is None:
-        return f"the {what} of {name}"
+        return f"the {what} of {name}{place}"
     if explained.read == "margin":
-        return f"the {what} of {name} over {label(explained.against)}"
-    return f"the {what} of {name} less that of {label(explained.against)}"
+        return f"the {what} of {name} over {label(explained.against)}{place}"
+    return f"the {what} of {name} less that of {label(explained.against)}{place}"
 
 
 def model_line(a: Attribution) -> str:
@@ -406,6 +413,13 @@ def explained_things(a: Attribution) -> str:
     return PLURAL.get(a.units.kind, a.units.kind)
 
 
+def windows(a: Attribution) -> str:
+    """That the target's value is a mean: ``mean of 5 windows``; empty for a text that fits."""
+    if not a.windows:
+        return ""
+    return f"mean of {len(a.windows)} windows"
+
+
 def reply(a: Attribution) -> str:
     """What the model is said to have written so far, for a heading; empty where there is none.
 
@@ -422,6 +436,11 @@ def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
     begun = reply(a)
     if begun:
         lines.append(f"What is explained is the next token of the reply “{begun}”.")
+    if a.windows:
+        lines.append(
+            f"The text is longer than the model can read at once. It was explained in "
+            f"{len(a.windows)} windows, one after the other; {CUT} stands where one ends."
+        )
     cut = dropped(a)
     if cut:
         lines.append(f"{cut[0].upper()}{cut[1:]}.")
@@ -429,3 +448,8 @@ def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
     if chosen is not None and not chosen.is_full:
         lines.append(f"To keep the cost down: {visible(chosen.describe())}")
     return lines
+
+
+def cuts(a: Attribution) -> set[int]:
+    """The units at which a new window begins, without the first."""
+    return {window.start for window in a.windows[1:]}

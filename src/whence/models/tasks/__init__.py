@@ -7,10 +7,12 @@ from whence.models.tasks.image import IMAGE
 from whence.models.tasks.image_text import IMAGE_TEXT
 from whence.models.tasks.masked import MASKED
 from whence.models.tasks.seq2seq import SEQ2SEQ
+from whence.models.tasks.tagging import TAGGING
 from whence.models.tasks.task import Task
 
 __all__ = ["TASKS", "Task"]
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (CLASSIFICATION, CAUSAL, SEQ2SEQ, MASKED, IMAGE, IMAGE_TEXT, BARE)
+    task.name: task
+    for task in (CLASSIFICATION, TAGGING, CAUSAL, SEQ2SEQ, MASKED, IMAGE, IMAGE_TEXT, BARE)
 }

@@ -77,6 +77,8 @@ class Task:
     generates: bool = False
     # it predicts at a unit under the mask token
     fills_a_mask: bool = False
+    # it has a tag for each word, and a target says of which
+    tags_words: bool = False
     # the logits of each passage, from the model's outputs
     read: Callable[[Model, Any, Batch], Tensor] = rows_read
     # the token from which the head reads a passage; None where it reads the mean of all

@@ -109,7 +109,7 @@ const app = {
       context.fillStyle = `rgb(107 70 184 / ${(0.75 * weights[n]) / most})`;
       context.fillRect(cells[p][1], cells[p][0], 1, 1);
     });
-    figure.querySelector("figcaption").textContent = caption ? `${caption}; ${where}; the darkest patch gets ${about(most)}` : "";
+    figure.querySelector("figcaption").textContent = caption ? `${caption}; ${where}; the strongest patch gets ${about(most)}` : "";
   },
 };
 

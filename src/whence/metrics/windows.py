@@ -1,0 +1,230 @@
+"""Evidence for a text in windows: one verdict on the whole, by the same test as for any text.
+
+The target of the whole is the mean of the windows' targets, and so is everything here: what is
+measured of a ranking is the mean of what is measured in each window, where the ranking of the whole
+is the ranking of the window's own units. A random ranking of the whole is one random ranking in
+each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from whence.core.attribution import Attribution
+from whence.core.evidence import LEVEL, Evidence, Trial, TrialCurves
+from whence.metrics.curves import Curves, curves
+from whence.metrics.evidence import (
+    MATTER,
+    SUPPORT,
+    Control,
+    band,
+    evidence,
+    own_evidence,
+    summed_up,
+    trial_of,
+)
+from whence.metrics.matter import Matter
+from whence.metrics.rankings import RANKINGS, rankings_of
+from whence.metrics.standing import standing
+from whence.metrics.support import Support
+
+JOINING_STREAM = 3  # of random numbers; rankings.py has the others
+
+
+@dataclass(frozen=True, eq=False)
+class JointControl:
+    """Random rankings of a text in windows, under one removal.
+
+    ``rows`` says which of a window's random rankings belongs to each of the whole text's.
+    """
+
+    windows: tuple[Control, ...]
+    rows: Int[np.ndarray, "ranking window"]
+    is_complete: bool  # every order of every window with every order of the others, once
+
+    @property
+    def largest(self) -> float:
+        """The largest value on any curve: the scale of rounding errors."""
+        return max(control.curves.largest for control in self.windows)
+
+    @property
+    def forwards(self) -> int:
+        """Passes that the random rankings cost."""
+        return sum(control.forwards for control in self.windows)
+
+    def statistics(self, metric: Support | Matter) -> Float[np.ndarray, " ranking"]:
+        """The metric of each random ranking: its mean over the windows."""
+        each = []
+        for place, control in enumerate(self.windows):
+            each.append(metric.of(control.curves)[self.rows[:, place]])
+        return np.mean(each, axis=0)
+
+
+def joint_control(
+    controls: Sequence[Control], rankings: int = RANKINGS, seed: int = 0
+) -> JointControl:
+    """Random rankings of the whole text from those of each of its windows.
+
+    The r-th of the whole is the r-th of every window. A window with so few units that its orders
+    are all listed gives one of them by lot, so that there are as many for every window; only where
+    the orders of all windows together are no more than ``rankings``, all of them are listed.
+
+    Lots are drawn by what stands in the window, as the rankings themselves are: windows of equal
+    words get equal random rankings, as every method gives them equal scores.
+
+    >>> import whence
+    >>> from whence.metrics.evidence import control
+    >>> model = whence.load("sentiment")
+    >>> controls = [control(whence.game(model, text)) for text in ("not bad", "a fine little film")]
+    >>> joint_control(controls).rows.shape, joint_control(controls).is_complete
+    ((48, 2), True)
+    """
+    counts = [len(control.rankings) for control in controls]
+    all_listed = all(control.is_complete for control in controls)
+    if all_listed and prod(counts) <= rankings:
+        every = np.array(list(product(*map(range, counts))))
+        return JointControl(tuple(controls), every, is_complete=True)
+    drawn = [len(control.rankings) for control in controls if not control.is_complete]
+    number = min(drawn, default=rankings)
+    columns = []
+    for control in controls:
+        if control.is_complete:
+            rng = np.random.default_rng([seed, JOINING_STREAM, *control.game.digest])
+            columns.append(rng.integers(len(control.rankings), size=number))
+        else:
+            columns.append(np.arange(number))
+    return JointControl(tuple(controls), np.stack(columns, axis=1), is_complete=False)
+
+
+def joint_evidence(
+    scores: Float[np.ndarray, " unit"],
+    signed: bool,
+    controls: Sequence[JointControl],
+    seed: int = 0,
+) -> Evidence:
+    """The verdict on a ranking of a text in windows; ``controls`` are one for each removal.
+
+    It is read as the evidence of any text. ``windows`` holds the evidence of each window alone.
+    Curves are the mean of the windows' curves, over the share of each window's units; they are for
+    the figure, and of a window with fewer steps than the longest they are drawn between its steps.
+
+    >>> import whence
+    >>> from whence.metrics.evidence import control
+    >>> model = whence.load("sentiment")
+    >>> games = [whence.game(model, text, target="positive") for text in ("a fine film", "so bad")]
+    >>> joint = joint_control([control(game) for game in games])
+    >>> joint_evidence(np.array([0.1, 0.9, 0.2, -0.1, -0.8]), True, [joint]).rankings
+    12
+    """
+    pieces = _pieces(scores, controls[0])
+    metric = SUPPORT if signed else MATTER
+    trials = tuple(_tried(pieces, control, metric, seed) for control in controls)
+    count = len(controls[0].rows)
+    note = ""
+    if controls[0].is_complete and 1 / count > LEVEL:
+        note = f"the units of all windows have only {count} rankings: too few for a verdict"
+    whole = summed_up(
+        trials,
+        question="support" if signed else "matter",
+        rankings=count,
+        steps=max(len(window.curves.steps) - 1 for window in controls[0].windows),
+        paid_by_controls=sum(control.forwards for control in controls),
+        note=note,
+    )
+    return replace(whole, windows=_alone(pieces, signed, controls, seed))
+
+
+def judged_in_windows(a: Attribution, controls: Sequence[JointControl], seed: int = 0) -> Evidence:
+    """The evidence of an attribution; what its method found itself is kept beside it."""
+    return replace(joint_evidence(a.scores, a.signed, controls, seed), own=own_evidence(a))
+
+
+def _alone(
+    pieces: Sequence[Float[np.ndarray, " unit"]],
+    signed: bool,
+    controls: Sequence[JointControl],
+    seed: int,
+) -> tuple[Evidence, ...]:
+    """The evidence of each window by itself, without the curves; what is needed was run already."""
+    every = []
+    for place, piece in enumerate(pieces):
+        own_controls = [control.windows[place] for control in controls]
+        alone = evidence(piece, signed, own_controls, seed)
+        trials = tuple(replace(trial, curves=None) for trial in alone.trials)
+        every.append(replace(alone, trials=trials))
+    return tuple(every)
+
+
+def _pieces(
+    scores: Float[np.ndarray, " unit"], control: JointControl
+) -> list[Float[np.ndarray, " unit"]]:
+    """The scores of each window."""
+    sizes = [window.game.size for window in control.windows]
+    return np.split(scores, np.cumsum(sizes)[:-1])
+
+
+def _tried(
+    pieces: Sequence[Float[np.ndarray, " unit"]],
+    control: JointControl,
+    metric: Support | Matter,
+    seed: int,
+) -> Trial:
+    """The ranking beside the control, under one removal."""
+    ranked, forwards = [], 0
+    for piece, window in zip(pieces, control.windows, strict=True):
+        paid_before = window.game.cost.forwards
+        orders = rankings_of(piece, window.game, seed)
+        ranked.append(curves(window.game, orders, window.steps))
+        forwards += window.game.cost.forwards - paid_before
+    beside = standing(
+        float(np.mean([metric.of(of_window).mean() for of_window in ranked])),
+        control.statistics(metric),
+        better=metric.better,
+        is_complete=control.is_complete,
+        scale=control.largest,
+    )
+    removal = control.windows[0].game.removal
+    return trial_of(removal, beside, forwards, _for_figures(ranked, control))
+
+
+# ------------------------------------------------------------------------------ for the figure
+
+
+def _for_figures(ranked: Sequence[Curves], control: JointControl) -> TrialCurves:
+    """The mean of the windows' curves, at the steps of the window that has most of them."""
+    longest = max(ranked, key=lambda curves_: len(curves_.steps)).steps
+    shares = longest / longest[-1]
+    units = sum(int(of_window.steps[-1]) for of_window in ranked)
+    random = [window.curves for window in control.windows]
+    rows = control.rows.T
+    deletion = [_at(shares, c.deletion.mean(0)[None], c.steps) for c in ranked]
+    insertion = [_at(shares, c.insertion.mean(0)[None], c.steps) for c in ranked]
+    random_deletion = [
+        _at(shares, c.deletion, c.steps)[own] for c, own in zip(random, rows, strict=True)
+    ]
+    random_insertion = [
+        _at(shares, c.insertion, c.steps)[own] for c, own in zip(random, rows, strict=True)
+    ]
+    return TrialCurves(
+        steps=tuple(np.round(shares * units).astype(int).tolist()),
+        deletion=tuple(np.mean(deletion, axis=0)[0].tolist()),
+        insertion=tuple(np.mean(insertion, axis=0)[0].tolist()),
+        random_deletion=band(np.mean(random_deletion, axis=0)),
+        random_insertion=band(np.mean(random_insertion, axis=0)),
+    )
+
+
+def _at(
+    shares: Float[np.ndarray, " share"],
+    heights: Float[np.ndarray, "ranking step"],
+    steps: Int[np.ndarray, " step"],
+) -> Float[np.ndarray, "ranking share"]:
+    """Curves at these shares of the window's units, on straight lines between their steps."""
+    own_shares = steps / steps[-1]
+    return np.stack([np.interp(shares, own_shares, row) for row in heights])
