@@ -33,9 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    def call(*arguments: object, stdin: bytes | None = None) -> Run:
+    def call(*arguments: object, stdin: bytes | None = None, tells_cost_from: float = 1e9) -> Run:
         feed = SimpleNamespace(isatty=lambda: stdin is None, buffer=io.BytesIO(stdin or b""))
         monkeypatch.setattr("sys.stdin", feed)
+        # a busy machine may be slow: what a run costs is told where a test asks for it
+        monkeypatch.setattr("whence.cli.running.WORTH_TELLING", tells_cost_from)
         capfd.readouterr()
         code = main([str(a) for a in arguments])
         out, err = capfd.readouterr()
@@ -47,6 +49,4 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
 @pytest.fixture
 def whence(run: Callable[..., Run], folder: Path) -> Callable[..., Run]:
     """The same, with the small model named."""
-    return lambda command, *arguments, stdin=None: run(
-        command, *arguments, "--model", folder, stdin=stdin
-    )
+    return lambda command, *arguments, **more: run(command, *arguments, "--model", folder, **more)

@@ -28,6 +28,9 @@ MISTAKES = {
     "contrast with itself": (["explain", "hi", "--target", "bad", "--against", "0"], "two labels"),
     "too long": (["explain", LONG], r"64.*truncate.*window"),
     "too long to compare": (["compare", LONG], r"64.*truncate.*window"),
+    "no budget": (["compare", "hi", "--budget", "soon"], "'30s' or '2min'"),
+    "too small a budget": (["compare", "hi you", "--budget", "2"], "too small"),
+    "too few rankings": (["explain", "hi", "--rankings", "19"], "at least 39"),
     "missing file": (["explain", "--file", "/nowhere/texts.txt"], "No such file"),
     "text and file": (["explain", "hi", "--file", "/nowhere/texts.txt"], "not both"),
     "no such folder for the page": (

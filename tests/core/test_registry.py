@@ -530,3 +530,16 @@ def test_a_wrong_answer_of_a_metric(mistake: str) -> None:
     with pytest.raises(AuthorError) as raised:
         as_values(answer, "mine", 3)
     assert line in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"passes": lambda _self, _units: 12}, r"gives Passes\(forwards=…, backwards=…\).*not 12"),
+        ({"passes": lambda _self: 12}, r"passes\(self, units\) cannot be called"),
+        ({"lean": {"sample": 3}}, r"lean holds settings that make it cheaper"),
+    ],
+)
+def test_what_a_method_says_of_its_cost_is_checked(changes: dict[str, Any], fault: str) -> None:
+    with pytest.raises(AuthorError, match=fault):
+        method("new", version=1, cites="")(dataclass(frozen=True)(method_with(**changes)))

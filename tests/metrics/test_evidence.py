@@ -14,7 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification
 import whence
 from tests import families
 from whence.core.errors import InputError
-from whence.core.evidence import Verdict
+from whence.core.evidence import Evidence, Verdict
 from whence.core.target import Target
 from whence.games.game import Game, game_of
 from whence.metrics.evidence import Control, control, evidence, orders_of, wilson
@@ -234,7 +234,16 @@ def test_judging_scores_from_anywhere() -> None:
     assert same.verdict == a.evidence.verdict
     assert reversed_one.verdict == Verdict.WORSE
     with pytest.raises(InputError, match="39"):
-        whence.judge(model, a, rankings=10)
+        whence.judge(model, a, rankings=38)
+    few = whence.judge(model, a, rankings=39, steps=5).evidence
+    assert (few.rankings, few.steps, len(few.trials[0].curves.steps)) == (39, 5, 6)
+    # one of 40 rankings, and Wilson's interval of 39
+    for trial in few.trials:
+        assert trial.p == pytest.approx(1 - 39 * trial.beaten / 40)
+        assert trial.interval == wilson(trial.beaten, 39)
+    older = few.to_dict()
+    del older["steps"]
+    assert Evidence.from_dict(older).steps == 5
     other = families.build("bert")
     with pytest.raises(InputError, match="weights"):
         whence.judge(other, a)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # seconds before a progress bar appears
 PATIENCE = 2.0
+# seconds, from which on a forecast is printed
+WORTH_TELLING = 2.0
 # bytes, from which on a forecast is printed
 LOUD = 10**8
 # what a shell reports for a program that SIGPIPE ended
@@ -113,7 +115,7 @@ def quiet() -> Iterator[None]:
 def cost_told_by(step: str) -> str:
     """What a run will cost, where it is worth knowing: its first step carries a forecast."""
     forecast = getattr(step, "forecast", None)
-    if forecast is None or forecast.seconds is None or forecast.seconds < PATIENCE:
+    if forecast is None or forecast.seconds is None or forecast.seconds < WORTH_TELLING:
         return ""
     return str(forecast)
 
