@@ -124,6 +124,16 @@ def test_save_can_be_read_back(whence, tmp_path):
     assert wh.read(path) == wh.Attribution.from_dict(json.loads(done.out))
 
 
+def test_a_comparison_is_saved_and_told_so(whence, tmp_path):
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    flags = ("--methods", "gradient-l2,random", "--no-evidence")
+    done = whence("compare", TEXT, *flags, "--save", one)
+    assert str(one) in done.err
+    assert list(wh.read(one)) == ["gradient-l2", "random"]
+    done = whence("compare", *flags, "--save", two, stdin=b"not bad\ngreat food\n")
+    assert [row.text for row in wh.read(two).rows()] == ["not bad", "great food"]
+
+
 def test_compare_shows_every_method_and_its_cost(whence, tmp_path):
     done = whence("compare", TEXT, "--full", "--html", tmp_path / "c.html")
     assert done.code == 0

@@ -205,6 +205,6 @@ def test_many_texts_have_the_same_tables_and_one_of_counts() -> None:
     (unjudged,) = read_back(Many((made("so good"),)).to_csv(table="counts"))
     assert (unjudged["judged"], unjudged["p"], unjudged["beaten_low"]) == ("0", "", "")
     with pytest.raises(InputError, match="one of units, methods, counts, not 'texts'"):
-        many.to_csv(table="texts")
+        many.to_csv(table="texts")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one of units, methods, not 'counts'"):
         many[0].to_csv(table="counts")

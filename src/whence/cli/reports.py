@@ -51,8 +51,11 @@ class Results:
         """What can be shown and written only when all texts are done."""
         if self.texts > 1 and not self.as_json:
             self._show_many()
+            if html is None and not self.full:
+                note("--full shows each text; --html writes them to a page")
         if save is not None:
             self._whole().save(save)
+            note(f"result saved to {save.resolve()}")
         if csv is not None:
             self._whole().to_csv(csv)
             note(f"table written to {csv.resolve()}")
@@ -67,7 +70,6 @@ class Results:
         many = Many(tuple(self.results))
         show(lambda console: many_view(many, console))
         if not self.full:
-            note("--full shows each text; --html writes them to a page")
             return
         for result in self.results:
             emit(BETWEEN_TEXTS)
