@@ -13,6 +13,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
+from whence.core.evidence import Verdict
 from whence.core.many import Many, attributions_of
 from whence.views import verdicts, wording
 from whence.views.many import beaten, chance, strongest_first
@@ -172,7 +173,7 @@ COLUMNS_OF_MANY = (
     Column("beaten", "r", beaten),
 )
 COUNTED = (
-    "on how many of them the ranking is better than random, not separable, or worse; on how many "
+    f"on how many of them the ranking is {Verdict.BETTER}, not separable, or worse; on how many "
     "a random ranking would be called better, at most; the chance that it is on as many; and the "
     "mean share of random rankings beaten, with its 95 % interval over texts"
 )

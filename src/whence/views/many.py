@@ -131,7 +131,7 @@ def notes(many: Many, tallies: Sequence[Tally]) -> list[str]:
     """What the columns mean, and what is not counted."""
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
     lines = [
-        f"{better} better than random, {same} not separable from random, {worse} worse.",
+        f"{better} {Verdict.BETTER}, {same} {Verdict.SAME}, {worse} {Verdict.WORSE}.",
         f"{better} by chance: on how many texts a random ranking would get a {better}, at most "
         "(95 % of the time within the brackets).",
         f"p: the chance that a random ranking gets a {better} on at least as many texts.",
