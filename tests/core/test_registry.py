@@ -537,7 +537,7 @@ def test_a_wrong_answer_of_a_metric(mistake: str) -> None:
     [
         ({"passes": lambda _self, _units: 12}, r"gives Passes\(forwards=…, backwards=…\).*not 12"),
         ({"passes": lambda _self: 12}, r"passes\(self, units\) cannot be called"),
-        ({"lean": {"sample": 3}}, r"lean holds settings that make it cheaper"),
+        ({"lean": lambda _self, _units: {"sample": 3}}, r"lean\(self, units\) gives settings"),
     ],
 )
 def test_what_a_method_says_of_its_cost_is_checked(changes: dict[str, Any], fault: str) -> None:

@@ -174,3 +174,19 @@ def test_a_request_with_a_budget_is_stored() -> None:
     for name in ("budget", "rankings", "steps"):
         del older[name]
     assert Request.from_dict(older) == Request.of("gradient-l2")
+
+
+@pytest.mark.parametrize("estimator", ["kernel", "permutation", "surrogate"])
+@pytest.mark.usefixtures("_large")
+def test_the_lean_plan_leaves_enough_for_every_estimator(model: Model, estimator: str) -> None:
+    """A fixed number of masks would be refused: orders of 60 units need 238."""
+    text = " ".join(["the"] * 60)
+    a = whence.explain(model, text, "shapley", estimator=estimator, evidence=False)
+    assert a.settings["budget"] == 4 * 61
+    assert len(a.scores) == 60
+
+
+@pytest.mark.usefixtures("_large")
+def test_the_lean_plan_keeps_to_nodes_that_were_given(model: Model) -> None:
+    a = whence.explain(model, LONG, "integrated-gradients", nodes=80, evidence=False)
+    assert (a.settings["nodes"], a.settings["max_nodes"]) == (80, 80)

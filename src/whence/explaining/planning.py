@@ -17,7 +17,6 @@ from whence.core.errors import SettingsError
 from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, USUAL_STEPS
 from whence.core.passage import Passage
 from whence.core.plan import Plan
-from whence.core.registry import find_method, settings_of
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
     AnyTarget,
@@ -206,18 +205,17 @@ def _with_lean_control(request: Request, plan: Plan) -> Plan:
 
 def _lean_settings(job: Job, units: int) -> Mapping[str, Mapping[str, Any]]:
     """By method: what it declares as lean, where the caller gave no such setting and it saves."""
+    given = {wish.method: wish.settings for wish in job.request.wishes}
     lean = {}
-    for wish in job.request.wishes:
-        info = find_method(wish.method)
-        lowered = dict(getattr(info.settings, "lean", {}))
-        for name in wish.settings:
-            lowered.pop(name, None)
-        if not lowered:
+    for call in (*job.looking, *job.playing):
+        if not hasattr(call.settings, "lean"):
             continue
-        settings = settings_of(info, {**lowered, **wish.settings}, job.request.seed)
-        cheaper = MethodCall(info.name, info.version, info.needs, settings)
-        if _weight(cheaper, units) < _weight(_call_of(job, info.name), units):
-            lean[info.name] = lowered
+        lowered = dict(call.settings.lean(units))
+        for name in given[call.name]:
+            lowered.pop(name, None)
+        cheaper = replace(call, settings=replace(call.settings, **lowered))
+        if _weight(cheaper, units) < _weight(call, units):
+            lean[call.name] = lowered
     return lean
 
 
@@ -234,10 +232,6 @@ def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
         lowered = {name: lean for name, lean in plan.settings.items() if name != dearest}
         plan = replace(plan, left_out=left_out, settings=lowered)
     return plan
-
-
-def _call_of(job: Job, name: str) -> MethodCall:
-    return next(call for call in (*job.looking, *job.playing) if call.name == name)
 
 
 def _weight(call: MethodCall, units: int) -> int:

@@ -1,14 +1,14 @@
 """The settings that LIME and the values of the Shapley family share: how masks are sampled."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from whence.core.registry import SEED, setting
 from whence.games.scoring import Plan, Samples
 
 # a regression on the game itself, on what a surrogate leaves over, or the better of the two
 Regression = Literal["auto", "surrogate", "plain"]
+LEAN = 200  # masks, where a model is large or a budget small
 
 # sentences of settings that several methods have
 REMOVAL = (
@@ -45,10 +45,12 @@ class Sampling:
     exact: int = setting(12, EXACT)
     seed: int = setting(0, SEED)
 
-    lean: ClassVar[Mapping[str, Any]] = {"budget": 200}
-
     def __post_init__(self) -> None:
         self.plan()
+
+    def lean(self, units: int) -> dict[str, int]:
+        """Fewer masks, and still enough for a regression or for random orders."""
+        return {"budget": max(LEAN, 4 * (units + 1))}
 
     def plan(self) -> Plan:
         """The same for the sampler, which refuses values that make no sense."""

@@ -6,10 +6,9 @@ was kept by chance. And a text whose masks all fit into the budget is not sample
 over the lattice of subsets gives the precision of every anchor there is.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -33,6 +32,8 @@ FEW = 256
 MANY = 1024
 # draws behind each precision of which a score is the difference
 FIRM = 128
+# masks, where a model is large or a budget small: enough for rules of two units
+LEAN = 256
 # score of a unit of the anchor: it is in the rule, even if the draws show no fall without it
 LEAST = 1e-6
 
@@ -98,7 +99,6 @@ class Anchors:
     needs: ClassVar[Needs] = Needs.GAME
     signed: ClassVar[bool] = False
     only_for: ClassVar[str] = "the label that the model predicts"
-    lean: ClassVar[Mapping[str, Any]] = {"budget": 256}
     price: ClassVar[str] = (
         "One pass for each of the 2^d texts with words removed, up to 12 words; beyond, "
         "hundreds to 4096."
@@ -125,6 +125,10 @@ class Anchors:
             raise ValueError(
                 f"max_size is a number of units, 0 or more, or None for any, not {self.max_size}"
             )
+
+    def lean(self, units: int) -> dict[str, int]:
+        del units
+        return {"budget": LEAN}
 
     def passes(self, units: int) -> Passes:
         if 2**units <= self.budget:

@@ -8,9 +8,9 @@ each with a few Gauss–Legendre nodes, and the panel whose own completeness gap
 until the whole gap is small enough.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from whence.trace.trace import Trace
 SCOUTS = 8  # stretches of the path whose change of the target is looked at first
 PER_PANEL = 4  # nodes: exact for polynomials up to degree 7
 FLAT_SHARE = 0.3  # of the panels laid evenly, so that no stretch is trusted blindly
+LEAN = 64  # nodes at most, where a model is large or a budget small
 
 Panel = tuple[float, float]
 
@@ -59,7 +60,6 @@ class IntegratedGradients:
 
     needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
     signed: ClassVar[bool] = True
-    lean: ClassVar[Mapping[str, Any]] = {"max_nodes": 64}
     price: ClassVar[str] = (
         "Eight forward passes, then 16 forward and backward passes, and more where the gap "
         "asks for it."
@@ -74,6 +74,10 @@ class IntegratedGradients:
             raise ValueError("nodes must be at least 1 and at most max_nodes")
         if self.tolerance < 0:
             raise ValueError("tolerance cannot be negative")
+
+    def lean(self, units: int) -> dict[str, int]:
+        del units
+        return {"max_nodes": max(LEAN, self.nodes)}
 
     def passes(self, units: int) -> Passes:
         del units

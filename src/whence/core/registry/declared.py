@@ -19,7 +19,7 @@ from whence.core.registry.needs import OF_METRICS, Needs
 from whence.core.registry.passes import Passes
 
 KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-A_FEW_UNITS = 9  # for which a method is asked how many passes it needs
+A_FEW_UNITS = 9  # for which a method is asked what it costs
 # what a class says about itself, and what is no setting therefore
 DECLARATIONS = (
     "needs",
@@ -27,7 +27,6 @@ DECLARATIONS = (
     "merge",
     "only_for",
     "two_streams",
-    "lean",
     "price",
     "misleads",
     "better",
@@ -241,12 +240,14 @@ def _check_cost(author: Author, example: Any) -> None:
                 "passes(self, units) gives Passes(forwards=…, backwards=…), "
                 f"beyond the trace that methods share, not {declared!r}."
             )
-    try:
-        replace(example, **getattr(example, "lean", {}))
-    except (TypeError, ValueError) as problem:
-        raise author.error(
-            f"lean holds settings that make it cheaper, by name, and these do not do: {problem}."
-        ) from problem
+    if hasattr(example, "lean"):
+        try:
+            replace(example, **example.lean(A_FEW_UNITS))
+        except (TypeError, ValueError) as problem:
+            raise author.error(
+                "lean(self, units) gives settings that make it cheaper, by name, "
+                f"and this does not: {problem}."
+            ) from problem
 
 
 def _with_defaults(author: Author) -> Any:
