@@ -39,7 +39,8 @@ def answer_block(answer: Answer, theme: Theme, coloured: bool) -> Iterator[Rende
         _append(line, sentence, theme, coloured)
         yield line
     for caution in cautions(answer):
-        line = Text("Caution: ", BOLD)
+        line = Text()
+        line.append("Caution: ", BOLD)
         _append(line, caution, theme, coloured)
         yield line
 
