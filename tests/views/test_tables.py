@@ -142,7 +142,7 @@ def test_several_targets_and_several_texts_are_told_apart() -> None:
     both = Attributions("target", targets, Cost(1, 2))
     assert both.to_pandas("methods")["target"].tolist() == list(targets)
     rows = read_back(result_csv([made("so good"), made("=so bad")]))
-    assert [row["text_number"] for row in rows] == ["0", "0", "1", "1"]
+    assert [row["text_number"] for row in rows] == ["1", "1", "2", "2"]
     assert [row["text"] for row in rows] == ["so good"] * 2 + ["'=so bad"] * 2
 
 

@@ -201,8 +201,7 @@ def _who_says_so(answer: Answer) -> Sentence:
     verb = "beats" if count == 1 else "beat"
     beaten = f"{count} of the {tried} methods tested {verb} random rankings"
     if not answer.is_carried:
-        chance = f"; by chance alone {_about(answer.by_chance)} would"
-        return _sentence(f"{beaten}{chance}, so that is no reason to believe them.")
+        return _sentence(f"{beaten}. That can happen by chance, so it is too little to go by.")
     if answer.agreement is None:
         return _sentence(f"{_voices(answer, beaten)}: {wording.few([*answer.holding])}.")
     number = wording.correlation(answer.agreement)
@@ -219,12 +218,6 @@ def _voices(answer: Answer, beaten: str) -> str:
         return f"The one method that beats random rankings says so ({tried} were tested)"
     who = "Both methods" if count == 2 else f"Most of the {count} methods"
     return f"{who} that beat random rankings say so ({tried} were tested)"
-
-
-def _about(count: float) -> str:
-    if count < 0.95:
-        return "hardly one"
-    return f"about {count:.0f}"
 
 
 def _agree(correlation: float) -> str:

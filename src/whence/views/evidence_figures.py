@@ -133,7 +133,7 @@ def plot_agreement(
     _write_numbers(ax, matrix, of)
 
     title = _title(agreement, of)
-    set_title(ax, f"{wording.value(c.first)}\n{title}")
+    set_title(ax, f"How far methods agree: {title}\n{wording.value(c.first)}")
     if colour_bar:
         bar_beside(ax, image, title.split(",")[0])
     return ax

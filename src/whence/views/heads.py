@@ -43,6 +43,8 @@ SHORT = {
 FORMAT = {"value_change": "+.2f", "output_change": ".3f"}
 MOST = 12
 MOST_LINKS = 5
+ALWAYS_LISTED = ("entropy", "value_change", "output_change")
+WORTH_A_COLUMN = 0.4  # a share of the attention: no head looks there that much, no column
 MISREAD = "Attention says where a head reads, not what matters for the answer."
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
@@ -195,7 +197,7 @@ def heads_view(table: HeadTable) -> RenderableType:
 
 def _listed(table: HeadTable, order: np.ndarray) -> Table:
     """The numbers of some heads, given by their places in reading order."""
-    names = [name for name in table.columns if name != "breadth"]
+    names = [name for name in table.columns if _is_telling(table, name, order)]
     out = Table(
         box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style=BOLD
     )
@@ -208,6 +210,13 @@ def _listed(table: HeadTable, order: np.ndarray) -> Table:
         numbers = [f"{table[name][i, j]:{FORMAT.get(name, '.2f')}}" for name in names]
         out.add_row(f"{table.layers[i]}-{table.heads[j]}", str(table.pattern[i, j]), *numbers)
     return out
+
+
+def _is_telling(table: HeadTable, name: str, order: np.ndarray) -> bool:
+    """Whether a column has something to say of these heads; the others are in --json."""
+    if name in ALWAYS_LISTED:
+        return True
+    return name != "breadth" and bool((table[name].ravel()[order] >= WORTH_A_COLUMN).any())
 
 
 def _grid(table: HeadTable) -> Table:

@@ -126,7 +126,7 @@ def content(
     rows = []
     for number, one in enumerate(result):
         for row in _rows(one, table):
-            rows.append({"text_number": number, "text": _text(one), **row})
+            rows.append({"text_number": number + 1, "text": _text(one), **row})
     return OF_TEXT | _columns(table), rows
 
 
