@@ -115,9 +115,10 @@ def test_a_text_of_two_words_counts_its_neighbours() -> None:
 def test_a_word_that_looks_at_its_other_places_is_seen() -> None:
     labels = ("the", "cat", "The", "dog")
     twins = np.eye(4)[[2, 1, 0, 3]]
-    columns = measured(np.stack([twins, np.eye(4)])[None], labels, np.zeros(4, dtype=bool))
+    weights = np.stack([twins, np.eye(4)])[None]
+    columns = measured(weights, labels, np.zeros(4, dtype=bool))
     assert columns["repeats"].tolist() == [[1.0, 0.0]]
-    t = HeadTable("encoder", ("0",), ("0",), columns, twins[None, None])
+    t = HeadTable("encoder", ("0",), ("0", "1"), columns, weights)
     assert t.pattern[0, 0] == "repeats"
 
 

@@ -9,6 +9,7 @@ from math import comb
 from pathlib import Path
 from statistics import NormalDist
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -133,6 +134,11 @@ def test_it_behaves_as_the_list_that_it_was() -> None:
     assert many[1:] == list(many)[1:]
     assert [a.method for a in many] == ["lime"] * 3
     assert many.index(many[1]) == 1
+
+
+def test_what_is_no_result_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # as a user meets it: outside tests nothing checks the annotations
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match="not str"):
         Many(("lime",))  # type: ignore[arg-type]
 

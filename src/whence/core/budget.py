@@ -68,7 +68,7 @@ class Budget:
         return FULL
 
 
-def spoken(seconds: float) -> str:
+def spoken(seconds: int | float) -> str:
     """A time as people say it.
 
     >>> spoken(0.0021), spoken(0.12), spoken(12.3), spoken(150), spoken(5400)

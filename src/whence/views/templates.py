@@ -154,7 +154,7 @@ def _intervals(p: TemplateProbe) -> str:
 def _range(contrast: Contrast, most: float) -> str:
     """An interval, its mean, and where 0 is."""
 
-    def at(value: float) -> float:
+    def at(value: int | float) -> float:
         return WIDE / 2 + value / most * (WIDE / 2 - 6)
 
     zero = element("u", style=f"left:{at(0):.0f}px")
