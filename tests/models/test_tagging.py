@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -213,7 +214,11 @@ def test_a_missing_place_lists_the_words_with_their_tags(bert: Model) -> None:
         (1.5, r"at= is a word or its number, not the float 1.5"),
     ],
 )
-def test_a_wrong_place_is_said(bert: Model, at: Any, message: str) -> None:
+def test_a_wrong_place_is_said(
+    bert: Model, at: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as a user meets it: outside tests nothing checks the annotations
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(TargetError, match=message):
         whence.explain(bert, TEXT, "gradient-l2", target=Target(at=at))
 

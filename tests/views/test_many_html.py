@@ -39,7 +39,7 @@ def synthetic(better: int, texts: int) -> Many:
 def test_a_method_that_holds_more_often_than_chance_is_named():
     said = " ".join(many_sentences(synthetic(8, 10).answer))
     assert "lime (8 of 10 texts)" in said
-    assert "The control, random scores, does so on 0 of 10." in said
+    assert "The control, random scores, beats them on 0 of 10." in said
 
 
 def test_one_text_of_ten_is_what_chance_gives():

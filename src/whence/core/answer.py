@@ -26,6 +26,8 @@ CONTROL = "random"  # the method that knows nothing: it is a control, and no exp
 # readings of attention alone, the plainest first
 PLAIN_ATTENTION = ("attention-mean", "attention-max", "rollout", "flow")
 TOP = 5  # a method names a unit if it is among its strongest ones
+ALIKE = 0.7  # the rank correlation from which two methods count as one
+ROUNDING = 1e-12
 WORTH_NAMING = 0.2  # of the method's largest score: a weaker unit is not named
 DISSENT = 0.2  # the largest share of voices for the opposite that a named unit may have
 ERRORS_AWAY = 2.0  # standard errors from zero, or a sign says nothing
@@ -59,6 +61,7 @@ class Kept:
     units: tuple[int, ...]
     label: str
     at_least: float  # the lower end of its precision's interval
+    removal: str
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,10 @@ class Answer:
     kind: str
     target: str
     rather_than: str | None
+    value: float
     word: str | None  # the one whose tag is explained
+    place: int | None  # the unit in whose place the model writes
+    several: tuple[tuple[str, float], ...]  # labels that hold together, where several may
     predicted: str | None
     probability: float | None
     runner_up: tuple[str, float] | None
@@ -95,7 +101,7 @@ class Answer:
     tried: tuple[str, ...]
     holding: tuple[str, ...]
     is_carried: bool
-    by_chance: float  # how many of those tried would hold by chance
+    voices: tuple[str, ...]  # those that hold and may name units as they are named here
     speaks_for: tuple[int, ...]
     speaks_against: tuple[int, ...]
     matters: tuple[int, ...]
@@ -168,7 +174,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
     explaining = {name: a for name, a in attributions.items() if a.method != CONTROL}
     tried = {name: a for name, a in explaining.items() if is_tried(a)}
     holding = {name: a for name, a in tried.items() if holds(a)}
-    is_carried = more_than_chance([_p(a) for a in tried.values()], len(holding))
+    is_carried = more_than_chance(families(tried))
 
     voices = holding if is_carried else {}
     if len(explaining) == 1:  # what it says is told, and then whether it can be believed
@@ -177,7 +183,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
     speaks_for = votes.named(for_it=True)
     speaks_against = votes.named(for_it=False)
     matters: tuple[int, ...] = ()
-    if voices and not any(a.signed for a in voices.values()):
+    if not speaks_for and not speaks_against and not votes.contested():
         matters = votes.named_by_size()
 
     shown = best_supported(explaining or attributions)
@@ -187,7 +193,10 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         kind=first.units.kind,
         target="" if first.target.label is None else str(first.target.label),
         rather_than=None if first.target.against is None else str(first.target.against),
+        value=first.value,
         word=first.target.word,
+        place=_place_of(first),
+        several=_several(first),
         predicted=predicted,
         probability=probability,
         runner_up=runner_up,
@@ -195,7 +204,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         tried=tuple(tried),
         holding=tuple(holding),
         is_carried=is_carried,
-        by_chance=LEVEL * len(tried),
+        voices=_voices(holding, bool(speaks_for or speaks_against)),
         speaks_for=speaks_for,
         speaks_against=speaks_against,
         matters=matters,
@@ -206,8 +215,9 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         shown=shown,
         shown_evidence=attributions[shown].evidence,
         swayed=_swayed(tried),
-        orders=_few_orders(len(first.units), bool(tried)),
-        rankings=_fewer_rankings(tried),
+        # in windows there are other orders, of which the evidence itself tells
+        orders=None if first.windows else _few_orders(len(first.units), bool(tried)),
+        rankings=None if first.windows else _fewer_rankings(tried),
         control_held=any(a.method == CONTROL and holds(a) for a in attributions.values()),
     )
 
@@ -232,20 +242,40 @@ def _p(a: Attribution) -> float:
     return a.evidence.p
 
 
-def more_than_chance(p_values: Sequence[float], holding: int) -> bool:
-    """Whether so many of the methods hold that chance is no explanation.
+def families(tried: Mapping[str, Attribution]) -> list[list[Attribution]]:
+    """Methods that rank this text nearly alike, together: they pass or fail a test together.
 
-    Either their number is one that random rankings reach in at most one text of twenty, were the
-    methods independent of each other; or the best of them holds even after it pays for all the
-    tries that there were (Bonferroni).
-
-    >>> more_than_chance([0.01], 1), more_than_chance([0.04] + [0.5] * 20, 1)
-    (True, False)
+    A method joins a family if it is that close to one of its members.
     """
-    tried = len(p_values)
+    methods = list(tried.values())
+    if len(methods) < 2:
+        return [[a] for a in methods]
+    is_close = np.nan_to_num(agreement(tried).correlation) >= ALIKE
+    groups: list[list[int]] = []
+    for i in range(len(methods)):
+        joined = [group for group in groups if is_close[i, group].any()]
+        apart = [group for group in groups if not is_close[i, group].any()]
+        groups = [*apart, [i, *(member for group in joined for member in group)]]
+    return [[methods[i] for i in group] for group in groups]
+
+
+def more_than_chance(groups: Sequence[Sequence[Attribution]]) -> bool:
+    """Whether so many families of methods hold that chance is no explanation.
+
+    A family holds if most of its members do, and its p is their median. Either as many hold as
+    random rankings reach in at most one text of twenty, were the families independent of each
+    other; or the best of them holds even after it pays for all of them (Bonferroni).
+    """
+    holding = sum(_most_hold(group) for group in groups)
     if not holding:
         return False
-    return binomial_tail(tried, holding, LEVEL) <= LEVEL or min(p_values) * tried <= LEVEL
+    tried = len(groups)
+    best = min(float(np.median([_p(a) for a in group])) for group in groups if _most_hold(group))
+    return binomial_tail(tried, holding, LEVEL) <= LEVEL + ROUNDING or best * tried <= LEVEL
+
+
+def _most_hold(group: Sequence[Attribution]) -> bool:
+    return sum(map(holds, group)) > len(group) / 2
 
 
 def binomial_tail(tries: int, successes: int, chance: float) -> float:
@@ -411,6 +441,27 @@ def _prediction(
     return label, probability, others[0] if others else None
 
 
+def _voices(holding: Mapping[str, Attribution], with_signs: bool) -> tuple[str, ...]:
+    """Methods that hold; where units are for or against the target, only those with signs."""
+    return tuple(name for name, a in holding.items() if a.signed or not with_signs)
+
+
+def _place_of(a: Attribution) -> int | None:
+    """The unit that a masked language model fills."""
+    at = a.target.at
+    if a.target.word is not None or not isinstance(at, int) or not 0 <= at < len(a.units):
+        return None
+    return at
+
+
+def _several(a: Attribution) -> tuple[tuple[str, float], ...]:
+    """The labels from one half on, where their probabilities show that several may hold."""
+    chances = [(str(name), float(p)) for name, p in a.prediction.items()]
+    if sum(p for _, p in chances) <= 1.001:
+        return ()
+    return tuple((name, p) for name, p in chances if p >= 0.5)
+
+
 def _kept(attributions: Mapping[str, Attribution]) -> Kept | None:
     """The anchor of a method that looked for one, if it is as precise as was asked."""
     for a in attributions.values():
@@ -419,7 +470,8 @@ def _kept(attributions: Mapping[str, Attribution]) -> Kept | None:
             continue
         units = tuple(sorted(int(i) for i in detail["anchor"] if 0 <= int(i) < len(a.units)))
         at_least = detail["precision"] if detail.get("exact") else detail["interval"][0]
-        return Kept(units, str(a.target.label), float(at_least))
+        removal = str(a.settings.get("removal", "removed"))
+        return Kept(units, str(a.target.label), float(at_least), removal)
     return None
 
 
@@ -429,7 +481,8 @@ def _attention(attributions: Mapping[str, Attribution], named: set[int]) -> Atte
     if reading is None or len(attributions) < 2:
         return None
     a = by_method[reading]
-    units = tuple(int(i) for i in a.ranking()[:MOST_OF_ATTENTION] if a.scores[i])
+    stands_out = top_units(np.abs(a.scores), min(MOST_OF_ATTENTION, len(a.scores)))
+    units = tuple(int(i) for i in a.ranking()[:MOST_OF_ATTENTION] if stands_out[i])
     verdict = a.evidence.verdict if is_tried(a) and a.evidence is not None else None
     return AttentionSays(reading, units, verdict, len(named.intersection(units)))
 

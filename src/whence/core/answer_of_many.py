@@ -25,7 +25,9 @@ class AnswerOfMany:
 
     texts: int
     predictions: tuple[tuple[str, int], ...]  # labels with the number of texts, most first
+    distinct: int  # texts, of which some may stand there twice
     explained: int
+    too_few_texts: bool  # even a method that holds on every text could not be told from chance
     tried: int
     holding: tuple[Tally, ...]
     attention: Tally | None
@@ -59,10 +61,14 @@ def answer_of_many(many: Many) -> AnswerOfMany:
     tried = [t for name, t in tallies.items() if name != CONTROL and t.judged]
     holding = [tally for tally in tried if _holds(tally, len(tried))]
     attention = next((name for name in PLAIN_ATTENTION if name in tallies), None)
-    answers = [result.answer for result in many]
+    distinct = many.distinct
+    answers = [result.answer for result in distinct]
+    most = max((tally.judged for tally in tried), default=0)
     return AnswerOfMany(
         texts=len(many),
         predictions=tuple(labels.most_common()),
+        distinct=len(distinct),
+        too_few_texts=bool(tried) and LEVEL**most * len(tried) > LEVEL,
         explained=sum(answer.is_carried and answer.names_something for answer in answers),
         tried=len(tried),
         holding=tuple(sorted(holding, key=_often)),

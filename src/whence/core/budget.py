@@ -83,7 +83,7 @@ def spoken(seconds: int | float) -> str:
     return f"{_two_digits(seconds / 3600)} h"
 
 
-def _two_digits(number: float) -> str:
+def _two_digits(number: int | float) -> str:
     """Two digits at least, and never an exponent."""
     if number < 9.95:
         return f"{number:.2g}"

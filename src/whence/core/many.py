@@ -138,6 +138,11 @@ class Many(Sequence[Any]):
         return [_tally(name, every) for name, every in by_method.items()]
 
     @property
+    def distinct(self) -> list[Result]:
+        """The first result of every text."""
+        return _distinct(self.results)
+
+    @property
     def repeated(self) -> int:
         """How many results are of a text that stood there before, and so are not counted again."""
         return len(self.results) - len(_distinct(self.results))

@@ -146,7 +146,7 @@ def judged_in_windows(a: Attribution, controls: Sequence[JointControl], seed: in
 
 
 def _alone(
-    pieces: Sequence[Float[np.ndarray, " unit"]],
+    pieces: Sequence[Float[np.ndarray, " _"]],
     signed: bool,
     controls: Sequence[JointControl],
     seed: int,
@@ -163,7 +163,7 @@ def _alone(
 
 def _pieces(
     scores: Float[np.ndarray, " unit"], control: JointControl
-) -> list[Float[np.ndarray, " unit"]]:
+) -> list[Float[np.ndarray, " _"]]:
     """The scores of each window."""
     sizes = [window.game.size for window in control.windows]
     return np.split(scores, np.cumsum(sizes)[:-1])

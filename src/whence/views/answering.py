@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,16 +11,12 @@ from whence.core.evidence import LEVEL, USUAL_RANKINGS, Verdict
 from whence.views import wording
 
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
-HARDLY_MORE = 0.5  # of the first label's probability: so near a second one is worth a word
+HARDLY_MORE, NEXT = 0.9, 0.5  # shares of the first label's probability that a second one has
+OPPOSED = -0.2  # and below which they say the opposite
 MOST_CAUTIONS = 3
 LEAD = 2
-MOST_CONTESTED = 2
-
-
-ADVICE: dict[Verdict | None, str] = {
-    Verdict.SAME: " This may not be the reason.",
-    Verdict.WORSE: " Do not believe it.",
-}
+MOST_CONTESTED = 1
+REMOVED = {"mask": "masked", "delete": "deleted"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def sentences(answer: Answer) -> list[Sentence]:
     The first ``LEAD`` of them are the answer itself, and the others tell how far to trust it.
     """
     parts = [_prediction(answer), *_reasons(answer)]
-    if answer.kept is not None:
+    if answer.kept is not None and not answer.is_of_one_method:
         parts.append(_anchor(answer, answer.kept))
     if answer.attention is not None:
         parts.append(_attention(answer, answer.attention))
@@ -86,7 +83,7 @@ def in_short(answer: Answer) -> str:
         parts.append(f"against: {_row(answer, answer.speaks_against)}")
     if answer.matters:
         parts.append(f"matter: {_row(answer, answer.matters)}")
-    return "; ".join(parts) or "no word that they share"
+    return "; ".join(parts) or "they name different ones"
 
 
 def _row(answer: Answer, units: Sequence[int]) -> str:
@@ -100,21 +97,41 @@ def _prediction(answer: Answer) -> Sentence:
     """``The model says positive (95 %).``, and whether that is what was explained."""
     explained = _target(answer)
     if answer.predicted is None or answer.probability is None:
-        return _sentence("Explained is ", Phrase(explained, "label"), ".")
+        return _sentence(
+            f"The model gives {answer.value:.3g} for ", Phrase(explained, "label"), "."
+        )
 
     said = Phrase(wording.label(answer.predicted), "label")
     of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
     sure = f" ({_percent(answer.probability)})"
-    parts: list[Phrase | str] = ["The model says ", said, of_word, sure]
-    if answer.runner_up is not None:
-        name, probability = answer.runner_up
-        if probability >= HARDLY_MORE * answer.probability:
-            parts.append(f", hardly more than {wording.label(name)} ({_percent(probability)})")
+    parts: list[Phrase | str] = [_place(answer), said, of_word, sure, _rival(answer)]
     if answer.target and answer.target != answer.predicted:
         parts.append(f". Explained is another label, {explained}")
     elif answer.rather_than is not None:
         parts.append(f". Explained is why {explained}")
     return _sentence(*parts, ".")
+
+
+def _place(answer: Answer) -> str:
+    if answer.place is None:
+        return "The model says "
+    return f"In place of “{wording.visible(answer.units[answer.place])}” the model says "
+
+
+def _rival(answer: Answer) -> str:
+    """The other labels, where they come near or hold as well."""
+    if len(answer.several) > 1:
+        others = [f"{wording.label(name)} ({_percent(p)})" for name, p in answer.several[1:]]
+        return f", and also {', '.join(others)}"
+    if answer.several or answer.runner_up is None or answer.probability is None:
+        return ""
+    name, probability = answer.runner_up
+    rival = f"{wording.label(name)} ({_percent(probability)})"
+    if probability >= HARDLY_MORE * answer.probability:
+        return f", hardly more than {rival}"
+    if probability >= NEXT * answer.probability:
+        return f"; next is {rival}"
+    return ""
 
 
 def _target(answer: Answer) -> str:
@@ -148,13 +165,18 @@ def _reasons(answer: Answer) -> list[Sentence]:
 
 def _units_named(answer: Answer) -> Sentence:
     """The units that the methods that hold name together."""
-    things = wording.PLURAL.get(answer.kind, answer.kind)
+    things = _things(answer)
     if not answer.is_carried:
         return _sentence(f"No {things} can be named as the reason.")
     named = _naming(answer)
-    if not named:
-        return _sentence(f"The methods that beat random rankings do not name the same {things}.")
-    return _sentence(*named, ".")
+    if named:
+        return _sentence(*named, ".")
+    if len(answer.holding) == 1:
+        return _sentence(f"The one method that beats random rankings lets no {things} stand out.")
+    if answer.contested:
+        sides = f"The methods that beat random rankings name the same {things}, "
+        return _sentence(sides, "but for opposite sides.")
+    return _sentence(f"The methods that beat random rankings do not name the same {things}.")
 
 
 def _naming(answer: Answer) -> list[Phrase | str]:
@@ -196,8 +218,10 @@ def _named(answer: Answer, units: Sequence[int], role: str) -> list[Phrase | str
 def _who_says_so(answer: Answer) -> Sentence:
     """How many methods beat random, and how far those agree."""
     tried, count = len(answer.tried), len(answer.holding)
+    if answer.orders is not None and 1 / answer.orders > LEVEL:
+        return _too_short(answer, answer.orders)
     if not count:
-        return _sentence(f"None of the {tried} methods tested beats random rankings of this text.")
+        return _sentence(f"None of the {tried} methods tested beats random rankings of it.")
     verb = "beats" if count == 1 else "beat"
     beaten = f"{count} of the {tried} methods tested {verb} random rankings"
     if not answer.is_carried:
@@ -213,7 +237,13 @@ def _voices(answer: Answer, beaten: str) -> str:
     """Who named the units, and how many others were tested."""
     if not _naming(answer):
         return beaten
-    count, tried = len(answer.holding), len(answer.tried)
+    count, tried, voices = len(answer.holding), len(answer.tried), len(answer.voices)
+    if voices < count:
+        say = "the one of them" if voices == 1 else f"most of the {voices} of them"
+        tells = "that tells for from against says so"
+        if voices > 1:
+            tells = "that tell for from against say so"
+        return f"{count} of the {tried} methods tested beat random rankings; {say} {tells}"
     if count == 1:
         return f"The one method that beats random rankings says so ({tried} were tested)"
     who = "Both methods" if count == 2 else f"Most of the {count} methods"
@@ -225,51 +255,82 @@ def _agree(correlation: float) -> str:
         return "agree closely"
     if correlation >= IN_PART:
         return "agree in part"
-    return "hardly agree"
+    if correlation >= OPPOSED:
+        return "hardly agree"
+    return "contradict each other"
 
 
 # ---------------------------------------------------------------------- one method
 
 
 def _of_one_method(answer: Answer) -> list[Sentence]:
-    method = Phrase(wording.visible(answer.shown), "method")
+    """What the method says, if its ranking holds; otherwise first that it does not."""
+    if answer.kept is not None:
+        return [_anchor(answer, answer.kept), _verdict_on_one(answer)]
+    evidence = answer.shown_evidence
+    if evidence is not None and evidence.verdict in (Verdict.SAME, Verdict.WORSE) and answer.tried:
+        return [_verdict_on_one(answer), _said_by_one(answer, "It would name: ")]
+    return [_said_by_one(answer, ""), _verdict_on_one(answer)]
+
+
+def _said_by_one(answer: Answer, before: str) -> Sentence:
     named = _naming(answer)
+    things = _things(answer)
+    method = Phrase(wording.visible(answer.shown), "method")
+    if before:
+        return (
+            _sentence(before, *named, ".") if named else _sentence(f"No {things} stand out in it.")
+        )
     if named:
-        told = _sentence("By ", method, ", ", *named, ".")
-    else:
-        things = wording.PLURAL.get(answer.kind, answer.kind)
-        told = _sentence("By ", method, f", no {things} stand out.")
-    return [told, _verdict_on_one(answer)]
+        return _sentence("By ", method, ", ", *named, ".")
+    return _sentence("By ", method, f", no {things} stand out.")
 
 
 def _verdict_on_one(answer: Answer) -> Sentence:
+    """Whether the ranking of the only method can be told from random ones."""
     evidence = answer.shown_evidence
-    if not answer.tried or evidence is None or evidence.value is None:
+    if not answer.tried or evidence is None:
         reason = "" if evidence is None or not evidence.note else f" ({evidence.note})"
         untested = "It was not tested against random rankings"
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
+    if answer.orders is not None and 1 / answer.orders > LEVEL:
+        return _too_short(answer, answer.orders)
+    subject = "As a ranking of all words it" if answer.kept else f"The ranking by {answer.shown}"
+    verdict = f"{wording.visible(subject)} is {evidence.verdict}"
+    if evidence.value is None:
+        return _sentence(f"{verdict}.")
     numbers = f"it beats {wording.share(evidence.value)} of random rankings"
     if evidence.p is not None:
         numbers += f", {wording.p_value(evidence.p)}"
-    advice = ADVICE.get(evidence.verdict, "")
-    return _sentence(f"Its ranking is {evidence.verdict}: {numbers}.{advice}")
+    return _sentence(f"{verdict}: {numbers}.")
+
+
+def _too_short(answer: Answer, orders: int) -> Sentence:
+    """Where no ranking can be told from a random one, whatever it says."""
+    things = _things(answer)
+    count = len(answer.units)
+    if count == 1:
+        return _sentence("One unit cannot be ranked, so nothing could be tested.")
+    return _sentence(f"{count} {things} have only {orders} orders, too few to test a ranking.")
 
 
 # ---------------------------------------------------------------------- anchors and attention
 
 
 def _anchor(answer: Answer, kept: Kept) -> Sentence:
-    """The rule of an anchor, as one would say it."""
-    label = wording.label(kept.label)
-    says = f"the model says {label} in at least {100 * kept.at_least:.0f} % of trials"
+    """The rule of an anchor, as one would say it, with the removal that it was tried under."""
+    things = _things(answer)
+    removed = REMOVED.get(kept.removal, f"removed ({wording.visible(kept.removal)})")
+    other = "other " if kept.units else ""
+    says = f"the model says {wording.label(kept.label)}"
+    share = math.floor(100 * kept.at_least)
+    how = f"while {other}{things} are {removed} at random, {says} in at least {share} % of trials."
     if kept.at_least == 1:
-        says = f"the model always says {label}"
+        how = f"whichever {other}{things} are {removed}, {says}."
     if not kept.units:
-        return _sentence(f"Whatever is removed, {says}.")
+        return _sentence(how[0].upper() + how[1:])
     stay = "stays" if len(kept.units) == 1 else "stay"
-    units = _named(answer, kept.units, "matter")
-    others = f" {stay}, {says}, whatever else is removed."
-    return _sentence("While ", *units, others)
+    return _sentence("If ", *_named(answer, kept.units, "matter"), f" {stay}, {how}")
 
 
 def _attention(answer: Answer, says: AttentionSays) -> Sentence:
@@ -277,19 +338,24 @@ def _attention(answer: Answer, says: AttentionSays) -> Sentence:
     method = Phrase(says.method, "method")
     named = _named(answer, says.units, "matter")
     parts: list[Phrase | str] = ["Attention alone (", method, ")"]
-    parts += [" would have named ", *named] if named else [" would have named nothing"]
-    return _sentence(*parts, f"; {_belief(says)}.")
+    parts += [" would have named ", *named] if named else [" would have singled out nothing"]
+    return _sentence(*parts, f"; {_belief(answer, says)}.")
 
 
-def _belief(says: AttentionSays) -> str:
+def _belief(answer: Answer, says: AttentionSays) -> str:
     if says.verdict is None:
         return "that was not tested"
     if says.verdict == Verdict.WORSE:
         return f"that is {says.verdict}: do not believe it"
     if says.verdict == Verdict.SAME:
         return "that cannot be told from random rankings, so do not rely on it"
-    shared = f"{says.shared} of these {len(says.units)}" if says.shared else "none of these"
-    return f"that beats random rankings, and {shared} stand above too"
+    if not answer.is_carried:
+        return "that beats random rankings, which can happen by chance"
+    if not says.shared:
+        return "that beats random rankings, and the answer names none of these"
+    if says.shared == len(says.units):
+        return "that beats random rankings, and the answer names the same"
+    return f"that beats random rankings, and the answer names {says.shared} of these too"
 
 
 # ---------------------------------------------------------------------- cautions
@@ -298,30 +364,24 @@ def _belief(says: AttentionSays) -> str:
 def cautions(answer: Answer) -> list[Sentence]:
     """What to be careful about, the gravest first."""
     found: list[Sentence] = []
-    if answer.orders is not None:
-        found.append(_short_text(answer, answer.orders))
-    found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]
-    if len(answer.holding) > 1 and answer.agreement is not None and answer.agreement < IN_PART:
-        found.append(_sentence("the methods that beat random rankings rank the text differently."))
-    if answer.swayed:
-        found.append(_removal(answer.swayed))
     if answer.control_held:
         found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
+    if answer.orders is not None and 1 / answer.orders <= LEVEL:
+        few = f"{len(answer.units)} {_things(answer)} have only {answer.orders} orders"
+        found.append(_sentence(f"{few}, so the test is coarse."))
+    found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]
+    if len(answer.holding) > 1 and answer.agreement is not None and answer.agreement < IN_PART:
+        found.append(_sentence("the methods that beat random rankings rank it differently."))
+    if answer.swayed:
+        found.append(_removal(answer, answer.swayed))
     if answer.rankings is not None:
         fewer = f"there were {answer.rankings} random rankings, not {USUAL_RANKINGS} as usual: "
         found.append(_sentence(fewer, "shares and p-values are rougher."))
     return found[:MOST_CAUTIONS]
 
 
-def _short_text(answer: Answer, orders: int) -> Sentence:
-    things = wording.PLURAL.get(answer.kind, answer.kind)
-    count = len(answer.units)
-    if count == 1:
-        return _sentence("one unit has one ranking, so there is nothing to test.")
-    few = f"{count} {things} have only {orders} orders"
-    if 1 / orders > LEVEL:
-        return _sentence(f"{few}, too few to tell any ranking from a random one.")
-    return _sentence(f"{few}, so the test is coarse.")
+def _things(answer: Answer) -> str:
+    return wording.PLURAL.get(answer.kind, answer.kind)
 
 
 def _contest(answer: Answer, contest: Contested) -> Sentence:
@@ -335,14 +395,15 @@ def _contest(answer: Answer, contest: Contested) -> Sentence:
     )
 
 
-def _removal(swayed: Sequence[Swayed]) -> Sentence:
+def _removal(answer: Answer, swayed: Sequence[Swayed]) -> Sentence:
     """Which methods hold under one removal alone."""
     groups = []
     for group in swayed:
         methods = wording.few(group.methods, most=3)
         good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
         groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
-    return _sentence(f"the way of removing words decides for {' and for '.join(groups)}.")
+    how = f"the way of removing {_things(answer)} decides for"
+    return _sentence(f"{how} {' and for '.join(groups)}.")
 
 
 def _sentence(*parts: Phrase | str) -> Sentence:

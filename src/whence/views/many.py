@@ -9,6 +9,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.answer import CONTROL
 from whence.core.evidence import Verdict
 from whence.core.many import Many, Row, Tally
 from whence.views import verdicts, wording
@@ -138,8 +139,9 @@ def notes(many: Many, tallies: Sequence[Tally]) -> list[str]:
         "beats: the mean share of random rankings beaten (50 % is chance), with its 95 % interval "
         "over texts.",
     ]
-    if len(tallies) > 1:
-        lines.append(f"Of {len(tallies)} methods, one may have a small p by chance alone.")
+    methods = [tally for tally in tallies if tally.method != CONTROL]
+    if len(methods) > 1:
+        lines.append(f"Of {len(methods)} methods, one may have a small p by chance alone.")
     if many.repeated:
         lines.append(f"Texts that stand there more than once are counted once: {many.repeated}.")
     return lines
