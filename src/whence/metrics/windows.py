@@ -170,7 +170,7 @@ def _pieces(
 
 
 def _tried(
-    pieces: Sequence[Float[np.ndarray, " unit"]],
+    pieces: Sequence[Float[np.ndarray, " _"]],
     control: JointControl,
     metric: Support | Matter,
     seed: int,
