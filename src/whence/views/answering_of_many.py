@@ -54,7 +54,7 @@ def _methods(answer: AnswerOfMany) -> list[str]:
     others = f", and {more} more" if more > 0 else ""
     first = answer.holding[0]
     chance = f"by chance: {first.by_chance:.2g} of {first.judged}"
-    return [named, f"Better than chance over the texts: {best}{others} ({chance})."]
+    return [named, f"Better than chance over the texts: {best}{others}; {chance}."]
 
 
 def _count(tally: Tally) -> str:
