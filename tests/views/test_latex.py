@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +44,12 @@ TEXTS = st.text(
     min_size=1,
     max_size=60,
 ).filter(str.strip)
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: a wrong name of a table reaches our own refusal."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def undone(snippet: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,6 +33,12 @@ WORDS = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
 )
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: a wrong name of a table reaches our own refusal."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def read_back(content: str) -> list[dict[str, str]]:
