@@ -83,7 +83,7 @@ def test_texts_that_the_model_reads_alike_are_called_alike() -> None:
 
 
 def contrast(differences: list[float], low: float, high: float, name: str = "x") -> Contrast:
-    return Contrast(name, np.array(differences), low, high)
+    return Contrast(name, np.array(differences, dtype=float), low, high)
 
 
 def over(mean: Contrast, *controls: Contrast) -> TemplateProbe:
