@@ -20,15 +20,13 @@ from jaxtyping import Float
 from whence.core.errors import Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
-from whence.core.target import Target
 from whence.explaining.explain import compare
-from whence.models.lxmert import reads_regions
 from whence.models.model import Model
+from whence.models.sample import PROMPT, read_somewhere, sample
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.trace import Trace, trace
 
-PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded."
 # of captured attention against eager's, in float32; half precision gets its own rounding
 TOLERANCE = 1e-6
 # tokens of the texts that are timed, and of those that are forecast
@@ -168,42 +166,6 @@ def _versions() -> dict[str, str]:
     }
 
 
-def sample(model: Model, reply: bool = False) -> Passage:
-    """A short input that the model can read; with ``reply``, also a text for the decoder's side."""
-    if not model.kind.reads_text:
-        return model.encode(_picture(model))
-    if model.kind.reads_image:
-        return model.encode(PROMPT, image=_picture(model), overflow="truncate")
-
-    two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
-    passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
-    return _read_somewhere(model, passage)
-
-
-def _read_somewhere(model: Model, passage: Passage) -> Passage:
-    """The passage; where a model is read at one unit, it is the second one."""
-    if model.kind.fills_a_mask or model.kind.tags_words:
-        return model.placed(passage, Target(at=1))
-    return passage
-
-
-def _picture(model: Model) -> Any:
-    """Noise of the size that the model reads: pixels, or the regions of a detector."""
-    rng = np.random.default_rng(0)
-    if reads_regions(model):
-        whole_picture = np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32)
-        features = rng.normal(size=(4, model.config.visual_feat_dim))
-        return {
-            "features": features.astype(np.float32),
-            "boxes": np.tile(whole_picture, (4, 1)),
-        }
-
-    size = model.config.image_size
-    height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    channels = getattr(model.config, "num_channels", 3)
-    return rng.normal(size=(channels, height, width)).astype(np.float32)
-
-
 def attempt(model: Model, method: str) -> Attempt:
     """Really run a method; whatever it raises is the answer to whether it works."""
     settings = {}
@@ -338,7 +300,7 @@ def _of_lengths(model: Model) -> list[Passage]:
         passage = truncate(whole, min(tokens, limit))
         by_length[len(passage)] = passage
 
-    return [_read_somewhere(model, passage) for passage in by_length.values()]
+    return [read_somewhere(model, passage) for passage in by_length.values()]
 
 
 def _lengths_to_forecast(model: Model, measured: Sequence[int]) -> list[int]:

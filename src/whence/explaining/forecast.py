@@ -234,7 +234,7 @@ def timed_pass(job: Job, passage: Passage, passes: int) -> float:
     """
     model = job.model
     copies = 1
-    if model.pads:
+    if model.shares_batches:
         in_a_batch = TOKENS_AT_ONCE // len(passage)
         copies = max(1, min(in_a_batch, int(SHARE_OF_TIMING * passes)))
     logits = model.logits([passage] * copies)
@@ -253,6 +253,8 @@ def nominal_seconds(model: Model, passage: Passage, passes: int) -> float:
 
 def parameters_of(model: Model) -> int:
     """The parameters that every token is multiplied with: all but the input embeddings."""
-    embedded = {id(p) for p in model.input_embeddings.parameters()}
+    embedded: set[int] = set()
+    if model.embedded_ids is not None:
+        embedded = {id(p) for p in model.input_embeddings.parameters()}
     others = [p.numel() for p in model.hf.parameters() if id(p) not in embedded]
     return sum(others)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from whence.core.attribution import Cost
-from whence.core.errors import Unsupported
+from whence.core.errors import ModelError, Unsupported
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
 from whence.core.registry.passes import BACKWARD
 from whence.core.request import Ask
@@ -18,6 +18,7 @@ from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.trace.forecast import forecast_trace
+from whence.trace.guard import refusal
 from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import check
 from whence.trace.trace import Passes, Trace, trace
@@ -41,19 +42,36 @@ class Look:
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
     groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
-    if job.needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
+    refused = _refused(job)
+    needs = Needs.NOTHING
+    for call in job.looking:
+        if call.name not in refused:
+            needs |= call.needs
+    if needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
         for group in groups:
             longest = max((asks[i].passage for i in group), key=len)
-            forecast = forecast_trace(job.model, longest, job.needs, len(group))
+            forecast = forecast_trace(job.model, longest, needs, len(group))
             check(forecast, job.request.memory, OPTIONS)
     look_of: dict[int, Look] = {}
     for group in groups:
-        looks = _look_at_group(job, [asks[i] for i in group])
+        looks = _look_at_group(job, [asks[i] for i in group], needs, refused)
         look_of.update(zip(group, looks, strict=True))
     return [look_of[i] for i in range(len(asks))]
 
 
-def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
+def _refused(job: Job) -> dict[str, Unsupported]:
+    """The methods whose needs this model was found not to meet, and why."""
+    refused = {}
+    for call in job.looking:
+        problem = refusal(job.model, call.needs, job.request.attention_via)
+        if problem is not None:
+            refused[call.name] = problem
+    return refused
+
+
+def _look_at_group(
+    job: Job, asks: Sequence[Ask], needs: Needs, refused: Mapping[str, Unsupported]
+) -> list[Look]:
     job.meter.begin("trace", len(asks))
     told = Told(job.meter, Passes([], []))
     begun = time.perf_counter()
@@ -61,7 +79,7 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
     traced = trace(
         job.model,
         asks,
-        needs=job.needs,
+        needs=needs,
         attention_via=job.request.attention_via,
         tick=told.tick,
     )
@@ -70,14 +88,16 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
     seconds = (time.perf_counter() - begun) / len(asks)
     shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
     saids = _what_was_said(traced)
-    findings: list[Findings] = [{} for _ in asks]
+    findings: list[Findings] = [dict(refused) for _ in asks]
     forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
     for call in job.looking:
+        if call.name in refused:
+            continue
         job.meter.begin(call.name, len(asks))
         told.weight = weight_of(shared.passes)
         try:
             each_ask = _call(call, shared, saids)
-        except Unsupported as problem:
+        except (Unsupported, ModelError) as problem:
             for of_ask in findings:
                 of_ask[call.name] = problem
             continue

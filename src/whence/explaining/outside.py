@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from whence.core.attribution import Attribution, Cost
-from whence.core.errors import Unsupported
+from whence.core.errors import ModelError, Unsupported
 from whence.core.passage import Passage
 from whence.core.registry import as_unit_scores
 from whence.core.target import Target
@@ -90,7 +90,7 @@ def look_from_outside(job: Job, games: Games, target: Target) -> Findings:
     for call in job.playing:
         try:
             findings[call.name] = _play(call, games, target)
-        except Unsupported as problem:
+        except (Unsupported, ModelError) as problem:
             findings[call.name] = problem
     return findings
 

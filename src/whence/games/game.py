@@ -23,7 +23,6 @@ from whence.core.units import UnitKind, Units
 from whence.games.infill import Filler
 from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
-from whence.models.batches import groups_of
 from whence.models.load import load
 from whence.models.model import Model, finite
 from whence.models.untouched import untouched
@@ -180,13 +179,12 @@ class Game:
         """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
-        tokens_at_once = TOKENS_AT_ONCE if self.model.pads else 0
         with untouched(self.model.hf), torch.inference_mode():
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
                 kept = self.remover.kept_tokens(part)
                 lengths = self.remover.lengths(kept).tolist()
-                for group in groups_of(lengths, tokens_at_once):
+                for group in self.model.groups_of_lengths(lengths, TOKENS_AT_ONCE):
                     self._run_batch(part[group], kept[group])
                     done += len(group)
                     self.tick(done, len(masks))
@@ -197,7 +195,7 @@ class Game:
     ) -> None:
         batch = self.remover.batch(kept, np.packbits(masks, axis=1).astype(np.int64))
         with self.remover.embeddings(kept, batch):
-            logits = finite(self.model.read(self.model.hf(**batch.inputs), batch))
+            logits = finite(self.model.read(self.model.run(batch.inputs), batch))
         passes_each = 1 if self.remover.filler is None else 2
         self.counter.forwards += len(masks) * passes_each
         self.memory.remember(_keys(masks), logits)

@@ -86,7 +86,7 @@ class Filler:
             if name != "input_ids"
         }
         ids = torch.from_numpy(hidden).to(self.model.device)
-        logits = finite(self.model.hf(input_ids=ids, **others).logits)
+        logits = finite(self.model.run({"input_ids": ids}, **others).logits)
         logits[..., self._special] = -torch.inf
         best = logits.double().topk(min(CANDIDATES, logits.shape[-1]))
         return best.values.softmax(-1).cpu().numpy(), best.indices.cpu().numpy()

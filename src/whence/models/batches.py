@@ -97,3 +97,21 @@ def groups_of(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
         else:
             groups.append([i])
     return groups
+
+
+def groups_of_one_length(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
+    """The same, where only rows of exactly one length share a batch.
+
+    >>> groups_of_one_length([5, 6, 5], 20)
+    [[0, 2], [1]]
+    """
+    of_length: dict[int, list[int]] = {}
+    for i, length in enumerate(lengths):
+        of_length.setdefault(length, []).append(i)
+
+    groups: list[list[int]] = []
+    for length in sorted(of_length):
+        alike = of_length[length]
+        at_once = max(1, tokens_per_batch // max(1, length))
+        groups += [alike[first : first + at_once] for first in range(0, len(alike), at_once)]
+    return groups

@@ -22,12 +22,15 @@ from whence.core.passage import Passage, truncate, windows
 from whence.core.request import Overflow
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
-from whence.models.batches import Batch, groups_of
+from whence.models.batches import Batch, groups_of, groups_of_one_length
+from whence.models.conduct import batch_mates, known, padding
 from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
 from whence.models.labels import Prediction
 from whence.models.literal import literal
+from whence.models.passing import run
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
+from whence.models.readouts import found
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize
 from whence.models.untouched import untouched
@@ -122,7 +125,24 @@ class Model:
     def input_embeddings(self) -> nn.Module:
         """The module whose output stands for the input tokens (patches)."""
         side = self.hf.get_encoder() if self.is_encoder_decoder else self.hf
-        return side.get_input_embeddings()
+        try:
+            module = side.get_input_embeddings()
+        except (NotImplementedError, AttributeError):
+            module = None
+        if not isinstance(module, nn.Module):
+            raise Unsupported(
+                f"{type(self.hf).__name__} does not say which module embeds its input; methods "
+                "that play (lime, shapley, occlusion, anchors) need none."
+            )
+        return module
+
+    @cached_property
+    def embedded_ids(self) -> int | None:
+        """How many ids the input embeddings have a row for; None where they have no such table."""
+        try:
+            return getattr(self.input_embeddings, "num_embeddings", None)
+        except Unsupported:
+            return None
 
     @cached_property
     def decoder_embeddings(self) -> nn.Module | None:
@@ -151,6 +171,9 @@ class Model:
         where the head reads the mean of all tokens. Of an encoder-decoder it is the decoder's
         position (the end of the text where it classifies), whose row is one of cross attention.
         """
+        finding = known(self, "readout")
+        if finding is not None and finding.choice is not None:
+            return found(finding.choice, passage)
         return self.kind.readout(self, passage)
 
     # ------------------------------------------------------------------ text and images in
@@ -309,9 +332,18 @@ class Model:
     # ------------------------------------------------------------------ running
 
     @property
+    def shares_batches(self) -> bool:
+        """Whether passages of one length may share a batch: a few short passes tell, once."""
+        return self.kind.pads(self) and batch_mates(self).holds is not False
+
+    @property
     def pads(self) -> bool:
-        """Whether passages of several lengths may share a batch."""
-        return self.kind.pads(self)
+        """Whether passages of several lengths may share a batch, as padding changes nothing."""
+        return self.kind.pads(self) and padding(self).holds is not False
+
+    def run(self, inputs: Mapping[str, Any], **more: Any) -> Any:
+        """One forward pass; what the model raises on the way becomes one line of ours."""
+        return run(self.hf, inputs, **more)
 
     def batch(self, passages: Sequence[Passage]) -> Batch:
         """Several passages as tensors, and where each of them is read.
@@ -327,8 +359,19 @@ class Model:
 
         They are of like length, within a budget of padded tokens.
         """
-        budget = tokens_per_batch if self.pads else 0
-        return groups_of([len(p) for p in passages], budget)
+        return self.groups_of_lengths([len(p) for p in passages], tokens_per_batch)
+
+    def groups_of_lengths(self, lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
+        """The same, for rows of which only the lengths are known."""
+        alone = [[i] for i in range(len(lengths))]
+        if len(lengths) < 2:
+            return alone
+        has_one_length = len(set(lengths)) == 1
+        if not has_one_length and self.pads:
+            return groups_of(lengths, tokens_per_batch)
+        if self.shares_batches:
+            return groups_of_one_length(lengths, tokens_per_batch)
+        return alone
 
     def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
         """The logits that a target is read from."""
@@ -340,7 +383,7 @@ class Model:
         with self.lock, untouched(self.hf), torch.inference_mode():
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
-                logits = finite(self.read(self.hf(**batch.inputs), batch))
+                logits = finite(self.read(self.run(batch.inputs), batch))
                 rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
         return np.stack([rows[i] for i in range(len(passages))])
 

@@ -38,7 +38,7 @@ def tags_of(model: Model, passage: Passage) -> list[Tag]:
         raise InputError(f"{type(model.hf).__name__} has no tag for each word.")
     batch = model.batch([passage])
     with model.lock, untouched(model.hf), torch.inference_mode():
-        logits = finite(model.hf(**batch.inputs).logits)[0].double().cpu().numpy()
+        logits = finite(model.run(batch.inputs).logits)[0].double().cpu().numpy()
     words = _in_words(passage)
     tags = []
     for position, word in enumerate(words.names):

@@ -5,7 +5,7 @@ The tasks choose among these functions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,19 @@ from whence.models.batches import Batch
 
 if TYPE_CHECKING:
     from whence.models.model import Model
+
+
+# Where a head was found to read: the token of this number, the last one, or all of them.
+Readout = int | Literal["last", "all"]
+
+
+def found(place: Readout, passage: Passage) -> int | None:
+    """The token that stands there in a passage; None for all of them."""
+    if place == "all":
+        return None
+    if place == "last":
+        return len(passage) - 1
+    return min(place, len(passage) - 1)
 
 
 def pooled(model: Model, _passage: Passage) -> int | None:

@@ -54,7 +54,7 @@ def _check_text(text: str) -> None:
 
 def _check_ids(model: Model, ids: Sequence[int]) -> None:
     """Raise where the tokenizer is another model's."""
-    size = getattr(model.input_embeddings, "num_embeddings", None)
+    size = model.embedded_ids
     if size is not None and max(ids) >= size:
         raise ModelError(
             f"the tokenizer gives the id {max(ids)} and the model embeds {size}: "

@@ -115,6 +115,8 @@ class Observer:
     reduced: dict[str, list[Tensor]] = field(default_factory=dict)
     applied: set[int] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
+    # rows of the batch, queries and keys of each layer
+    sizes: list[tuple[int, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.places = _places.setdefault(self.hf, WeakKeyDictionary())
@@ -124,6 +126,7 @@ class Observer:
         """One layer's attention: edited, kept or reduced, whole or in blocks of query rows."""
         layer = self._layer(call.module)
         self.layers.append(layer)
+        self.sizes.append((call.q.shape[0], call.q.shape[2], call.k.shape[2]))
         edits = self._edits_at(layer) if self.edits else ()
         if self.reducers and not self.keep and not torch.is_grad_enabled():
             return self._attend_in_blocks(layer, edits, call), None

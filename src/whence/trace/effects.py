@@ -40,7 +40,7 @@ def effects_of_heads(
         value = np.zeros((len(layers), heads))
         output = np.zeros((len(layers), heads))
         for layer in layers:
-            at_once = heads if model.pads else 1
+            at_once = heads if model.shares_batches else 1
             for group in torch.arange(heads).split(at_once):
                 changed = _run_without(plain, layer.index, kind, group)
                 where = layer.index, group.numpy()

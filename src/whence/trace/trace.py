@@ -22,6 +22,7 @@ from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
 from whence.core.request import AnyTarget, Ask, Via
 from whence.core.target import Target, as_target
+from whence.models.conduct import known
 from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
 from whence.models.untouched import untouched, without_leftovers
@@ -174,13 +175,13 @@ class Trace:
         """Batches of (embeddings, values), with the model's own fast attention."""
         self.check_embeddings()
         model, passage, target = self.model, self.passages[i], self.targets[i]
-        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.pads else 1
+        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.shares_batches else 1
         with model.lock, untouched(model.hf):
             for chunk in points.split(points_at_once):
                 batch = model.batch([passage] * len(chunk))
                 leaf = chunk.detach().clone().requires_grad_(torch.is_grad_enabled())
-                with embedded(model, batch, lambda _, leaf=leaf: leaf):
-                    logits = finite(model.read(model.hf(**batch.inputs), batch))
+                with embedded(model, batch, lambda _, leaf=leaf: leaf.clone()):
+                    logits = finite(model.read(model.run(batch.inputs), batch))
                 self.passes.forwards[i] += len(chunk)
                 yield leaf, model.value(logits, [target] * len(chunk))
                 self.tick()
@@ -323,6 +324,7 @@ class _Plan:
     edits: Sequence[Edit]
     backward: bool
     hidden_states: bool
+    embeddings: bool = True
 
     @property
     def wants_maps(self) -> bool:
@@ -360,7 +362,18 @@ def _plan(
         edits=edits,
         backward=bool(needs & GRADIENTS),
         hidden_states=bool(needs & Needs.HIDDEN_STATES),
+        embeddings=_sees_embeddings(model, needs, edits),
     )
+
+
+def _sees_embeddings(model: Model, needs: Needs, edits: Sequence[Edit]) -> bool:
+    """Whether to look for embeddings: wherever they are needed, and not where there are none."""
+    if needs & (GRADIENTS | Needs.EMBEDDINGS | Needs.RERUNS):
+        return True
+    if any(edit.where == "embeddings" for edit in edits):
+        return True
+    finding = known(model, "embeddings")
+    return finding is None or finding.holds is not False
 
 
 def _path(model: Model, via: Via, needed: bool, edited: bool) -> str:
@@ -381,6 +394,9 @@ def _path(model: Model, via: Via, needed: bool, edited: bool) -> str:
         return "hooks"
     if via != "auto":
         return via
+    finding = known(model, "attention")
+    if finding is not None and finding.choice is not None and not edited:
+        return finding.choice
     return "interface" if observable else "output"
 
 
@@ -408,21 +424,24 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
             if edit.where == "embeddings":
                 embeddings = edit.change(embeddings)
         leaves.append(embeddings.detach().clone().requires_grad_(torch.is_grad_enabled()))
-        return leaves[0]
+        # some models change what they are given in place, which a leaf does not allow
+        return leaves[0].clone() if torch.is_grad_enabled() else leaves[0]
 
     with (
         without_leftovers(model.hf) if extra_outputs else nullcontext(),
         _watched(model, plan, observer) as seen,
-        embedded(model, batch, make_leaf),
+        embedded(model, batch, make_leaf) if plan.embeddings else nullcontext(),
     ):
-        outputs = model.hf(**batch.inputs, **extra_outputs)
+        outputs = model.run(batch.inputs, **extra_outputs)
 
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
+    sizes = observer.sizes
     if plan.via in ("output", "hooks"):
         if isinstance(seen, Watched):
             layers, maps = seen.layers, seen.maps
         else:
             layers, maps = _from_outputs(model, outputs)
+            sizes = [_size_of(weights) for weights in maps]
         reduced = _reduced(plan.reducers, layers, maps)
         if not plan.keeps_maps:
             maps = []
@@ -431,7 +450,47 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
             f"{type(model.hf).__name__} gave no attention weights (path: {plan.via}); "
             "a gradient method will work."
         )
-    return _Run(outputs, leaves[0], layers, maps, reduced)
+    if plan.via != "hooks":
+        _check_sizes(model, batch, layers, sizes)
+    leaf = leaves[0] if leaves else torch.zeros(len(batch.lengths), max(batch.lengths), 0)
+    return _Run(outputs, leaf, layers, maps, reduced)
+
+
+def _size_of(weights: Tensor) -> tuple[int, ...]:
+    """Rows of the batch, queries and keys, of weights "batch head query key"."""
+    if weights.ndim != 4:
+        return tuple(weights.shape)
+    rows, _, queries, keys = weights.shape
+    return rows, queries, keys
+
+
+def _check_sizes(
+    model: Model, batch: Batch, layers: Sequence[Layer], sizes: Sequence[tuple[int, ...]]
+) -> None:
+    """Refuse weights that do not stand between the tokens that went in."""
+    rows = len(batch.lengths)
+    tokens = written = max(batch.lengths)
+    decoder_ids = batch.inputs.get("decoder_input_ids")
+    if decoder_ids is not None:
+        written = decoder_ids.shape[1]
+    expected = {
+        "encoder": (rows, tokens, tokens),
+        "decoder": (rows, written, written),
+        "cross": (rows, written, tokens),
+    }
+    for layer, size in zip(layers, sizes, strict=True):
+        if size != expected[layer.kind]:
+            _, queries, keys = expected[layer.kind]
+            raise Unsupported(
+                f"the attention of {type(model.hf).__name__} has the size {_times(size[1:])} "
+                f"where {queries} × {keys} tokens look at each other, as it is windowed, pooled or "
+                "cut into buckets; gradient methods and those that play (lime, shapley, occlusion) "
+                "do without it."
+            )
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return " × ".join(map(str, sizes))
 
 
 def _watched(model: Model, plan: _Plan, observer: Observer) -> AbstractContextManager[Any]:

@@ -122,7 +122,7 @@ def running(trace: Trace, i: int, rules: Rules) -> Iterator[Ruled]:
             model.hf.set_attn_implementation("eager")
             watched, asked = without_leftovers(model.hf), {"output_attentions": True}
         with watched, embedded(model, batch, catch), ruling(model.hf, rules):
-            outputs = model.hf(**batch.inputs, **asked)
+            outputs = model.run(batch.inputs, **asked)
 
         logits = finite(model.read(outputs, batch))
         if not logits.requires_grad:

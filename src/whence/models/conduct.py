@@ -1,0 +1,188 @@
+"""How a model conducts itself: what a few short passes show of this model, not of its name.
+
+A check runs once for a model object, when its answer is first needed, and what it found is
+remembered here. Two checks are in this file, of which batches need to know; those that look inside
+the model are in ``trace/guard.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from whence.core.errors import WhenceError
+from whence.core.passage import Passage
+from whence.models.sample import samples_of_two_lengths
+from whence.models.untouched import untouched
+
+if TYPE_CHECKING:
+    from whence.models.model import Model
+
+# Two ways to compute the same number may differ by so many roundings of the model's dtype, of the
+# largest number there is; and never by more than a twentieth, in whatever dtype.
+ROUNDINGS = 1000
+LARGEST_ROUNDING = 0.05
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    ``holds`` is None where it could not be tried. ``says`` is a sentence for people: what was seen,
+    and what follows from it. ``choice`` is what whence does about it, where there is a choice.
+    """
+
+    name: str
+    holds: bool | None
+    says: str
+    difference: float | None = None
+    choice: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "holds": self.holds,
+            "says": self.says,
+            "difference": self.difference,
+        }
+
+
+Check = Callable[["Model"], Finding]
+
+# by model object, then by the check's name and the state that its answer depends on
+_findings: WeakKeyDictionary[nn.Module, dict[tuple[Any, ...], Finding]] = WeakKeyDictionary()
+
+
+def remembered(model: Model, name: str, check: Check) -> Finding:
+    """What a check finds; it runs the first time that it is asked of a model object."""
+    finding = known(model, name)
+    if finding is not None:
+        return finding
+    with model.lock:
+        finding = check(model)
+        _findings.setdefault(model.hf, {})[_key(model, name)] = finding
+    return finding
+
+
+def known(model: Model, name: str) -> Finding | None:
+    """What a check found before; None where it has not run."""
+    return _findings.get(model.hf, {}).get(_key(model, name))
+
+
+def _key(model: Model, name: str) -> tuple[Any, ...]:
+    """Another attention, dtype or device may change the answer."""
+    own_attention = getattr(model.config, "_attn_implementation", None)
+    return name, own_attention, model.dtype, model.device
+
+
+def tolerance(dtype: torch.dtype) -> float:
+    """By what share of the largest number two ways to compute the same may differ."""
+    return min(LARGEST_ROUNDING, ROUNDINGS * torch.finfo(dtype).eps)
+
+
+def relative_difference(some: Tensor, others: Tensor) -> float:
+    """The largest difference, as a share of the largest number."""
+    some, others = some.detach().double(), others.detach().double()
+    largest = max(float(some.abs().max()), float(others.abs().max()))
+    if largest == 0:
+        return 0.0
+    return float((some - others).abs().max()) / largest
+
+
+def answers(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "..."]]:
+    """What the model says of passages in one batch: their logits, or else its first output."""
+    batch = model.batch(passages)
+    with model.lock, untouched(model.hf), torch.inference_mode():
+        outputs = model.run(batch.inputs)
+        if model.kind.has_head:
+            return list(model.read(outputs, batch))
+    states = outputs[0]
+    return [state[: len(passage)] for state, passage in zip(states, passages, strict=True)]
+
+
+# ---------------------------------------------------------------------- batches
+
+
+def batch_mates(model: Model) -> Finding:
+    """Whether a text is read in the same way when another of its length stands beside it."""
+    return remembered(model, "batch-mates", _check_mates)
+
+
+def padding(model: Model) -> Finding:
+    """Whether a text is read in the same way when it is padded to the length of another."""
+    return remembered(model, "padding", _check_padding)
+
+
+def _check_padding(model: Model) -> Finding:
+    passages = samples_of_two_lengths(model)
+    if len({len(passage) for passage in passages}) < 2:
+        return Finding("padding", None, "its inputs have one length, so nothing is padded.")
+    return _compared_in_batch(
+        model,
+        "padding",
+        passages,
+        "a text is read alike alone and padded to the length of another.",
+        "a text that is padded to the length of another is read otherwise",
+        "texts of several lengths run one at a time.",
+    )
+
+
+def _check_mates(model: Model) -> Finding:
+    padded = padding(model)
+    if padded.holds:
+        says = "a text is read alike alone and beside others."
+        return Finding("batch-mates", True, says, padded.difference)
+
+    passages = samples_of_two_lengths(model)
+    shortest = min(passages, key=len)
+    mates = [passage for passage in passages if len(passage) == len(shortest)]
+    if len(mates) < 2:
+        mates = [shortest, _reordered(shortest)]
+    return _compared_in_batch(
+        model,
+        "batch-mates",
+        mates,
+        "a text is read alike alone and beside another of its length.",
+        "a text is read otherwise when another of its length stands beside it",
+        "every text runs alone.",
+    )
+
+
+def _reordered(passage: Passage) -> Passage:
+    """Another text of the same length: the same tokens, the last one first."""
+    content = np.flatnonzero(~passage.special)
+    ids = passage.ids.copy()
+    ids[content] = ids[content[::-1]]
+    return replace(passage, ids=ids)
+
+
+def _compared_in_batch(
+    model: Model,
+    name: str,
+    passages: Sequence[Passage],
+    holds: str,
+    fails: str,
+    follows: str,
+) -> Finding:
+    """The first passage alone, against the same among others."""
+    alone = answers(model, passages[:1])[0]
+    try:
+        together = answers(model, passages)[0]
+    except WhenceError as problem:
+        return Finding(name, False, f"{fails} ({problem}); {follows}")
+
+    if alone.shape != together.shape:
+        says = f"{fails} (another number of outputs comes back); {follows}"
+        return Finding(name, False, says)
+    difference = relative_difference(alone, together)
+    if difference <= tolerance(model.dtype):
+        return Finding(name, True, holds, difference)
+    return Finding(name, False, f"{fails} (by {difference:.1%}); {follows}", difference)

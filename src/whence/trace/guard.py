@@ -1,0 +1,415 @@
+"""The guard: what a few short passes show of a model before anything is read from its inside.
+
+Nothing is looked up in a list of families. For this very model object it is tried whether its
+embeddings are one vector for each token, whether gradients reach them, whether it says the same
+when its attention is made visible, whether the weights stand between the tokens that went in, and
+which token the head reads. A need that a check denies is refused by name, with what still works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whence.core.errors import ModelError, Unsupported
+from whence.core.passage import Passage
+from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
+from whence.core.request import Via
+from whence.core.target import Target
+from whence.models.conduct import (
+    Finding,
+    answers,
+    batch_mates,
+    padding,
+    relative_difference,
+    remembered,
+    tolerance,
+)
+from whence.models.embeddings import embedded
+from whence.models.model import Model
+from whence.models.readouts import Readout
+from whence.models.sample import sample, samples_of_two_lengths
+from whence.models.untouched import untouched
+from whence.trace.attention import can_observe
+from whence.trace.lxmert import is_lxmert
+from whence.trace.rows import speaking_kind
+from whence.trace.trace import Trace, trace
+
+USE_GAMES = "methods that play (lime, shapley, occlusion, anchors) still work."
+USE_GRADIENTS = "gradient methods and those that play (lime, shapley, occlusion) still work."
+
+# A slope is compared with what small steps along it do. A network has kinks and roundings, so only
+# what is wrong by more than half at every size of the step is called wrong.
+STEPS = (1e-2, 1e-3)  # of the embeddings' own size
+WRONG_BY = 0.5
+# Of the largest slope: a row of attention with less is not read.
+NO_SLOPE = 1e-6
+
+EMBEDDED = Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS
+DIFFERENTIATED = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH
+
+
+def refusal(model: Model, needs: Needs, via: Via = "auto") -> Unsupported | None:
+    """Why a method with these needs cannot be trusted on this model; None where it can.
+
+    >>> import whence
+    >>> from whence.core.registry import Needs
+    >>> refusal(whence.load("sentiment"), Needs.ATTENTION) is None
+    True
+    """
+    for finding in _in_question(model, needs, via):
+        if finding.holds is False:
+            return Unsupported(f"{type(model.hf).__name__}: {finding.says}")
+    return None
+
+
+def _in_question(model: Model, needs: Needs, via: Via) -> Sequence[Finding]:
+    """The findings that methods with these needs rest on, each tried when it is asked for."""
+    if model.kind.reads_text and model.kind.reads_image:
+        return []  # of two streams, traces refuse by themselves what cannot be seen
+    findings = []
+    if needs & (EMBEDDED | DIFFERENTIATED):
+        findings.append(embeddings(model))
+    if needs & DIFFERENTIATED and findings[0].holds is not False:
+        findings.append(gradients(model))
+    if needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH) and via == "auto":
+        findings.append(attention(model))
+        if needs & Needs.ATTENTION_GRADIENTS and findings[-1].holds is not False:
+            findings.append(attention_gradients(model))
+        if model.kind.has_head and findings[-1].holds is not False:
+            readout(model)  # which rows of attention speak; nothing is refused for it
+    return findings
+
+
+def check(model: Model, needs: Needs, via: Via = "auto") -> None:
+    """Raise where what these needs rest on does not hold for this model."""
+    problem = refusal(model, needs, via)
+    if problem is not None:
+        raise problem
+
+
+def findings(model: Model) -> list[Finding]:
+    """Everything that can be tried on a model, in the order in which it matters."""
+    tried = [padding(model), batch_mates(model)]
+    if not (model.kind.reads_text and model.kind.reads_image):
+        tried += [embeddings(model)]
+        if model.kind.has_head:
+            tried += [gradients(model)]
+        tried += [attention(model)]
+        if model.kind.has_head:
+            tried += [attention_gradients(model), readout(model)]
+    return tried
+
+
+# ---------------------------------------------------------------------- embeddings
+
+
+def embeddings(model: Model) -> Finding:
+    """Whether one module gives one vector for each token, and the model knows nothing else of it.
+
+    The embedding of one token is replaced by that of another. If the model reads the ids by a
+    second way too (hashes of characters, a table in each layer), it now says something else than
+    for the text in which that token is exchanged.
+    """
+    return remembered(model, "embeddings", _check_embeddings)
+
+
+def _check_embeddings(model: Model) -> Finding:
+    passage = samples_of_two_lengths(model)[-1]
+    seen: list[Tensor] = []
+
+    def look(vectors: Tensor) -> Tensor:
+        seen.append(vectors)
+        return vectors
+
+    try:
+        _answer_with(model, passage, look)
+    except (Unsupported, ModelError) as problem:
+        return Finding("embeddings", False, f"{problem} {USE_GAMES}")
+
+    shape = tuple(seen[0].shape)
+    width_of_special = len(passage) - len(passage.names) if not model.kind.reads_text else 0
+    lengths = (len(passage), len(passage) - width_of_special)
+    if len(shape) != 3 or shape[1] not in lengths:
+        return Finding(
+            "embeddings",
+            False,
+            f"its embeddings have the shape {shape} where {len(passage)} tokens went in, so there "
+            f"is no one vector for each token; {USE_GAMES}",
+        )
+    if not model.kind.reads_text:
+        return Finding("embeddings", True, "one module gives one vector for each patch.")
+    return _exchanged(model, passage)
+
+
+def _exchanged(model: Model, passage: Passage) -> Finding:
+    """A token exchanged by its id, against the same by its embedding."""
+    places = _two_different_tokens(passage)
+    if places is None:
+        return Finding("embeddings", None, "the sample text has only one kind of token.")
+    at, other = places
+    ids = passage.ids.copy()
+    ids[at] = ids[other]
+    by_id = answers(model, [replace(passage, ids=ids)])[0]
+
+    def exchange(vectors: Tensor) -> Tensor:
+        changed = vectors.clone()
+        changed[:, at] = vectors[:, other]
+        return changed
+
+    by_vector = _answer_with(model, passage, exchange)
+    difference = relative_difference(by_id, by_vector)
+    if difference <= tolerance(model.dtype):
+        says = "one module gives one vector for each token, and nothing else is read of it."
+        return Finding("embeddings", True, says, difference)
+    return Finding(
+        "embeddings",
+        False,
+        "it reads its tokens by another way beside their embeddings: with the embedding of one "
+        f"token exchanged it differs by {difference:.1%} from the text with that token exchanged. "
+        f"Gradients along embeddings would miss that; {USE_GAMES}",
+        difference,
+    )
+
+
+def _two_different_tokens(passage: Passage) -> tuple[int, int] | None:
+    """Places of two tokens of the text with different ids, neither of them read."""
+    content = [int(i) for i in np.flatnonzero(~passage.special) if i != passage.readout]
+    for at in content:
+        for other in content:
+            if passage.ids[at] != passage.ids[other]:
+                return at, other
+    return None
+
+
+def _answer_with(model: Model, passage: Passage, change: object) -> Tensor:
+    """What the model says of a passage whose embeddings are changed on their way in."""
+    batch = model.batch([passage])
+    with (
+        model.lock,
+        untouched(model.hf),
+        torch.inference_mode(False),
+        torch.no_grad(),
+        embedded(model, batch, change),  # pyright: ignore[reportArgumentType]
+    ):
+        outputs = model.run(batch.inputs)
+        if model.kind.has_head:
+            return model.read(outputs, batch)[0]
+    return outputs[0][0, : len(passage)]
+
+
+# ---------------------------------------------------------------------- gradients
+
+
+def gradients(model: Model) -> Finding:
+    """Whether gradients reach the embeddings, and point where small steps say."""
+    return remembered(model, "gradients", _check_gradients)
+
+
+def _check_gradients(model: Model) -> Finding:
+    passage = samples_of_two_lengths(model)[-1]
+    try:
+        traced = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
+    except (Unsupported, ModelError) as problem:
+        return Finding("gradients", False, f"{problem} {USE_GAMES}")
+
+    slope = traced.embedding_gradients[0]
+    if float(slope.abs().max()) == 0:
+        return Finding("gradients", None, "the target does not change along any embedding.")
+    return _stepped(traced, slope)
+
+
+def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
+    """Small steps up the slope: what the target does, against what the slope promises."""
+    vectors = traced.embeddings[0]
+    direction = slope / slope.norm() * vectors.norm()
+    promised = float((slope.double() * direction.double()).sum())
+    rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
+    misses = []
+    for step in STEPS:
+        points = torch.stack([vectors + step * direction, vectors - step * direction])
+        up, down = traced.values_at(0, points).double().tolist()
+        if abs(step * promised) < 100 * rounding and abs(up - down) < 100 * rounding:
+            continue  # the step is lost in rounding, so it tells nothing
+        change = (up - down) / (2 * step)
+        misses.append(abs(change - promised) / max(abs(change), abs(promised)))
+
+    if not misses:
+        return Finding("gradients", None, "small steps are lost in rounding, so nothing is told.")
+    miss = min(misses)
+    if miss <= WRONG_BY:
+        says = "gradients reach the embeddings and agree with small steps."
+        return Finding("gradients", True, says, miss)
+    return Finding(
+        "gradients",
+        False,
+        "its gradients do not say how its output changes: small steps along the embeddings change "
+        f"the target by {miss:.0%} more or less than they promise, as where a part of the model "
+        f"is quantised or detached; {USE_GAMES}",
+        miss,
+    )
+
+
+# ---------------------------------------------------------------------- attention
+
+
+def attention(model: Model) -> Finding:
+    """By which path attention can be seen without the model saying something else.
+
+    ``choice`` is that path: "interface", "output" or "hooks"; None where there is none.
+    """
+    return remembered(model, "attention", _check_attention)
+
+
+def _check_attention(model: Model) -> Finding:
+    passage = sample(model, reply=True)
+    to_compare = Needs.NOTHING if model.kind.has_head else Needs.HIDDEN_STATES
+    own = _said(trace(model, [passage], needs=to_compare))
+    reasons = []
+    for via in _paths(model):
+        try:
+            seen = trace(model, [passage], needs=Needs.ATTENTION | to_compare, attention_via=via)
+        except (Unsupported, ModelError) as problem:
+            reasons.append(str(problem))
+            continue
+        difference = relative_difference(own, _said(seen))
+        if difference <= tolerance(model.dtype):
+            says = "with its attention made visible the model says the same."
+            return Finding("attention", True, says, difference, choice=via)
+        reasons.append(
+            "with its attention made visible the model says something else "
+            f"(by {difference:.1%}), so the weights are not those that it uses"
+        )
+    return Finding("attention", False, f"{reasons[0].rstrip('.')}; {USE_GRADIENTS}")
+
+
+def _paths(model: Model) -> list[Via]:
+    if is_lxmert(model.hf):
+        return ["auto"]
+    if can_observe(model.hf):
+        return ["interface", "output"]
+    return ["output"]
+
+
+def _said(traced: Trace) -> Tensor:
+    """The logits; of a model without a head, its last hidden states."""
+    if traced.head is not None:
+        return traced.logits
+    return traced.hidden_states[-1]
+
+
+def attention_gradients(model: Model) -> Finding:
+    """Whether gradients reach the attention weights, and those of the embeddings stay the same."""
+    return remembered(model, "attention-gradients", _check_attention_gradients)
+
+
+def _check_attention_gradients(model: Model) -> Finding:
+    name = "attention-gradients"
+    passage = samples_of_two_lengths(model)[-1]
+    needs = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
+    try:
+        own = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
+        seen = trace(model, [passage], Target(0), needs)
+    except (Unsupported, ModelError) as problem:
+        return Finding(name, False, f"{problem} {USE_GAMES}")
+
+    difference = relative_difference(own.embedding_gradients, seen.embedding_gradients)
+    if difference > tolerance(model.dtype):
+        return Finding(
+            name,
+            False,
+            "with its attention made visible its gradients are others "
+            f"(by {difference:.1%}); {USE_GRADIENTS}",
+            difference,
+        )
+    says = "gradients reach the attention weights."
+    return Finding(name, True, says, difference, choice=_rows_that_are_read(seen))
+
+
+def _rows_that_are_read(traced: Trace) -> list[int]:
+    """The rows of the last layer's attention that the target depends on."""
+    kind = speaking_kind(tuple(traced.attention_gradients))
+    last = traced.attention_gradients[kind][-1]
+    of_row = last[0].abs().amax(dim=(0, 2)).double()
+    largest = float(of_row.max())
+    if largest == 0:
+        return []
+    return torch.nonzero(of_row > NO_SLOPE * largest).flatten().tolist()
+
+
+# ---------------------------------------------------------------------- readout
+
+
+def readout(model: Model) -> Finding:
+    """Which token the head reads, told by the rows of attention that its logit depends on.
+
+    ``choice`` is where it is read if that is another place than the task says, else None.
+    """
+    return remembered(model, "readout", _check_readout)
+
+
+def _check_readout(model: Model) -> Finding:
+    rows = attention_gradients(model).choice
+    if not rows:
+        return Finding("readout", None, "no gradient tells which token the head reads.")
+
+    passage = samples_of_two_lengths(model)[-1]
+    expected = model.kind.readout(model, passage)
+    places = len(passage)
+    if expected is None and len(rows) > 1:
+        return Finding("readout", True, "the head reads the mean of all tokens, as expected.")
+    if rows == [expected]:
+        return Finding("readout", True, f"the head reads token {expected}, as expected.")
+
+    if not _chooses_by_itself(model):
+        return Finding(
+            "readout",
+            False,
+            f"the output depends on {_in_words(rows, places)} of the last attention, and not on "
+            f"token {expected} alone: something mixes tokens after it that attention does not show.",
+        )
+    place = _named_place(rows, places)
+    says = f"the head reads {_in_words(rows, places)}"
+    expected_in_words = "the mean of all" if expected is None else f"token {expected}"
+    return Finding(
+        "readout",
+        False,
+        f"{says}, where its task would read {expected_in_words}; the rows of attention of "
+        f"{_place_in_words(place)} speak for the output.",
+        choice=place,
+    )
+
+
+def _chooses_by_itself(model: Model) -> bool:
+    """Whether the head decides which token it reads; a target says so of tags and of words."""
+    kind = model.kind
+    return kind.has_classes and not kind.tags_words
+
+
+def _named_place(rows: Sequence[int], places: int) -> Readout:
+    if len(rows) > 1:
+        return "all"
+    if rows[0] == places - 1:
+        return "last"
+    return rows[0]
+
+
+def _in_words(rows: Sequence[int], places: int) -> str:
+    if len(rows) == 1:
+        return f"token {rows[0]} of {places}"
+    if len(rows) == places:
+        return f"all {places} tokens"
+    return f"{len(rows)} of {places} tokens"
+
+
+def _place_in_words(place: Readout) -> str:
+    if place == "all":
+        return "all of them"
+    if place == "last":
+        return "the last token"
+    return f"token {place}"
