@@ -30,6 +30,7 @@ from whence.trace.configurations import (
     readings,
 )
 from whence.trace.forecast import forecast_trace
+from whence.trace.guard import check_model
 from whence.trace.memory import check
 from whence.trace.removals import drops
 from whence.trace.trace import Trace, trace
@@ -165,6 +166,7 @@ def _traced(
 ) -> Trace:
     longest = max(passages, key=len)
     check(forecast_trace(model, longest, Needs.ATTENTION, len(passages)), memory, OPTIONS)
+    check_model(model, Needs.ATTENTION | Needs.EMBEDDINGS)
     run = trace(model, passages, target, Needs.ATTENTION | Needs.EMBEDDINGS)
     run.check_embeddings()
     return run

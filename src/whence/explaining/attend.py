@@ -15,12 +15,14 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.look import Look
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.passage import Passage, first_tokens
+from whence.core.registry import Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
 from whence.trace.forecast import attention_shape, forecast_maps
 from whence.trace.generated import Generated, continued, generate
+from whence.trace.guard import check_model
 from whence.trace.lxmert import axes, is_lxmert, memberships
 from whence.trace.memory import Forecast, check
 from whence.trace.reducers import Block, Heads, Keys, Queries, Reducer, ToUnits
@@ -103,6 +105,8 @@ def look_at(
         passage = model.placed(passage, as_target(look.target))
     _check_numbers(model, look)
     _check_memory(model, passage, look, forecast)
+    if not is_lxmert(model.hf):
+        check_model(model, Needs.ATTENTION, look.attention_via)
 
     if look.generate:
         return _of_generated(model, passage, look)

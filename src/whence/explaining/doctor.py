@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from whence.core.errors import Unsupported, WhenceError
+from whence.core.errors import ModelError, Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
 from whence.explaining.explain import compare
@@ -25,6 +25,7 @@ from whence.models.model import Model
 from whence.models.sample import PROMPT, read_somewhere, sample
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
+from whence.trace.guard import attention, findings
 from whence.trace.trace import Trace, trace
 
 # of captured attention against eager's, in float32; half precision gets its own rounding
@@ -86,6 +87,7 @@ class Report:
 
     ``attention_path`` is "interface" where attention is captured inside the graph, and "output"
     where only what the model returns can be read. ``attention`` counts layers and heads by kind.
+    ``conduct`` is what the guard found: one entry for each thing that it tried.
     """
 
     model: str
@@ -100,6 +102,7 @@ class Report:
     attention_path: str
     attention: Sizes
     self_check: SelfCheck
+    conduct: tuple[dict[str, Any], ...]
     methods: tuple[Attempt, ...]
     measured_tokens: tuple[int, ...]
     forecast: tuple[CostOfLength, ...]
@@ -123,6 +126,9 @@ def examine(model: Model, progress: Callable[[str], None] | None = None) -> Repo
     say("self-check")
     check, sizes = self_check(model)
 
+    say("guard")
+    conduct = tuple(finding.to_dict() for finding in findings(model))
+
     attempts = []
     for name in methods():
         say(name)
@@ -142,15 +148,23 @@ def examine(model: Model, progress: Callable[[str], None] | None = None) -> Repo
         dtype=str(model.dtype).removeprefix("torch."),
         device=str(model.device),
         limit=model.limit,
-        attention_path="interface" if can_observe(model.hf) else "output",
+        attention_path=_attention_path(model),
         attention=sizes,
         self_check=check,
+        conduct=conduct,
         methods=tuple(attempts),
         measured_tokens=measured,
         forecast=forecasts,
         threads=torch.get_num_threads(),
         versions=_versions(),
     )
+
+
+def _attention_path(model: Model) -> str:
+    """By which path attention is seen; "none" where it cannot be."""
+    if model.kind.reads_text and model.kind.reads_image:
+        return "interface" if can_observe(model.hf) else "output"
+    return attention(model).choice or "none"
 
 
 def _versions() -> dict[str, str]:
@@ -185,7 +199,7 @@ def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
     passage = sample(model, reply=True)
     try:
         captured = trace(model, [passage], needs=Needs.ATTENTION)
-    except Unsupported as problem:
+    except (Unsupported, ModelError) as problem:
         return SelfCheck(None, note=str(problem)), {}
 
     sizes = {
@@ -197,7 +211,7 @@ def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
         return SelfCheck(None, note=note), sizes
     try:
         eager = trace(model, [passage], needs=Needs.ATTENTION, attention_via="output")
-    except Unsupported as problem:
+    except (Unsupported, ModelError) as problem:
         note = f"the model returns no attention of its own: {problem}"
         return SelfCheck(None, note=note), sizes
     return _compared(captured, eager, model), sizes

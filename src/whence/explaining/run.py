@@ -33,6 +33,7 @@ from whence.explaining.windows import (
 from whence.games.game import check_has_head
 from whence.metrics.evidence import untested
 from whence.models.model import Model
+from whence.trace.guard import check_repeats
 
 NO_COST = Cost()
 NOTHING = 1e-12  # a change smaller than this is none, and a gap is not divided by it
@@ -50,6 +51,7 @@ def run(
     ``added`` are attributions that were made before; each is judged beside those of its text.
     """
     check_has_head(model)
+    check_repeats(model)
     job = job_of(model, request, progress)
     passages = [_encoded(job, text) for text in texts]
     windows_of = [model.windows(passage) for passage in passages]

@@ -14,12 +14,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from whence.core.errors import WhenceError
 from whence.core.passage import Passage
 from whence.models.sample import samples_of_two_lengths
+from whence.models.state import habits_of
 from whence.models.untouched import untouched
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def relative_difference(some: Tensor, others: Tensor) -> float:
     return float((some - others).abs().max()) / largest
 
 
-def answers(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "..."]]:
+def answers(model: Model, passages: Sequence[Passage]) -> list[Tensor]:
     """What the model says of passages in one batch: their logits, or else its first output."""
     batch = model.batch(passages)
     with model.lock, untouched(model.hf), torch.inference_mode():
@@ -106,6 +106,54 @@ def answers(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "..
             return list(model.read(outputs, batch))
     states = outputs[0]
     return [state[: len(passage)] for state, passage in zip(states, passages, strict=True)]
+
+
+# ---------------------------------------------------------------------- from pass to pass
+
+
+def repeats(model: Model) -> Finding:
+    """Whether the model says the same when it is asked the same twice."""
+    return remembered(model, "repeats", _check_repeats)
+
+
+def state(model: Model) -> Finding:
+    """Whether a pass leaves the model's buffers and the caller's random state as they were."""
+    return remembered(model, "state", _check_state)
+
+
+def _check_repeats(model: Model) -> Finding:
+    passage = samples_of_two_lengths(model)[0]
+    answers(model, [passage])  # the first pass shows whether the model draws
+    first = answers(model, [passage])[0]
+    second = answers(model, [passage])[0]
+    difference = relative_difference(first, second)
+    if difference <= tolerance(model.dtype):
+        return Finding("repeats", True, "asked the same twice it says the same.", difference)
+    return Finding(
+        "repeats",
+        False,
+        f"asked the same twice it says something else (by {difference:.1%}), so no change of its "
+        "output can be put down to a change of the text.",
+        difference,
+    )
+
+
+def _check_state(model: Model) -> Finding:
+    repeats(model)  # a pass, if there was none yet
+    habits = habits_of(model.hf)
+    if habits is None or not (habits.changes or habits.draws):
+        return Finding("state", True, "a pass changes nothing about the model.")
+    changed = sorted(habits.changes)
+    seen = []
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        seen.append(f"a pass changes {', '.join(changed[:3])}{more}, which is put back")
+    if habits.draws:
+        seen.append(
+            "it draws random numbers, which are fixed by a seed for each pass and not taken from "
+            "the caller's"
+        )
+    return Finding("state", False, f"{'; '.join(seen)}.")
 
 
 # ---------------------------------------------------------------------- batches

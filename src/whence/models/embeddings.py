@@ -46,8 +46,9 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         if leaf and _reads_text_again(model, batch, args):
             return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
-        # so that gradients reach the decoder's own attention too
-        return output.detach().requires_grad_(torch.is_grad_enabled())
+        # so that gradients reach the decoder's own attention too; a copy, as some models change
+        # what they are given in place, which a leaf does not allow
+        return output.detach().requires_grad_(torch.is_grad_enabled()).clone()
 
     encoder = model.input_embeddings
     decoder = model.decoder_embeddings

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from whence.core.errors import ModelError, TooLarge, WhenceError
+from whence.models.state import own_draws
 
 # What a model's own code raises where an input, or a switch of ours, does not suit it. An
 # exception class of the caller's own is not among them, and passes as it is.
@@ -29,7 +30,8 @@ LONGEST_REASON = 160  # characters of what the model said
 def run(hf: nn.Module, inputs: Mapping[str, Any], **more: Any) -> Any:
     """The outputs of one forward pass, or an error that names the model and what it said."""
     try:
-        return hf(**inputs, **more)
+        with own_draws(hf):
+            return hf(**inputs, **more)
     except WhenceError:
         raise
     except OF_THE_MODEL as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,11 @@ def sample(model: Model, reply: bool = False) -> Passage:
     return read_somewhere(model, passage)
 
 
-def samples_of_two_lengths(model: Model) -> list[Passage]:
-    """A short text and a longer one; of an image model two images, which have one length."""
+def samples_of_two_lengths(model: Model, reply: bool = False) -> list[Passage]:
+    """A short text and a longer one; of an image model two images, which have one length.
+
+    With ``reply``, the decoder of an encoder-decoder has a short text too.
+    """
     if not model.kind.reads_text:
         return [model.encode(picture(model, seed)) for seed in (0, 1)]
     if model.kind.reads_image:
@@ -45,6 +49,8 @@ def samples_of_two_lengths(model: Model) -> list[Passage]:
     for tokens in (SHORT, LONGER):
         limit = tokens if model.limit is None else min(tokens, model.limit)
         texts.append(read_somewhere(model, truncate(whole, min(limit, len(whole)))))
+    if reply and model.is_encoder_decoder and not model.kind.reads_twice:
+        return [replace(text, reply=texts[0]) for text in texts]
     return texts
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from whence.core.errors import ModelError
+from whence.models.state import put_back, state_of
 
 
 def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
@@ -80,6 +81,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
     training = [m for m in modules if m.training]
     learning = [p for p in parameters if p.requires_grad]
     attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]
+    own_state = state_of(module, modules)
     try:
         for m in training:
             m.training = False
@@ -94,6 +96,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
         for config, was in attention:
             if config._attn_implementation_internal != was:
                 config._attn_implementation_internal = was
+        put_back(module, own_state)
 
 
 @contextmanager

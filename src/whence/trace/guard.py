@@ -28,12 +28,14 @@ from whence.models.conduct import (
     padding,
     relative_difference,
     remembered,
+    repeats,
+    state,
     tolerance,
 )
 from whence.models.embeddings import embedded
 from whence.models.model import Model
 from whence.models.readouts import Readout
-from whence.models.sample import sample, samples_of_two_lengths
+from whence.models.sample import samples_of_two_lengths
 from whence.models.untouched import untouched
 from whence.trace.attention import can_observe
 from whence.trace.lxmert import is_lxmert
@@ -86,16 +88,23 @@ def _in_question(model: Model, needs: Needs, via: Via) -> Sequence[Finding]:
     return findings
 
 
-def check(model: Model, needs: Needs, via: Via = "auto") -> None:
+def check_model(model: Model, needs: Needs, via: Via = "auto") -> None:
     """Raise where what these needs rest on does not hold for this model."""
     problem = refusal(model, needs, via)
     if problem is not None:
         raise problem
 
 
+def check_repeats(model: Model) -> None:
+    """Raise for a model that gives two answers to one question: nothing can be explained there."""
+    finding = repeats(model)
+    if finding.holds is False:
+        raise ModelError(f"{type(model.hf).__name__}: {finding.says}")
+
+
 def findings(model: Model) -> list[Finding]:
     """Everything that can be tried on a model, in the order in which it matters."""
-    tried = [padding(model), batch_mates(model)]
+    tried = [repeats(model), state(model), padding(model), batch_mates(model)]
     if not (model.kind.reads_text and model.kind.reads_image):
         tried += [embeddings(model)]
         if model.kind.has_head:
@@ -149,7 +158,7 @@ def _check_embeddings(model: Model) -> Finding:
 
 def _exchanged(model: Model, passage: Passage) -> Finding:
     """A token exchanged by its id, against the same by its embedding."""
-    places = _two_different_tokens(passage)
+    places = _two_different_tokens(model, passage)
     if places is None:
         return Finding("embeddings", None, "the sample text has only one kind of token.")
     at, other = places
@@ -177,9 +186,17 @@ def _exchanged(model: Model, passage: Passage) -> Finding:
     )
 
 
-def _two_different_tokens(passage: Passage) -> tuple[int, int] | None:
-    """Places of two tokens of the text with different ids, neither of them read."""
-    content = [int(i) for i in np.flatnonzero(~passage.special) if i != passage.readout]
+def _two_different_tokens(model: Model, passage: Passage) -> tuple[int, int] | None:
+    """Places of two tokens of the text with different ids.
+
+    Neither is read, and neither has an id that means more than a word: positions and readouts are
+    counted by the padding's.
+    """
+    meaningful = {model.pad_id, *getattr(model.tokenizer, "all_special_ids", ())}
+    content = []
+    for i in np.flatnonzero(~passage.special).tolist():
+        if i != passage.readout and int(passage.ids[i]) not in meaningful:
+            content.append(i)
     for at in content:
         for other in content:
             if passage.ids[at] != passage.ids[other]:
@@ -267,7 +284,7 @@ def attention(model: Model) -> Finding:
 
 
 def _check_attention(model: Model) -> Finding:
-    passage = sample(model, reply=True)
+    passage = samples_of_two_lengths(model, reply=True)[-1]
     to_compare = Needs.NOTHING if model.kind.has_head else Needs.HIDDEN_STATES
     own = _said(trace(model, [passage], needs=to_compare))
     reasons = []
@@ -371,7 +388,7 @@ def _check_readout(model: Model) -> Finding:
             "readout",
             False,
             f"the output depends on {_in_words(rows, places)} of the last attention, and not on "
-            f"token {expected} alone: something mixes tokens after it that attention does not show.",
+            f"token {expected} alone: something mixes tokens after it, unseen by attention.",
         )
     place = _named_place(rows, places)
     says = f"the head reads {_in_words(rows, places)}"

@@ -19,6 +19,8 @@ GOOD, BAD = Style(color="green"), Style(color="red", bold=True)
 PATHS = {
     "interface": "captured through AttentionInterface",
     "output": "fallback: eager and output_attentions",
+    "auto": "seen by hooks on its modules",
+    "none": "cannot be seen",
 }
 FORECAST_COLUMNS = (
     "tokens",
@@ -42,7 +44,15 @@ def doctor_view(report: Mapping[str, Any], console: Console) -> RenderableType:
     for name, fact in _facts(report).items():
         grid.add_row(Text(name), Text(wording.visible(fact)))
     grid.add_row(Text("self-check"), _self_check(report["self_check"]))
-    return Group(grid, Text(), _attempts(report["methods"]), Text(), *_forecast(report))
+    return Group(
+        grid,
+        Text(),
+        _conduct(report["conduct"]),
+        Text(),
+        _attempts(report["methods"]),
+        Text(),
+        *_forecast(report),
+    )
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, str]:
@@ -79,6 +89,17 @@ def _self_check(check: Mapping[str, Any]) -> Text:
     if check["logit_difference"] is not None:
         line.append(f", logits by {check['logit_difference']:.1e}", Style())
     return line
+
+
+def _conduct(findings: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """What short passes showed of the model, whatever it is called."""
+    table = _table("tried", "", "what was seen")
+    words = {True: ("holds", GOOD), False: ("NO", BAD), None: ("not told", DIM)}
+    for finding in findings:
+        word, style = words[finding["holds"]]
+        says = Text(wording.visible(finding["says"]))
+        table.add_row(Text(finding["name"]), Text(word, style), says)
+    return table
 
 
 def _attempts(methods: Sequence[Mapping[str, Any]]) -> RenderableType:

@@ -111,7 +111,8 @@ def running(trace: Trace, i: int, rules: Rules) -> Iterator[Ruled]:
 
     def catch(embeddings: Tensor) -> Tensor:
         caught.append(embeddings.detach().clone().requires_grad_())
-        return caught[0]
+        # some models change what they are given in place, which a leaf does not allow
+        return caught[0].clone()
 
     is_observed = can_observe(model.hf)
     observer = Observer(model.hf, keep=True)
