@@ -33,6 +33,7 @@ from whence.core.errors import SettingsError, Unsupported, unknown_name
 from whence.core.passage import Passage
 from whence.games.infill import Filler
 from whence.models.batches import Batch
+from whence.models.conduct import embeddings
 from whence.models.embeddings import embedded, mean_embedding
 from whence.models.model import Model
 
@@ -83,9 +84,16 @@ def second_removal(model: Model, first: str) -> str | None:
             continue
         if removal == "pad" and not model.pads:
             continue
+        if removal in EMBEDDED and not _has_embeddings(model):
+            continue
         if removal != kind_of_first:
             return removal
     return None
+
+
+def _has_embeddings(model: Model) -> bool:
+    """Whether replacing a token's embedding takes away all that the model knows of it."""
+    return embeddings(model).holds is not False
 
 
 def mask_id(model: Model) -> int | None:
@@ -130,8 +138,13 @@ class Remover:
             )
         if self.removal == "pad" and not self.model.pads:
             raise Unsupported(
-                f"{type(self.model.hf).__name__} finds its last token by a padding id and has "
-                "none, so padding would be read; use 'delete'."
+                f"{type(self.model.hf).__name__} reads padding (it has no padding id, or none that "
+                "changes nothing), so what is padded would not be removed; use 'delete'."
+            )
+        if self.removal in EMBEDDED and not _has_embeddings(self.model):
+            raise Unsupported(
+                f"{type(self.model.hf).__name__} has no one embedding for each token that could be "
+                "replaced; use removal 'mask' or 'delete'."
             )
 
     @cached_property

@@ -1,8 +1,8 @@
 """How a model conducts itself: what a few short passes show of this model, not of its name.
 
 A check runs once for a model object, when its answer is first needed, and what it found is
-remembered here. Two checks are in this file, of which batches need to know; those that look inside
-the model are in ``trace/guard.py``.
+remembered here. The checks of this file need plain passes only; those that look inside the model
+are in ``trace/guard.py``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from whence.core.errors import WhenceError
+from whence.core.errors import ModelError, Unsupported, WhenceError
 from whence.core.passage import Passage
+from whence.models.embeddings import embedded
 from whence.models.sample import samples_of_two_lengths
 from whence.models.state import habits_of
 from whence.models.untouched import untouched
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 # largest number there is; and never by more than a twentieth, in whatever dtype.
 ROUNDINGS = 1000
 LARGEST_ROUNDING = 0.05
+
+USE_GAMES = "Methods that play (lime, shapley, occlusion, anchors) still work."
 
 
 @dataclass(frozen=True)
@@ -234,3 +237,108 @@ def _compared_in_batch(
     if difference <= tolerance(model.dtype):
         return Finding(name, True, holds, difference)
     return Finding(name, False, f"{fails} (by {difference:.1%}); {follows}", difference)
+
+
+# ---------------------------------------------------------------------- embeddings
+
+
+def embeddings(model: Model) -> Finding:
+    """Whether one module gives one vector for each token, and the model knows nothing else of it.
+
+    The embedding of one token is replaced by that of another. If the model reads the ids by a
+    second way too (hashes of characters, a table in each layer), it now says something else than
+    for the text in which that token is exchanged.
+    """
+    return remembered(model, "embeddings", _check_embeddings)
+
+
+def _check_embeddings(model: Model) -> Finding:
+    passage = samples_of_two_lengths(model)[-1]
+    seen: list[Tensor] = []
+
+    def look(vectors: Tensor) -> Tensor:
+        seen.append(vectors)
+        return vectors
+
+    try:
+        _answer_with(model, passage, look)
+    except (Unsupported, ModelError) as problem:
+        return Finding("embeddings", False, f"{problem} {USE_GAMES}")
+
+    shape = tuple(seen[0].shape)
+    width_of_special = len(passage) - len(passage.names) if not model.kind.reads_text else 0
+    lengths = (len(passage), len(passage) - width_of_special)
+    if len(shape) != 3 or shape[1] not in lengths:
+        return Finding(
+            "embeddings",
+            False,
+            f"its embeddings have the shape {shape} where {len(passage)} tokens went in, so there "
+            f"is no one vector for each token. {USE_GAMES}",
+        )
+    if not model.kind.reads_text:
+        return Finding("embeddings", True, "one module gives one vector for each patch.")
+    return _exchanged(model, passage)
+
+
+def _exchanged(model: Model, passage: Passage) -> Finding:
+    """A token exchanged by its id, against the same by its embedding."""
+    places = _two_different_tokens(model, passage)
+    if places is None:
+        return Finding("embeddings", None, "the sample text has only one kind of token.")
+    at, other = places
+    ids = passage.ids.copy()
+    ids[at] = ids[other]
+    by_id = answers(model, [replace(passage, ids=ids)])[0]
+
+    def exchange(vectors: Tensor) -> Tensor:
+        changed = vectors.clone()
+        changed[:, at] = vectors[:, other]
+        return changed
+
+    by_vector = _answer_with(model, passage, exchange)
+    difference = relative_difference(by_id, by_vector)
+    if difference <= tolerance(model.dtype):
+        says = "one module gives one vector for each token, and nothing else is read of it."
+        return Finding("embeddings", True, says, difference)
+    return Finding(
+        "embeddings",
+        False,
+        "it reads its tokens by another way beside their embeddings: with the embedding of one "
+        f"token exchanged it differs by {difference:.1%} from the text with that token exchanged. "
+        f"Gradients along embeddings would miss that. {USE_GAMES}",
+        difference,
+    )
+
+
+def _two_different_tokens(model: Model, passage: Passage) -> tuple[int, int] | None:
+    """Places of two tokens of the text with different ids.
+
+    Neither is read, and neither has an id that means more than a word: positions and readouts are
+    counted by the padding's.
+    """
+    meaningful = {model.pad_id, *getattr(model.tokenizer, "all_special_ids", ())}
+    content = []
+    for i in np.flatnonzero(~passage.special).tolist():
+        if i != passage.readout and int(passage.ids[i]) not in meaningful:
+            content.append(i)
+    for at in content:
+        for other in content:
+            if passage.ids[at] != passage.ids[other]:
+                return at, other
+    return None
+
+
+def _answer_with(model: Model, passage: Passage, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """What the model says of a passage whose embeddings are changed on their way in."""
+    batch = model.batch([passage])
+    with (
+        model.lock,
+        untouched(model.hf),
+        torch.inference_mode(False),
+        torch.no_grad(),
+        embedded(model, batch, change),
+    ):
+        outputs = model.run(batch.inputs)
+        if model.kind.has_head:
+            return model.read(outputs, batch)[0]
+    return outputs[0][0, : len(passage)]

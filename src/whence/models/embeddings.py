@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from whence.core.errors import ModelError
 from whence.models.batches import Batch
-from whence.models.model import Model
+
+if TYPE_CHECKING:
+    from whence.models.model import Model
 
 # How many tokens of the vocabulary are embedded at once for their mean.
 TOKENS_AT_ONCE = 4096

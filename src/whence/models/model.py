@@ -131,8 +131,7 @@ class Model:
             module = None
         if not isinstance(module, nn.Module):
             raise Unsupported(
-                f"{type(self.hf).__name__} does not say which module embeds its input; methods "
-                "that play (lime, shapley, occlusion, anchors) need none."
+                f"{type(self.hf).__name__} does not say which module embeds its input."
             )
         return module
 

@@ -9,22 +9,20 @@ which token the head reads. A need that a check denies is refused by name, with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.errors import ModelError, Unsupported
-from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
 from whence.core.request import Via
 from whence.core.target import Target
 from whence.models.conduct import (
+    USE_GAMES,
     Finding,
-    answers,
     batch_mates,
+    embeddings,
     padding,
     relative_difference,
     remembered,
@@ -32,18 +30,15 @@ from whence.models.conduct import (
     state,
     tolerance,
 )
-from whence.models.embeddings import embedded
 from whence.models.model import Model
 from whence.models.readouts import Readout
 from whence.models.sample import samples_of_two_lengths
-from whence.models.untouched import untouched
 from whence.trace.attention import can_observe
 from whence.trace.lxmert import is_lxmert
 from whence.trace.rows import speaking_kind
 from whence.trace.trace import Trace, trace
 
-USE_GAMES = "methods that play (lime, shapley, occlusion, anchors) still work."
-USE_GRADIENTS = "gradient methods and those that play (lime, shapley, occlusion) still work."
+USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion) still work."
 
 # A slope is compared with what small steps along it do. A network has kinks and roundings, so only
 # what is wrong by more than half at every size of the step is called wrong.
@@ -66,8 +61,14 @@ def refusal(model: Model, needs: Needs, via: Via = "auto") -> Unsupported | None
     """
     for finding in _in_question(model, needs, via):
         if finding.holds is False:
-            return Unsupported(f"{type(model.hf).__name__}: {finding.says}")
+            return Unsupported(_with_name(model, finding.says))
     return None
+
+
+def _with_name(model: Model, says: str) -> str:
+    """The sentence, which names the model."""
+    name = type(model.hf).__name__
+    return says if name in says else f"{name}: {says}"
 
 
 def _in_question(model: Model, needs: Needs, via: Via) -> Sequence[Finding]:
@@ -99,12 +100,15 @@ def check_repeats(model: Model) -> None:
     """Raise for a model that gives two answers to one question: nothing can be explained there."""
     finding = repeats(model)
     if finding.holds is False:
-        raise ModelError(f"{type(model.hf).__name__}: {finding.says}")
+        raise ModelError(_with_name(model, finding.says))
 
 
 def findings(model: Model) -> list[Finding]:
     """Everything that can be tried on a model, in the order in which it matters."""
-    tried = [repeats(model), state(model), padding(model), batch_mates(model)]
+    tried = [repeats(model), state(model)]
+    if tried[0].holds is False:
+        return tried  # whatever else would be compared differs by that alone
+    tried += [padding(model), batch_mates(model)]
     if not (model.kind.reads_text and model.kind.reads_image):
         tried += [embeddings(model)]
         if model.kind.has_head:
@@ -113,111 +117,6 @@ def findings(model: Model) -> list[Finding]:
         if model.kind.has_head:
             tried += [attention_gradients(model), readout(model)]
     return tried
-
-
-# ---------------------------------------------------------------------- embeddings
-
-
-def embeddings(model: Model) -> Finding:
-    """Whether one module gives one vector for each token, and the model knows nothing else of it.
-
-    The embedding of one token is replaced by that of another. If the model reads the ids by a
-    second way too (hashes of characters, a table in each layer), it now says something else than
-    for the text in which that token is exchanged.
-    """
-    return remembered(model, "embeddings", _check_embeddings)
-
-
-def _check_embeddings(model: Model) -> Finding:
-    passage = samples_of_two_lengths(model)[-1]
-    seen: list[Tensor] = []
-
-    def look(vectors: Tensor) -> Tensor:
-        seen.append(vectors)
-        return vectors
-
-    try:
-        _answer_with(model, passage, look)
-    except (Unsupported, ModelError) as problem:
-        return Finding("embeddings", False, f"{problem} {USE_GAMES}")
-
-    shape = tuple(seen[0].shape)
-    width_of_special = len(passage) - len(passage.names) if not model.kind.reads_text else 0
-    lengths = (len(passage), len(passage) - width_of_special)
-    if len(shape) != 3 or shape[1] not in lengths:
-        return Finding(
-            "embeddings",
-            False,
-            f"its embeddings have the shape {shape} where {len(passage)} tokens went in, so there "
-            f"is no one vector for each token; {USE_GAMES}",
-        )
-    if not model.kind.reads_text:
-        return Finding("embeddings", True, "one module gives one vector for each patch.")
-    return _exchanged(model, passage)
-
-
-def _exchanged(model: Model, passage: Passage) -> Finding:
-    """A token exchanged by its id, against the same by its embedding."""
-    places = _two_different_tokens(model, passage)
-    if places is None:
-        return Finding("embeddings", None, "the sample text has only one kind of token.")
-    at, other = places
-    ids = passage.ids.copy()
-    ids[at] = ids[other]
-    by_id = answers(model, [replace(passage, ids=ids)])[0]
-
-    def exchange(vectors: Tensor) -> Tensor:
-        changed = vectors.clone()
-        changed[:, at] = vectors[:, other]
-        return changed
-
-    by_vector = _answer_with(model, passage, exchange)
-    difference = relative_difference(by_id, by_vector)
-    if difference <= tolerance(model.dtype):
-        says = "one module gives one vector for each token, and nothing else is read of it."
-        return Finding("embeddings", True, says, difference)
-    return Finding(
-        "embeddings",
-        False,
-        "it reads its tokens by another way beside their embeddings: with the embedding of one "
-        f"token exchanged it differs by {difference:.1%} from the text with that token exchanged. "
-        f"Gradients along embeddings would miss that; {USE_GAMES}",
-        difference,
-    )
-
-
-def _two_different_tokens(model: Model, passage: Passage) -> tuple[int, int] | None:
-    """Places of two tokens of the text with different ids.
-
-    Neither is read, and neither has an id that means more than a word: positions and readouts are
-    counted by the padding's.
-    """
-    meaningful = {model.pad_id, *getattr(model.tokenizer, "all_special_ids", ())}
-    content = []
-    for i in np.flatnonzero(~passage.special).tolist():
-        if i != passage.readout and int(passage.ids[i]) not in meaningful:
-            content.append(i)
-    for at in content:
-        for other in content:
-            if passage.ids[at] != passage.ids[other]:
-                return at, other
-    return None
-
-
-def _answer_with(model: Model, passage: Passage, change: object) -> Tensor:
-    """What the model says of a passage whose embeddings are changed on their way in."""
-    batch = model.batch([passage])
-    with (
-        model.lock,
-        untouched(model.hf),
-        torch.inference_mode(False),
-        torch.no_grad(),
-        embedded(model, batch, change),  # pyright: ignore[reportArgumentType]
-    ):
-        outputs = model.run(batch.inputs)
-        if model.kind.has_head:
-            return model.read(outputs, batch)[0]
-    return outputs[0][0, : len(passage)]
 
 
 # ---------------------------------------------------------------------- gradients
@@ -229,6 +128,8 @@ def gradients(model: Model) -> Finding:
 
 
 def _check_gradients(model: Model) -> Finding:
+    if embeddings(model).holds is False:
+        return Finding("gradients", None, "not tried, as there are no embeddings to follow.")
     passage = samples_of_two_lengths(model)[-1]
     try:
         traced = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
@@ -267,7 +168,7 @@ def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
         False,
         "its gradients do not say how its output changes: small steps along the embeddings change "
         f"the target by {miss:.0%} more or less than they promise, as where a part of the model "
-        f"is quantised or detached; {USE_GAMES}",
+        f"is quantised or detached. {USE_GAMES}",
         miss,
     )
 
@@ -292,7 +193,7 @@ def _check_attention(model: Model) -> Finding:
         try:
             seen = trace(model, [passage], needs=Needs.ATTENTION | to_compare, attention_via=via)
         except (Unsupported, ModelError) as problem:
-            reasons.append(str(problem))
+            reasons.append(f"{problem} {_what_works(model)}")
             continue
         difference = relative_difference(own, _said(seen))
         if difference <= tolerance(model.dtype):
@@ -300,9 +201,16 @@ def _check_attention(model: Model) -> Finding:
             return Finding("attention", True, says, difference, choice=via)
         reasons.append(
             "with its attention made visible the model says something else "
-            f"(by {difference:.1%}), so the weights are not those that it uses"
+            f"(by {difference:.1%}), so the weights are not those that it uses. "
+            f"{_what_works(model)}"
         )
-    return Finding("attention", False, f"{reasons[0].rstrip('.')}; {USE_GRADIENTS}")
+    return Finding("attention", False, reasons[0])
+
+
+def _what_works(model: Model) -> str:
+    """What is left where attention cannot be read."""
+    has_gradients = model.kind.has_head and gradients(model).holds
+    return USE_GRADIENTS if has_gradients else USE_GAMES
 
 
 def _paths(model: Model) -> list[Via]:
@@ -327,13 +235,15 @@ def attention_gradients(model: Model) -> Finding:
 
 def _check_attention_gradients(model: Model) -> Finding:
     name = "attention-gradients"
+    if attention(model).holds is False or not gradients(model).holds:
+        return Finding(name, None, "not tried, for want of attention or of gradients.")
     passage = samples_of_two_lengths(model)[-1]
     needs = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
     try:
         own = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
         seen = trace(model, [passage], Target(0), needs)
     except (Unsupported, ModelError) as problem:
-        return Finding(name, False, f"{problem} {USE_GAMES}")
+        return Finding(name, False, f"{problem} {_what_works(model)}")
 
     difference = relative_difference(own.embedding_gradients, seen.embedding_gradients)
     if difference > tolerance(model.dtype):
@@ -341,7 +251,7 @@ def _check_attention_gradients(model: Model) -> Finding:
             name,
             False,
             "with its attention made visible its gradients are others "
-            f"(by {difference:.1%}); {USE_GRADIENTS}",
+            f"(by {difference:.1%}). {_what_works(model)}",
             difference,
         )
     says = "gradients reach the attention weights."

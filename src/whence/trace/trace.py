@@ -447,8 +447,7 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
             maps = []
     if plan.wants_maps and not layers:
         raise Unsupported(
-            f"{type(model.hf).__name__} gave no attention weights (path: {plan.via}); "
-            "a gradient method will work."
+            f"{type(model.hf).__name__} gave no attention weights (path: {plan.via})."
         )
     if plan.via != "hooks":
         _check_sizes(model, batch, layers, sizes)
@@ -484,8 +483,7 @@ def _check_sizes(
             raise Unsupported(
                 f"the attention of {type(model.hf).__name__} has the size {_times(size[1:])} "
                 f"where {queries} × {keys} tokens look at each other, as it is windowed, pooled or "
-                "cut into buckets; gradient methods and those that play (lime, shapley, occlusion) "
-                "do without it."
+                "cut into buckets; it cannot be read as attention between tokens."
             )
 
 
