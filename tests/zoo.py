@@ -35,7 +35,7 @@ SMALL = {
     r"^max_(target|source)_positions$": 64,
     r"^(num_local_experts|num_experts|n_routed_experts|moe_num_experts)$": 4,
     r"^(num_experts_per_tok|moe_topk|top_k_experts|moe_k)$": 2,
-    r"^(mamba_d_ssm|mamba_d_state|ssm_state_size|state_size|conv_kernel|mamba_d_conv|lru_width)$": 8,
+    r"^(mamba_d_(ssm|state|conv)|ssm_state_size|state_size|conv_kernel|lru_width)$": 8,
     r"^rotary_dim$": 4,
     r"^attention_window$": 8,
     r"^image_size$": 32,

@@ -92,9 +92,7 @@ def test_a_model_that_draws_leaves_the_callers_random_state_alone(kind: type[Pla
     assert repeats(model).holds is True
     torch.manual_seed(99)  # the caller's seed has no say in the answer
     np.random.seed(99)
-    np.testing.assert_array_equal(
-        explain(model, TEXT, "occlusion", evidence=False).scores, scores
-    )
+    np.testing.assert_array_equal(explain(model, TEXT, "occlusion", evidence=False).scores, scores)
 
 
 def test_a_model_that_gives_two_answers_is_refused() -> None:

@@ -17,6 +17,7 @@ from whence.core.request import Ask
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
+from whence.models.passing import in_one_line
 from whence.trace.forecast import forecast_trace
 from whence.trace.guard import refusal
 from whence.trace.lxmert import is_lxmert
@@ -96,7 +97,8 @@ def _look_at_group(
         job.meter.begin(call.name, len(asks))
         told.weight = weight_of(shared.passes)
         try:
-            each_ask = _call(call, shared, saids)
+            with in_one_line(job.model.hf, call.name):
+                each_ask = _call(call, shared, saids)
         except (Unsupported, ModelError) as problem:
             for of_ask in findings:
                 of_ask[call.name] = problem

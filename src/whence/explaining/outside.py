@@ -21,6 +21,7 @@ from whence.games.game import Game, game_on, remover_of
 from whence.games.removals import chosen_removal, second_removal
 from whence.metrics.evidence import STEPS, Control, control, judged
 from whence.models.model import Model
+from whence.models.passing import in_one_line
 
 ONE_FILL = (
     "a model filled in other words for what was removed; another seed would fill in others and "
@@ -89,7 +90,8 @@ def look_from_outside(job: Job, games: Games, target: Target) -> Findings:
     findings: Findings = {}
     for call in job.playing:
         try:
-            findings[call.name] = _play(call, games, target)
+            with in_one_line(job.model.hf, call.name):
+                findings[call.name] = _play(call, games, target)
         except (Unsupported, ModelError) as problem:
             findings[call.name] = problem
     return findings

@@ -12,7 +12,7 @@ from whence.core.registry import Needs, method, setting
 from whence.core.scores import Scores
 from whence.trace.flow import PATIENCE, attention_flow, joined_layers, pipe_widths
 from whence.trace.flow import Flow as MaximumFlow
-from whence.trace.rows import padded
+from whence.trace.rows import check_both_sides, padded
 from whence.trace.trace import Trace
 
 WORTH_A_NOTE = 1e-6
@@ -71,6 +71,7 @@ class Flow:
             own = next(iter(means.values()))
             layers = [pipe_widths(_cut(m, i, length, length), self.residual) for m in own]
             return attention_flow(layers, at, trace.tick, self.patience)
+        check_both_sides(trace, tuple(means))
         # a decoder's token sees none after it
         answers = length if at is None else at + 1
         encoder = [_cut(m, i, length, length) for m in means["encoder"]]

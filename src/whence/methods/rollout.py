@@ -8,7 +8,7 @@ from torch import Tensor
 
 from whence.core.errors import SettingsError
 from whence.core.registry import Needs, method, setting
-from whence.trace.rows import padded, rolled_row
+from whence.trace.rows import check_both_sides, padded, rolled_row
 from whence.trace.trace import Trace
 
 
@@ -38,6 +38,7 @@ class Rollout:
     )
 
     def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
+        check_both_sides(trace, tuple(trace.head_means))
         kind = next(iter(trace.head_means))
         if "cross" in trace.head_means:
             kind = "encoder"

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whence.core.errors import ModelError
+from whence.core.errors import ModelError, Unsupported
 from whence.models.batches import Batch
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         if leaf:
             return on_decoder(_module, args, output)
+        if not isinstance(output, Tensor):
+            raise Unsupported(
+                f"the input embeddings of {type(model.hf).__name__} give out a "
+                f"{type(output).__name__}, and not one vector for each token."
+            )
         changed = change(output)
         if changed.shape != output.shape:
             changed = changed[:, -output.shape[1] :]

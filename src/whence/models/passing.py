@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -36,6 +37,22 @@ def run(hf: nn.Module, inputs: Mapping[str, Any], **more: Any) -> Any:
         raise
     except OF_THE_MODEL as problem:
         raise not_run(hf, problem) from problem
+
+
+@contextmanager
+def in_one_line(hf: nn.Module, method: str) -> Iterator[None]:
+    """What goes wrong in a method on this model, as one line; the cause stays attached.
+
+    A model may have something that no check knows of. The other methods go on.
+    """
+    try:
+        yield
+    except WhenceError:
+        raise
+    except OF_THE_MODEL as problem:
+        raise ModelError(
+            f"{method} cannot be computed on {type(hf).__name__}: {reason(problem)}"
+        ) from problem
 
 
 def not_run(hf: nn.Module, problem: Exception) -> WhenceError:

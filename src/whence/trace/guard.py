@@ -44,6 +44,7 @@ USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion)
 # what is wrong by more than half at every size of the step is called wrong.
 STEPS = (1e-2, 1e-3)  # of the embeddings' own size
 WRONG_BY = 0.5
+TINY = 1e-30
 # Of the largest slope: a row of attention with less is not read.
 NO_SLOPE = 1e-6
 
@@ -132,7 +133,7 @@ def _check_gradients(model: Model) -> Finding:
         return Finding("gradients", None, "not tried, as there are no embeddings to follow.")
     passage = samples_of_two_lengths(model)[-1]
     try:
-        traced = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
+        traced = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
     except (Unsupported, ModelError) as problem:
         return Finding("gradients", False, f"{problem} {USE_GAMES}")
 
@@ -145,7 +146,9 @@ def _check_gradients(model: Model) -> Finding:
 def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
     """Small steps up the slope: what the target does, against what the slope promises."""
     vectors = traced.embeddings[0]
-    direction = slope / slope.norm() * vectors.norm()
+    # each token by its own size: a norm may be steep at one that is nearly zero
+    sizes = vectors.norm(dim=-1, keepdim=True)
+    direction = slope / slope.norm(dim=-1, keepdim=True).clamp_min(TINY) * sizes
     promised = float((slope.double() * direction.double()).sum())
     rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
     misses = []
@@ -195,6 +198,12 @@ def _check_attention(model: Model) -> Finding:
         except (Unsupported, ModelError) as problem:
             reasons.append(f"{problem} {_what_works(model)}")
             continue
+        if not _are_shares(seen):
+            reasons.append(
+                "what it returns as attention weights are no shares: some are negative, or those "
+                f"of one token sum to more than one. {_what_works(model)}"
+            )
+            continue
         difference = relative_difference(own, _said(seen))
         if difference <= tolerance(model.dtype):
             says = "with its attention made visible the model says the same."
@@ -205,6 +214,17 @@ def _check_attention(model: Model) -> Finding:
             f"{_what_works(model)}"
         )
     return Finding("attention", False, reasons[0])
+
+
+def _are_shares(traced: Trace) -> bool:
+    """Whether weights are not negative and sum to one for each token, or to less (with a sink)."""
+    allowed = tolerance(traced.model.dtype)
+    for maps in traced.attentions.values():
+        for weights in maps:
+            sums = weights.double().sum(-1)
+            if float(weights.min()) < -allowed or float(sums.max()) > 1 + allowed:
+                return False
+    return True
 
 
 def _what_works(model: Model) -> str:
@@ -240,8 +260,8 @@ def _check_attention_gradients(model: Model) -> Finding:
     passage = samples_of_two_lengths(model)[-1]
     needs = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
     try:
-        own = trace(model, [passage], Target(0), Needs.EMBEDDING_GRADIENTS)
-        seen = trace(model, [passage], Target(0), needs)
+        own = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
+        seen = trace(model, [passage], Target(), needs)
     except (Unsupported, ModelError) as problem:
         return Finding(name, False, f"{problem} {_what_works(model)}")
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whence.core.aggregate import entrywise, product_row
-from whence.core.errors import SettingsError
+from whence.core.errors import SettingsError, Unsupported
 from whence.trace.trace import Trace
 
 Layers = int | Literal["last", "all", "mean", "max", "sum", "product"]
@@ -96,6 +96,7 @@ def rolled_row(
         own = [m[i, :length, :length] for m in maps[start:]]
         return product_row(own, _first_row(own[0], length, at), residual)
 
+    check_both_sides(trace, tuple(means))
     cross, decoder = means["cross"], means["decoder"]
     answers = length if at is None else at + 1
     row = _first_row(cross[0], answers, at)
@@ -109,6 +110,17 @@ def rolled_row(
 
     encoder = [m[i, :length, :length] for m in means["encoder"][start:]]
     return product_row(encoder, crossed, residual)
+
+
+def check_both_sides(trace: Trace, kinds: Sequence[str]) -> None:
+    """Refuse an encoder-decoder of which one side's attention cannot be seen."""
+    missing = [kind for kind in ("encoder", "decoder", "cross") if kind not in kinds]
+    if "cross" in kinds and missing:
+        raise Unsupported(
+            f"of {type(trace.model.hf).__name__} no attention of the {' or '.join(missing)} can be "
+            "seen, so nothing can be followed through all layers; attention-mean reads the cross "
+            "attention alone."
+        )
 
 
 def padded(rows: Sequence[Tensor], width: int) -> Float[Tensor, "batch token"]:
