@@ -121,9 +121,9 @@ def _problem(key: str, value: Any, weights: Stored) -> str | None:
     values = value if isinstance(value, list) else [value]
     for number in values:
         if least is not None and number is not None:
-            if isinstance(number, bool) or not isinstance(number, (int, list)):
+            if not _is_whole(number) and not isinstance(number, list):
                 return "a whole number is needed"
-            if isinstance(number, int) and number < least:
+            if not isinstance(number, list) and number < least:
                 return f"it must be at least {least}"
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             continue
@@ -131,6 +131,13 @@ def _problem(key: str, value: Any, weights: Stored) -> str | None:
         if most is not None and (number > most or math.isnan(number)):
             return f"more than {most:,} cannot be built from these weights"
     return None
+
+
+def _is_whole(number: Any) -> bool:
+    """Whether it is a whole number; 1200.0 is one (MusicFlamingo writes it so)."""
+    if isinstance(number, float):
+        return number.is_integer()
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def _most(key: str, weights: Stored) -> int | None:
