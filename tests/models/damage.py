@@ -44,7 +44,9 @@ VALUES: tuple[Any, ...] = (
 def damage(folder: Path, seed: int) -> str:
     """Make one change, and say which."""
     draw = random.Random(seed)
-    kind = draw.choice(["config", "config", "tokenizer", "tokenizer", "settings", "header", "bytes"])
+    kind = draw.choice(
+        ["config", "config", "tokenizer", "tokenizer", "settings", "header", "bytes"]
+    )
     if kind == "config":
         return _json(folder / "config.json", draw)
     if kind == "tokenizer":

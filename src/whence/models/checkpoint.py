@@ -30,6 +30,7 @@ LARGEST_JSON = 64_000_000
 LARGEST_TOKENIZER = 512_000_000
 DEEPEST_JSON = 100
 BYTES_OF_A_PICKLED_TENSOR = 100
+LONGEST_LINE = 300
 
 # The path of a checkpoint's file, or None where it has no such file.
 Find = Callable[[str], Path | None]
@@ -277,9 +278,9 @@ def _shapes(path: Path) -> list[list[int]]:
         with safe_open(path, framework="numpy") as file:
             return [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RuntimeError) as problem:
-        reason = str(problem).strip().splitlines() or [type(problem).__name__]
+        reason = one_line(str(problem) or type(problem).__name__)
         raise LoadError(
-            f"cannot read {str(path)!r} as safetensors ({reason[0]}): "
+            f"cannot read {str(path)!r} as safetensors ({reason}): "
             "the file is damaged or something else; fetch or save it again."
         ) from problem
 
@@ -288,3 +289,17 @@ def short(value: Any) -> str:
     """A value of a foreign file, for a message: one short line."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def one_line(text: str) -> str:
+    """The first line of a text that may repeat what a foreign file says: short, safe to print.
+
+    >>> one_line("unknown \\x1b[31m\\nand more")
+    'unknown \\\\x1b[31m'
+    """
+    lines = [line.strip() for line in text.strip().splitlines()]
+    line = lines[0] if lines else ""
+    if line.endswith(":") and len(lines) > 1:
+        line = f"{line} {lines[1]}"
+    line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"

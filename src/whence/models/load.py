@@ -22,6 +22,7 @@ from whence.models.checkpoint import (
     Stored,
     commit_of,
     files_of,
+    one_line,
     read_json,
     refuse_adapter,
     stored,
@@ -33,7 +34,6 @@ from whence.models.numbers import check_config
 from whence.models.token_ids import check_tokenizer
 
 BUNDLED = Path(__file__).parent / "bundled"
-LONGEST_REASON = 300
 
 # A folder with none of these holds no tokenizer.
 TOKENIZER_FILES = (
@@ -110,7 +110,7 @@ def load(
         image_processor = _image_processor(transformers, source, checked, common)
     if task.reads_text and not tokenizer:
         tokenizer = _tokenizer(transformers, source, name, checked, common)
-    revision = revision or getattr(config, "_commit_hash", None)
+    revision = checked.revision or getattr(config, "_commit_hash", None)
     return _checked(Model(hf, tokenizer, task.name, name, revision, image_processor))
 
 
@@ -348,14 +348,8 @@ def _not_loaded(name: str, part: str, problem: BaseException) -> LoadError:
 
 
 def _first_line(problem: BaseException) -> str:
-    """What a problem says, in one short line that is safe to print."""
-    lines = [line.strip() for line in str(problem).strip().splitlines()]
-    text = lines[0] if lines else ""
-    if text.endswith(":") and len(lines) > 1:
-        text = f"{text} {lines[1]}"
+    """What a problem says, in one short sentence."""
+    text = one_line(str(problem))
     if not text or isinstance(problem, (LookupError, ArithmeticError)):
         text = f"{type(problem).__name__} {text}".strip()
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    if len(text) > LONGEST_REASON:
-        text = f"{text[:LONGEST_REASON]}…"
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -159,6 +159,10 @@ def _names_a_kernel(value: Any) -> bool:
     return isinstance(value, str) and ("/" in value or ":" in value)
 
 
+def _is_class(name: Any) -> bool:
+    return isinstance(name, str) and name.isidentifier()
+
+
 def _check_labels(config: dict[str, Any], where: str) -> None:
     labels = config.get("id2label")
     if labels is None:
@@ -177,7 +181,7 @@ def _check_architectures(config: dict[str, Any], where: str) -> None:
     names = config.get("architectures")
     if names is None:
         return
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(_is_class(name) for name in names):
         raise LoadError(
             f"config.json of {where} says architectures {short(names)}; "
             "a list with the name of a class is needed."
