@@ -53,7 +53,7 @@ def files_of(source: Path | str, revision: str | None) -> Find:
     if isinstance(source, Path):
         return lambda name: _in_folder(source, name)
 
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     def find(name: str) -> Path | None:
         path = cached_file(
@@ -73,9 +73,8 @@ def commit_of(config_file: Path | None, revision: str | None) -> str | None:
     """The commit whose snapshot the cache of the hub gave, so that all files are of that one."""
     if config_file is None:
         return revision
-    parents = config_file.parts[:-1]
-    is_snapshot = len(parents) > 1 and parents[-2] == "snapshots"
-    return parents[-1] if is_snapshot else revision
+    snapshot = config_file.parent
+    return snapshot.name if snapshot.parent.name == "snapshots" else revision
 
 
 def _in_folder(folder: Path, name: str) -> Path | None:
