@@ -8,14 +8,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from whence.core.errors import LoadError, ModelError, Unsupported
+from whence.core.errors import LoadError, ModelError, Unsupported, WhenceError
+from whence.models.building import no_larger_than
+from whence.models.checkpoint import (
+    CONFIG,
+    Find,
+    Stored,
+    commit_of,
+    files_of,
+    one_line,
+    read_json,
+    refuse_adapter,
+    stored,
+    weight_files,
+)
 from whence.models.heads import head_of, head_of_config
 from whence.models.model import Model
+from whence.models.numbers import check_config
+from whence.models.token_ids import check_tokenizer
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -65,20 +81,20 @@ def load(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     name = str(model)
     source = _source(name, is_path=not isinstance(model, str))
-    if isinstance(source, Path):
-        _check_folder(source, allow_pickle)
     dtype = _checked_dtype(dtype)
+    with _clear(name):
+        checked = _check_files(source, revision, name, allow_pickle, allow_remote_code)
 
     import transformers
 
     # an architecture of our own, which this makes known to transformers
     import_module("whence.models.single_layer")
 
-    common = {"revision": revision, "trust_remote_code": allow_remote_code}
+    common = {"revision": checked.revision, "trust_remote_code": allow_remote_code}
     with _clear(name):
         config = transformers.AutoConfig.from_pretrained(source, **common)
     task, auto = head_of_config(config, name)
-    with _clear(name):
+    with _clear(name), no_larger_than(checked.weights, checked.config, checked.where):
         hf, info = getattr(transformers, auto).from_pretrained(
             source,
             config=config,
@@ -91,10 +107,10 @@ def load(
     hf = _on_device(hf, device, name)
 
     if task.reads_image and not image_processor:
-        image_processor = _image_processor(transformers, source, common)
+        image_processor = _image_processor(transformers, source, checked, common)
     if task.reads_text and not tokenizer:
-        tokenizer = _tokenizer(transformers, source, name, common)
-    revision = revision or getattr(config, "_commit_hash", None)
+        tokenizer = _tokenizer(transformers, source, name, checked, common)
+    revision = checked.revision or getattr(config, "_commit_hash", None)
     return _checked(Model(hf, tokenizer, task.name, name, revision, image_processor))
 
 
@@ -173,27 +189,44 @@ def _looks_like_a_path(name: str) -> bool:
     return os.sep != "/" and os.sep in name
 
 
-def _check_folder(folder: Path, allow_pickle: bool) -> None:
-    if not (folder / "config.json").exists():
-        raise LoadError(
-            f"the folder {str(folder)!r} has no config.json, so it holds no Hugging Face model."
-        )
-    if any(folder.glob("*.safetensors")):
-        return
+@dataclass(frozen=True)
+class _Checked:
+    """A checkpoint whose files may be built from: what they say, and where others of it are."""
 
-    pickles = sorted(
-        p.name for p in [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
-    )
-    if not pickles:
-        raise LoadError(
-            f"the folder {str(folder)!r} has a config.json and no weights (*.safetensors)."
-        )
-    if not allow_pickle:
-        raise LoadError(
-            f"the folder {str(folder)!r} holds only a pickle ({pickles[0]}), which can run code "
-            "when it is read. Save it with model.save_pretrained(folder) as safetensors, or, if "
-            "you trust its source, load with allow_pickle=True."
-        )
+    config: dict[str, Any]
+    weights: Stored
+    find: Find
+    revision: str | None
+    where: str
+
+
+def _check_files(
+    source: Path | str, revision: str | None, name: str, allow_pickle: bool, allow_code: bool
+) -> _Checked:
+    """Read what decides what is built and loaded, before transformers follows it."""
+    is_folder = isinstance(source, Path)
+    where = f"the folder {str(source)!r}" if is_folder else repr(name)
+    find = files_of(source, revision)
+    path = find(CONFIG)
+    if path is not None and not is_folder:
+        revision = commit_of(path, revision)
+        find = files_of(source, revision)
+
+    refuse_adapter(find, where)
+    if path is None and is_folder:
+        raise LoadError(f"{where} has no config.json, so it holds no Hugging Face model.")
+    if path is None:  # transformers says why: no such model, no network, no access
+        return _Checked({}, Stored(0, 0, 0), find, revision, where)
+
+    config = read_json(path)
+    names = [p.name for p in source.iterdir()] if isinstance(source, Path) else []
+    weights = stored(weight_files(find, config, names, where, allow_pickle))
+    check_config(config, weights, where, allow_code)
+    for other in config.get("configuration_files") or []:
+        other_path = find(other)
+        if other_path is not None:
+            check_config(read_json(other_path), weights, where, allow_code)
+    return _Checked(config, weights, find, revision, where)
 
 
 def _known() -> str:
@@ -236,28 +269,31 @@ def _on_device(hf: Any, device: str, name: str) -> Any:
         ) from problem
 
 
-def _tokenizer(transformers: Any, source: Path | str, name: str, common: dict[str, Any]) -> Any:
+def _tokenizer(
+    transformers: Any, source: Path | str, name: str, checked: _Checked, common: dict[str, Any]
+) -> Any:
     if isinstance(source, Path) and not any((source / file).exists() for file in TOKENIZER_FILES):
         raise LoadError(
             f"the folder {str(source)!r} has no tokenizer (tokenizer.json); "
             "pass one with tokenizer=…."
         )
-    try:
+    with _clear(name, "the tokenizer of"):
+        check_tokenizer(checked.find, checked.where)
         return transformers.AutoTokenizer.from_pretrained(source, **common)
-    except Exception as problem:  # the tokenizers package raises plain Exceptions
-        raise LoadError(
-            f"the tokenizer of {name!r} cannot be loaded: {_first_line(problem)} "
-            "Pass one with tokenizer=…."
-        ) from problem
 
 
-def _image_processor(transformers: Any, source: Path | str, common: dict[str, Any]) -> Any:
+def _image_processor(
+    transformers: Any, source: Path | str, checked: _Checked, common: dict[str, Any]
+) -> Any:
     """None where there is none: pixels can then be passed as an array."""
-    if isinstance(source, Path) and not (source / "preprocessor_config.json").exists():
+    path = checked.find("preprocessor_config.json")
+    if path is not None:
+        read_json(path)
+    elif isinstance(source, Path):
         return None
     try:
         return transformers.AutoImageProcessor.from_pretrained(source, **common)
-    except (OSError, ValueError, ImportError):
+    except Exception:  # of any kind, from values that no processor can be made of
         return None
 
 
@@ -265,50 +301,55 @@ def _image_processor(transformers: Any, source: Path | str, common: dict[str, An
 
 
 @contextmanager
-def _clear(name: str) -> Iterator[None]:
-    """What is raised while loading, as one line that says which model and why."""
-    from safetensors import SafetensorError
+def _clear(name: str, part: str = "") -> Iterator[None]:
+    """What is raised while loading, as one line that says which model and why.
 
+    Of every kind: from values that nobody thought of, a family may raise anything.
+    """
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        LookupError,
-        ImportError,
-        AttributeError,
-        TypeError,
-        AssertionError,
-        SafetensorError,
-    ) as problem:
-        raise _not_loaded(name, problem) from problem
+    except WhenceError:
+        raise
+    except Exception as problem:
+        raise _not_loaded(name, part, problem) from problem
+    except BaseException as problem:
+        # a Rust package that gives up does so beside Exception, like an interrupt
+        if type(problem).__name__ != "PanicException":
+            raise
+        raise _not_loaded(name, part, problem) from problem
 
 
-def _not_loaded(name: str, problem: Exception) -> LoadError:
+def _not_loaded(name: str, part: str, problem: BaseException) -> LoadError:
     if "trust_remote_code" in str(problem):
         return LoadError(
             f"{name!r} brings its own code, which is not run unasked. "
             "If you trust its source, load with allow_remote_code=True."
         )
+    if "weights_only" in str(problem):
+        return LoadError(
+            f"cannot load {name!r}: its pickle holds more than weights, which could run code and "
+            "is never read here. Save the weights as safetensors: model.save_pretrained(folder)."
+        )
 
     reason = _first_line(problem)
+    if part:
+        return LoadError(f"{part} {name!r} cannot be loaded: {reason} Pass one with tokenizer=….")
     is_offline = os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0")
     if "ignore_mismatched_sizes" in reason:
         reason = "the weights have other shapes than its config.json says."
+    if isinstance(_source(name, is_path=False), Path):
+        return LoadError(f"cannot load {name!r}: {reason}")
     if isinstance(problem, OSError) and is_offline:
-        is_hub_id = isinstance(_source(name, is_path=False), str)
-        if is_hub_id:
-            reason = (
-                "it is no folder, no bundled model and not in the local cache. "
-                "The hub was not asked: HF_HUB_OFFLINE is set."
-            )
+        reason = (
+            "it is no folder, no bundled model and not in the local cache. "
+            "The hub was not asked: HF_HUB_OFFLINE is set."
+        )
     return LoadError(f"cannot load {name!r}: {reason}{_known()}")
 
 
-def _first_line(problem: Exception) -> str:
-    lines = str(problem).strip().splitlines()
-    text = lines[0].strip() if lines else ""
-    if not text or isinstance(problem, KeyError):
+def _first_line(problem: BaseException) -> str:
+    """What a problem says, in one short sentence."""
+    text = one_line(str(problem))
+    if not text or isinstance(problem, (LookupError, ArithmeticError)):
         text = f"{type(problem).__name__} {text}".strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
