@@ -26,6 +26,7 @@ from whence.games.removals import Remover, chosen_removal
 from whence.models.batches import groups_of
 from whence.models.load import load
 from whence.models.model import Model, finite
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
 Tick = Callable[[int, int], None]
@@ -181,7 +182,7 @@ class Game:
         begun = time.perf_counter()
         done = 0
         tokens_at_once = TOKENS_AT_ONCE if self.model.pads else 0
-        with untouched(self.model.hf), torch.inference_mode():
+        with untouched(self.model.hf), unbroken(torch.inference_mode()):
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
                 kept = self.remover.kept_tokens(part)

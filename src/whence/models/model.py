@@ -30,6 +30,7 @@ from whence.models.literal import literal
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import finite, probabilities, target_values
 
@@ -337,7 +338,7 @@ class Model:
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
         """Plain logits, batched, in inference mode."""
         rows: dict[int, np.ndarray] = {}
-        with self.lock, untouched(self.hf), torch.inference_mode():
+        with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
                 logits = finite(self.read(self.hf(**batch.inputs), batch))
