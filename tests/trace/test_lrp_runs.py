@@ -14,7 +14,7 @@ from whence.core.errors import ModelError, Unsupported
 from whence.core.registry import Needs
 from whence.models.model import Model
 from whence.trace.lrp.rules import AttnLRP, DeepTaylor
-from whence.trace.lrp.run import embedding_relevance, map_relevance, running
+from whence.trace.lrp.run import embedding_relevance, map_relevance, run_by, running
 from whence.trace.trace import Trace, trace
 
 WITHOUT_BIAS = [
@@ -51,7 +51,8 @@ def traced(name: str, needs: Needs = Needs.ATTENTION) -> Trace:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_values_are_the_models_own(name: str, rules: str) -> None:
     t = traced(name)
-    with running(t, 0, RULES[rules]) as run:
+    with running(t.model):
+        run = run_by(t, 0, RULES[rules])
         size = float(t.logits.abs().max())
         assert float((run.logits.detach() - t.logits).abs().max()) <= 1e-6 * size
         assert run.maps.keys() == t.attentions.keys()
@@ -93,7 +94,8 @@ def test_epsilon_absorbs() -> None:
 @pytest.mark.parametrize("name", ONE_STREAM)
 def test_deep_taylor_hands_all_of_it_to_the_embeddings(name: str) -> None:
     t = traced(name)
-    with running(t, 0, DeepTaylor()) as run:
+    with running(t.model):
+        run = run_by(t, 0, DeepTaylor())
         start = torch.zeros_like(run.logits)
         start[:, t.targets[0].index] = 1
         (r,) = torch.autograd.grad(run.logits, [run.leaf], start)

@@ -28,7 +28,7 @@ from whence.games.functionals import Functional
 from whence.games.ratio import RatioOfSums
 from whence.games.sampling import MANY, pairs_of_size
 from whence.games.surrogate import Surrogate, fit
-from whence.games.threads import one_thread
+from whence.games.threads import on_one_thread
 
 FOLDS = 5
 
@@ -100,7 +100,7 @@ def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:
     return np.stack([np.zeros(units, dtype=bool), np.ones(units, dtype=bool)])
 
 
-@one_thread()
+@on_one_thread
 def estimate(
     functional: Functional, sample: Sample, estimator: Stand = "auto", seed: int = 0
 ) -> Estimate:

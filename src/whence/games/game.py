@@ -25,6 +25,7 @@ from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
 from whence.models.load import load
 from whence.models.model import Model, finite
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
 Tick = Callable[[int, int], None]
@@ -179,7 +180,7 @@ class Game:
         """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
-        with untouched(self.model.hf), torch.inference_mode():
+        with untouched(self.model.hf), unbroken(torch.inference_mode()):
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
                 kept = self.remover.kept_tokens(part)

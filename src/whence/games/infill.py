@@ -13,6 +13,7 @@ from torch import Tensor
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
 from whence.models.model import Model
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import finite
 
@@ -64,7 +65,8 @@ class Filler:
         inputs = self.model.batch([passage]).inputs
         rows = np.flatnonzero((~kept).any(1))
         step = max(1, TOKENS_AT_ONCE // kept.shape[1])
-        with self.model.lock, untouched(self.model.hf), torch.inference_mode():
+        in_inference = unbroken(torch.inference_mode())
+        with self.model.lock, untouched(self.model.hf), in_inference:
             for first in range(0, len(rows), step):
                 here = rows[first : first + step]
                 hidden = np.where(kept[here], passage.ids, self.model.tokenizer.mask_token_id)

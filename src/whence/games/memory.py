@@ -17,6 +17,7 @@ from torch import Tensor
 
 from whence.core.target import Target
 from whence.models.model import Model
+from whence.models.unbroken import unbroken
 
 FIRST_ROOM = 64  # masks
 FEW_LABELS = 512  # up to which logits are kept: 8,000 masks are then at most 33 MB
@@ -52,7 +53,6 @@ class Memory:
         self.keeps_logits = len(model.labels) <= FEW_LABELS
         self._logits: Tensor | None = None
 
-    @torch.inference_mode()
     def values_of(self, target: Target) -> TargetValues:
         """The values of a target. A new one is read from the logits where these were kept."""
         if target not in self.by_target:
@@ -61,10 +61,10 @@ class Memory:
             self.by_target[target] = values
             if self._logits is not None:
                 rows = np.arange(len(self.row_of_mask))
-                values.put(rows, self._read(self._logits[: len(rows)], target))
+                with unbroken(torch.inference_mode()):
+                    values.put(rows, self._read(self._logits[: len(rows)], target))
         return self.by_target[target]
 
-    @torch.inference_mode()
     def remember(self, masks: Sequence[bytes], logits: Float[Tensor, "mask label"]) -> None:
         """Remember what the model said of some masks, for every target that was asked for.
 
@@ -79,11 +79,12 @@ class Memory:
         room = first_new + len(new_rows)
         self.labels = _with_room(self.labels, room)
         self.labels[rows] = logits.argmax(-1).cpu().numpy()
-        if self.keeps_logits:
-            self._keep(rows, room, logits)
-        for target, values in self.by_target.items():
-            values.make_room(room)
-            values.put(rows, self._read(logits, target))
+        with unbroken(torch.inference_mode()):
+            if self.keeps_logits:
+                self._keep(rows, room, logits)
+            for target, values in self.by_target.items():
+                values.make_room(room)
+                values.put(rows, self._read(logits, target))
         self.row_of_mask.update(new_rows)
 
     def _keep(self, rows: Int[np.ndarray, " mask"], room: int, logits: Tensor) -> None:

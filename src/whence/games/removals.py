@@ -18,8 +18,7 @@ the empty text. Where the tag of a word is explained and that word is removed, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -220,12 +219,12 @@ class Remover:
             ids = np.where(kept, self.passage.ids, -1 if hidden is None else hidden)
         return self._repeated(len(kept), input_ids=self._tensor(ids))
 
-    @contextmanager
-    def embeddings(self, kept: Bool[np.ndarray, "mask token"], batch: Batch) -> Iterator[None]:
+    def embeddings(
+        self, kept: Bool[np.ndarray, "mask token"], batch: Batch
+    ) -> AbstractContextManager[None]:
         """Put the neutral embedding in place of removed ones, if the removal is one of those."""
         if self.removal not in EMBEDDED:
-            yield
-            return
+            return nullcontext()
 
         removed = torch.from_numpy(~kept).to(self.model.device)
         neutral = self._neutral
@@ -237,8 +236,7 @@ class Remover:
                 return torch.where(gone, x[0].mean(0), x)
             return torch.where(gone, neutral.to(x), x)
 
-        with embedded(self.model, batch, change):
-            yield
+        return embedded(self.model, batch, change)
 
     @cached_property
     def _neutral(self) -> Tensor | None:

@@ -30,7 +30,7 @@ from scipy.linalg import get_lapack_funcs
 
 from whence.core.errors import InputError
 from whence.games.ratio import RatioOfSums
-from whence.games.threads import one_thread
+from whence.games.threads import on_one_thread
 
 # The steps of the first two rounds. Twice as many lower the error at a thousand masks by a tenth,
 # for the price of 200 passes.
@@ -121,7 +121,7 @@ class Surrogate:
         return self.constant + masks @ self.linear + ratios(masks).sum(1)
 
 
-@one_thread()
+@on_one_thread
 def fit(
     masks: Bool[np.ndarray, "mask unit"],
     values: Float[np.ndarray, " mask"],

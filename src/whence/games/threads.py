@@ -6,22 +6,34 @@ times as long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from whence.models.unbroken import unbroken
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """numpy's and scipy's matrix products on one thread within a block; torch keeps its own.
+P = ParamSpec("P")
+T = TypeVar("T")
 
-    >>> with one_thread():
-    ...     pass
+
+def on_one_thread(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, with numpy's and scipy's matrix products on one thread; torch keeps its own.
+
+    >>> @on_one_thread
+    ... def product(a, b):
+    ...     return a * b
+    >>> product(2, 3)
+    6
     """
-    with _pools().limit(limits=1, user_api="blas"):
-        yield
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with unbroken(_pools().limit(limits=1, user_api="blas")):
+            return function(*args, **kwargs)
+
+    return run
 
 
 @cache

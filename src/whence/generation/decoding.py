@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whence.core.errors import SettingsError
+from whence.models.unbroken import unbroken
 
 # of probabilities from float32 logits: two tokens of 0.7 and 0.2 reach 0.9
 ROUNDING = 1e-7
@@ -106,7 +107,7 @@ def scorer(hf: Any) -> Scorer:
 
     def score(ids: Int[Tensor, "path position"]) -> Float[Tensor, "path vocabulary"]:
         seen = ids[:, -limit:].to(hf.device)
-        with torch.no_grad():
+        with unbroken(torch.no_grad()):
             logits = hf(input_ids=seen).logits  # (path, position, vocabulary)
         return logits[:, -1].float().cpu()
 
@@ -239,7 +240,7 @@ def generated(hf: Any, prompt: Sequence[int], count: int, width: int = 1) -> lis
 def log_probability(hf: Any, prompt: Sequence[int], new: Sequence[int]) -> float:
     """The logarithm of the probability of ``new`` after ``prompt``, from one pass of the model."""
     ids = torch.tensor([[*prompt, *new]], device=hf.device)
-    with torch.no_grad():
+    with unbroken(torch.no_grad()):
         logits = hf(input_ids=ids).logits[0, len(prompt) - 1 : -1]  # (new, vocabulary)
     each = logits.double().log_softmax(-1).cpu()
     tokens = torch.tensor(list(new))[:, None]  # (new, 1)

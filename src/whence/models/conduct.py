@@ -21,6 +21,7 @@ from whence.core.passage import Passage
 from whence.models.embeddings import embedded
 from whence.models.sample import samples_of_two_lengths
 from whence.models.state import habits_of
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def relative_difference(some: Tensor, others: Tensor) -> float:
 def answers(model: Model, passages: Sequence[Passage]) -> list[Tensor]:
     """What the model says of passages in one batch: their logits, or else its first output."""
     batch = model.batch(passages)
-    with model.lock, untouched(model.hf), torch.inference_mode():
+    with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):
         outputs = model.run(batch.inputs)
         if model.kind.has_head:
             return list(model.read(outputs, batch))
@@ -334,8 +335,7 @@ def _answer_with(model: Model, passage: Passage, change: Callable[[Tensor], Tens
     with (
         model.lock,
         untouched(model.hf),
-        torch.inference_mode(False),
-        torch.no_grad(),
+        unbroken(torch.inference_mode(False), torch.no_grad()),
         embedded(model, batch, change),
     ):
         outputs = model.run(batch.inputs)

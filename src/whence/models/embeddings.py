@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -11,9 +10,11 @@ from weakref import WeakKeyDictionary
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import ModelError, Unsupported
 from whence.models.batches import Batch
+from whence.models.unbroken import each, in_one_piece, put_back, unbroken
 
 if TYPE_CHECKING:
     from whence.models.model import Model
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 TOKENS_AT_ONCE = 4096
 
 
-@contextmanager
+@in_one_piece
 def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Let ``change`` see, and replace, the embeddings of the input tokens.
 
@@ -59,14 +60,12 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
 
     encoder = model.input_embeddings
     decoder = model.decoder_embeddings
-    handles = [encoder.register_forward_hook(on_input)]
-    if decoder is not None and decoder is not encoder:
-        handles.append(decoder.register_forward_hook(on_decoder))
-    try:
+    handles: list[RemovableHandle] = []
+    with put_back(lambda: each(RemovableHandle.remove, handles)):
+        handles.append(encoder.register_forward_hook(on_input))
+        if decoder is not None and decoder is not encoder:
+            handles.append(decoder.register_forward_hook(on_decoder))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
     if not leaf:
         raise ModelError(
@@ -109,7 +108,7 @@ def mean_embedding(model: Model) -> Float[Tensor, " dim"]:
 
 def _mean_of_outputs(model: Model, size: int) -> Float[Tensor, " dim"]:
     sums = []
-    with model.lock, torch.no_grad():
+    with model.lock, unbroken(torch.no_grad()):
         for ids in torch.arange(size, device=model.device).split(TOKENS_AT_ONCE):
             vectors = model.input_embeddings(ids[None])[0]
             sums.append(vectors.sum(0, dtype=torch.float64))

@@ -33,6 +33,7 @@ from whence.models.places import Tag, first_token, located, place_of, tagged, ta
 from whence.models.readouts import found
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import finite, probabilities, target_values
 
@@ -379,7 +380,7 @@ class Model:
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
         """Plain logits, batched, in inference mode."""
         rows: dict[int, np.ndarray] = {}
-        with self.lock, untouched(self.hf), torch.inference_mode():
+        with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
                 logits = finite(self.read(self.run(batch.inputs), batch))

@@ -14,6 +14,7 @@ from whence.core.errors import InputError, TargetError
 from whence.core.passage import Passage
 from whence.core.target import Target
 from whence.models.labels import Prediction
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import finite
 
@@ -37,7 +38,7 @@ def tags_of(model: Model, passage: Passage) -> list[Tag]:
     if not model.kind.tags_words:
         raise InputError(f"{type(model.hf).__name__} has no tag for each word.")
     batch = model.batch([passage])
-    with model.lock, untouched(model.hf), torch.inference_mode():
+    with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):
         logits = finite(model.run(batch.inputs).logits)[0].double().cpu().numpy()
     words = _in_words(passage)
     tags = []

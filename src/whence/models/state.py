@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from whence.models.unbroken import in_one_piece, put_back
 
 # What a model draws is fixed by this for each pass, so that equal inputs get equal answers.
 SEED = 0
@@ -53,7 +55,7 @@ class State:
 
 
 def state_of(hf: nn.Module, modules: Sequence[nn.Module]) -> State:
-    """The state to which ``put_back`` returns. The first time it copies every buffer."""
+    """The state to which ``own_state`` returns. The first time it copies every buffer."""
     habits = _habits.get(hf)
     is_first = habits is None
     held, versions, copies = [], [], {}
@@ -73,7 +75,7 @@ def state_of(hf: nn.Module, modules: Sequence[nn.Module]) -> State:
     return State(held, versions, copies, _drawn() if is_first else None)
 
 
-def put_back(hf: nn.Module, state: State) -> None:
+def own_state(hf: nn.Module, state: State) -> None:
     """Undo what the model changed about itself since ``state``, and remember what that was."""
     habits = _habits.setdefault(hf, Habits())
     for module, name, buffer, version in state.versions:
@@ -100,21 +102,22 @@ def put_back(hf: nn.Module, state: State) -> None:
         _draw_again_from(state.drawing)
 
 
-@contextmanager
-def own_draws(hf: nn.Module) -> Iterator[None]:
+def own_draws(hf: nn.Module) -> AbstractContextManager[None]:
     """For a model that draws: the same draws in each pass, and none from the caller's state."""
     habits = _habits.get(hf)
     if habits is None or not habits.draws:
-        yield
-        return
+        return nullcontext()
+    return _drawing_alike()
+
+
+@in_one_piece
+def _drawing_alike() -> Iterator[None]:
     before = _drawn()
-    try:
+    with put_back(lambda: _draw_again_from(before)):
         torch.manual_seed(SEED)
         np.random.seed(SEED)
         random.seed(SEED)
         yield
-    finally:
-        _draw_again_from(before)
 
 
 def _drawn() -> tuple[Any, ...]:

@@ -1,18 +1,21 @@
 """Leave the model as you found it.
 
-Everything that running or tracing may change is put back, also after an exception.
+Everything that running or tracing may change is put back, also after an exception or an interrupt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
 
 from whence.core.errors import ModelError
-from whence.models.state import put_back, state_of
+from whence.models.state import own_state, state_of
+from whence.models.unbroken import each, in_one_piece, put_back
+
+COMPILED = "_compiled_call_impl"  # where torch keeps what ``module.compile()`` made
+FLAG = "_output_capturing_hooks_installed"  # where transformers notes that it has hooks
 
 
 def configs_of(modules: Iterable[nn.Module]) -> list[Any]:
@@ -64,11 +67,11 @@ def _parameters_of(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
     return list(parameters.values())
 
 
-@contextmanager
+@in_one_piece
 def untouched(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode without parameter gradients for the length of a block.
+    """Evaluation mode without parameter gradients, and uncompiled, for the length of a block.
 
-    Every flag is then what it was.
+    Everything is then what it was, also after an interrupt.
     """
     modules = modules_of(module)
     parameters = _parameters_of(modules)
@@ -81,38 +84,59 @@ def untouched(module: nn.Module) -> Iterator[None]:
     training = [m for m in modules if m.training]
     learning = [p for p in parameters if p.requires_grad]
     attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]
-    own_state = state_of(module, modules)
-    try:
+    compiled = [(m, m.__dict__[COMPILED]) for m in modules if m.__dict__.get(COMPILED)]
+    state = state_of(module, modules)
+    with put_back(
+        lambda: own_state(module, state),
+        lambda: each(_train, training),
+        lambda: each(_learn, learning),
+        lambda: each(_attend_as_before, attention),
+        lambda: each(_compile_as_before, compiled),
+    ):
         for m in training:
             m.training = False
         for p in learning:
             p.requires_grad_(False)
+        # rules and hooks see what a model calls, and compiled code calls nothing
+        for m, _ in compiled:
+            setattr(m, COMPILED, None)
         yield
-    finally:
-        for m in training:
-            m.training = True
-        for p in learning:
-            p.requires_grad_(True)
-        for config, was in attention:
-            if config._attn_implementation_internal != was:
-                config._attn_implementation_internal = was
-        put_back(module, own_state)
 
 
-@contextmanager
+def _train(module: nn.Module) -> None:
+    module.training = True
+
+
+def _learn(parameter: nn.Parameter) -> None:
+    parameter.requires_grad_(True)
+
+
+def _attend_as_before(change: tuple[Any, str]) -> None:
+    config, was = change
+    if config._attn_implementation_internal != was:
+        config._attn_implementation_internal = was
+
+
+def _compile_as_before(change: tuple[nn.Module, Any]) -> None:
+    module, compiled = change
+    setattr(module, COMPILED, compiled)
+
+
+@in_one_piece
 def without_leftovers(module: nn.Module) -> Iterator[None]:
     """Take back the hooks that transformers leaves on a model.
 
     It installs them, for good, when a model is asked for hidden states or attentions.
     """
-    # with the flag left and the hooks gone, the caller's next request would return nothing
-    flag = "_output_capturing_hooks_installed"
-    before = [(m, set(m._forward_hooks), flag in vars(m)) for m in module.modules()]
-    try:
+    before = [(m, set(m._forward_hooks), FLAG in vars(m)) for m in module.modules()]
+    with put_back(lambda: each(_take_back_hooks, before)):
         yield
-    finally:
-        for m, hooks, had_flag in before:
-            for key in [k for k in m._forward_hooks if k not in hooks]:
-                del m._forward_hooks[key]
-            if not had_flag:
-                vars(m).pop(flag, None)
+
+
+def _take_back_hooks(change: tuple[nn.Module, set[int], bool]) -> None:
+    module, hooks, had_flag = change
+    for key in [k for k in module._forward_hooks if k not in hooks]:
+        del module._forward_hooks[key]
+    # with the flag left and the hooks gone, the caller's next request would return nothing
+    if not had_flag:
+        vars(module).pop(FLAG, None)

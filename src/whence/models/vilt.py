@@ -12,6 +12,7 @@ from torch import Tensor
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def embedded_patches(
     mask = torch.ones(1, *pixels.shape[1:], device=model.device)
 
     # the draw is from torch's global generator, which is the caller's
-    with model.lock, untouched(model.hf), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    modes = unbroken(torch.no_grad(), torch.random.fork_rng(devices=[]))
+    with model.lock, untouched(model.hf), modes:
         embedded, _, (place, (rows, columns)) = embeddings.visual_embed(
             values, mask, max_image_length=model.config.max_image_length
         )

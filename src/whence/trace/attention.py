@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from whence.core.errors import InputError, Unsupported
+from whence.models.unbroken import in_one_piece
 from whence.models.untouched import configs_of
 from whence.trace.edits import Edit
 from whence.trace.reducers import Block, Joined, Reducer
@@ -355,7 +355,7 @@ def switch(hf: Any) -> None:
         config._attn_implementation_internal = implementation
 
 
-@contextmanager
+@in_one_piece
 def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
     """Switch the model to our function for the length of a forward pass.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from whence.core.errors import Unsupported
 from whence.models.embeddings import mean_embedding
 from whence.models.model import Model
+from whence.models.unbroken import unbroken
 from whence.trace.trace import Trace
 
 Baseline = Literal["mean", "mask", "pad", "zero"]
@@ -43,5 +44,5 @@ def token_embedding(model: Model, name: str) -> Float[Tensor, " dim"]:
         raise Unsupported(
             f"this model's tokenizer has no {name} token; use baseline 'mean' or 'zero'."
         )
-    with model.lock, torch.no_grad():
+    with model.lock, unbroken(torch.no_grad()):
         return model.input_embeddings(torch.tensor([[token]], device=model.device))[0, 0]

@@ -17,6 +17,7 @@ from torch import Tensor
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import SPECIAL, Passage
 from whence.models.model import Model
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.trace.attention import Layer, Observer, can_observe, observing
 
@@ -70,8 +71,7 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
     with (
         model.lock,
         untouched(model.hf),
-        torch.inference_mode(False),
-        torch.no_grad(),
+        unbroken(torch.inference_mode(False), torch.no_grad()),
         observing(model.hf, observer),
     ):
         written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]

@@ -11,7 +11,6 @@ What goes into the model and comes out of it is in models/lxmert.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
@@ -20,10 +19,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import ModelError
 from whence.core.maps import Axis, axis_of, membership
 from whence.core.passage import Passage
+from whence.models.unbroken import each, in_one_piece, put_back
 from whence.trace.attention import Layer
 
 LANGUAGE = "language"
@@ -74,7 +75,7 @@ def _halves(passage: Passage, kind: str) -> tuple[Passage, Passage]:
     return halves[looks], halves[seen]
 
 
-@contextmanager
+@in_one_piece
 def watching(hf: Any) -> Iterator[Watched]:
     """Keep every map of the forward passes inside the block.
 
@@ -88,15 +89,13 @@ def watching(hf: Any) -> Iterator[Watched]:
     def on_image(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
         return _leaf(output) if get_ident() == here else output
 
-    handles = [encoder.visn_fc.register_forward_hook(on_image)]
-    for module, kinds in _places(encoder):
-        keeper = _keeper(watched, names[module], kinds)
-        handles.append(module.dropout.register_forward_hook(keeper))
-    try:
+    handles: list[RemovableHandle] = []
+    with put_back(lambda: each(RemovableHandle.remove, handles)):
+        handles.append(encoder.visn_fc.register_forward_hook(on_image))
+        for module, kinds in _places(encoder):
+            keeper = _keeper(watched, names[module], kinds)
+            handles.append(module.dropout.register_forward_hook(keeper))
         yield watched
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _places(encoder: Any) -> list[tuple[Any, tuple[str, ...]]]:

@@ -6,7 +6,7 @@ of their targets, so that g targets of one text cost one forward and g backward 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +25,7 @@ from whence.core.target import Target, as_target
 from whence.models.conduct import known
 from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
@@ -33,6 +34,12 @@ from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 
 ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
+
+# what a model without gradients can still be asked
+STILL_WORK = (
+    "Methods that run the model forwards only will work: shapley, lime, occlusion, "
+    "or attention-mean and rollout."
+)
 
 MapsByKind = dict[str, tuple[Tensor, ...]]
 
@@ -155,36 +162,53 @@ class Trace:
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, " point"]:
         """The value of ask ``i``'s target at other embeddings."""
-        with torch.inference_mode(False), torch.no_grad():
-            return torch.cat([value for _, value in self._rerun(i, points)])
+        values = []
+        with self.model.lock, self._rerunning(torch.no_grad()):
+            for chunk in self._chunks(i, points):
+                _, value = self._rerun(i, chunk)
+                values.append(value)
+                self.tick()
+        return torch.cat(values)
 
     def gradients_at(
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
         slopes = []
-        with torch.inference_mode(False), torch.enable_grad():
-            for leaf, value in self._rerun(i, points):
-                slopes += torch.autograd.grad(value.sum(), [leaf])
+        with self.model.lock, self._rerunning(torch.enable_grad()):
+            for chunk in self._chunks(i, points):
+                leaf, value = self._rerun(i, chunk)
+                slopes += slopes_of(self.model, value.sum(), [leaf])
                 self.passes.backwards[i] += len(leaf)
+                self.tick()
         return torch.cat(slopes)
+
+    def _rerunning(self, grad_mode: AbstractContextManager[None]) -> AbstractContextManager[None]:
+        """The model, to be run again by its own fast attention."""
+        self.check_embeddings()
+        return unbroken(untouched(self.model.hf), torch.inference_mode(False), grad_mode)
+
+    def _chunks(
+        self, i: int, points: Float[Tensor, "point token dim"]
+    ) -> Sequence[Float[Tensor, "some token dim"]]:
+        """The points in batches."""
+        points_at_once = 1
+        if self.model.shares_batches:
+            points_at_once = max(1, RERUN_TOKENS // len(self.passages[i]))
+        return points.split(points_at_once)
 
     def _rerun(
         self, i: int, points: Float[Tensor, "point token dim"]
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of (embeddings, values), with the model's own fast attention."""
-        self.check_embeddings()
-        model, passage, target = self.model, self.passages[i], self.targets[i]
-        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.shares_batches else 1
-        with model.lock, untouched(model.hf):
-            for chunk in points.split(points_at_once):
-                batch = model.batch([passage] * len(chunk))
-                leaf = chunk.detach().clone().requires_grad_(torch.is_grad_enabled())
-                with embedded(model, batch, lambda _, leaf=leaf: leaf.clone()):
-                    logits = finite(model.read(model.run(batch.inputs), batch))
-                self.passes.forwards[i] += len(chunk)
-                yield leaf, model.value(logits, [target] * len(chunk))
-                self.tick()
+    ) -> tuple[Float[Tensor, "point token dim"], Float[Tensor, " point"]]:
+        """One batch of points, which are leaves of the graph, and the values at them."""
+        model = self.model
+        batch = model.batch([self.passages[i]] * len(points))
+        leaf = points.detach().clone().requires_grad_(torch.is_grad_enabled())
+        # a copy, as some models change what they are given in place
+        with embedded(model, batch, lambda _: leaf.clone()):
+            logits = finite(model.read(model.run(batch.inputs), batch))
+        self.passes.forwards[i] += len(points)
+        return leaf, model.value(logits, [self.targets[i]] * len(points))
 
 
 def trace(
@@ -219,11 +243,11 @@ def trace(
     plan = _plan(model, needs, _named(reducer, reducers), edits, attention_via)
     questions = _questions(asks, target, runs_alone=bool(edits))
     batch = model.batch(questions.unique)
+    grad_mode = torch.enable_grad() if plan.backward else torch.no_grad()
     with (
         model.lock,
         untouched(model.hf),
-        torch.inference_mode(False),
-        torch.enable_grad() if plan.backward else torch.no_grad(),
+        unbroken(torch.inference_mode(False), grad_mode),
     ):
         run = _forward(model, batch, plan)
         head, targets, slopes = None, (), []
@@ -232,7 +256,7 @@ def trace(
             targets = _resolve(model, questions.asks, logits)
             head = Head(logits, _values(model, logits, targets))
         if plan.backward and head is not None:
-            slopes = _backward(head.values, run, needs, questions)
+            slopes = _backward(model, head.values, run, needs, questions)
 
     kinds = _kinds(run.layers) if plan.wants_maps else []
     maps = [questions.spread(m.detach()) for m in run.maps]
@@ -509,7 +533,7 @@ def _reduced(
 
 
 def _backward(
-    values: Float[Tensor, " ask"], run: _Run, needs: Needs, questions: _Questions
+    model: Model, values: Float[Tensor, " ask"], run: _Run, needs: Needs, questions: _Questions
 ) -> list[Tensor]:
     """Gradients of the embeddings, and of the maps when asked, one row for each ask."""
     wanted = [run.leaf]
@@ -522,19 +546,42 @@ def _backward(
         )
     rounds = questions.rounds()
     if len(rounds) == 1:
-        return _slopes(values.sum(), wanted, keep_graph=False)
+        return slopes_of(model, values.sum(), wanted)
     gradients = [tensor.new_zeros(len(values), *tensor.shape[1:]) for tensor in wanted]
     for number, asks in enumerate(rounds, start=1):
-        slopes = _slopes(values[asks].sum(), wanted, keep_graph=number < len(rounds))
+        slopes = slopes_of(model, values[asks].sum(), wanted, keep_graph=number < len(rounds))
         rows = [questions.row_of_ask[ask] for ask in asks]
         for gradient, slope in zip(gradients, slopes, strict=True):
             gradient[asks] = slope[rows]
     return gradients
 
 
-def _slopes(value: Tensor, wanted: Sequence[Tensor], keep_graph: bool) -> list[Tensor]:
-    """One backward pass; zero where the target does not depend on a tensor."""
+def check_graph(model: Model, value: Tensor) -> None:
+    """Raise where what the model said does not depend on the embeddings, as far as torch knows."""
+    if not value.requires_grad:
+        raise no_gradient(model)
+
+
+def no_gradient(model: Model) -> Unsupported:
+    """The refusal of a model whose computation is cut out of the graph."""
+    return Unsupported(
+        f"no gradient reaches the input embeddings of {type(model.hf).__name__}: some of its "
+        f"computation is outside the graph, as that of quantised layers is. {STILL_WORK}"
+    )
+
+
+def slopes_of(
+    model: Model, value: Float[Tensor, ""], wanted: Sequence[Tensor], *, keep_graph: bool = False
+) -> list[Tensor]:
+    """One backward pass to the embeddings, which come first, and to maps, if any.
+
+    A map on which the target does not depend has a gradient of zero. Embeddings that no gradient
+    reaches are refused: the graph is cut, and zeros would look like an answer.
+    """
+    check_graph(model, value)
     slopes = torch.autograd.grad(value, wanted, allow_unused=True, retain_graph=keep_graph)
+    if slopes[0] is None:
+        raise no_gradient(model)
     if len(slopes) > 1 and all(slope is None for slope in slopes[1:]):
         raise Unsupported(
             "no gradient reaches the attention weights that this model returns; "

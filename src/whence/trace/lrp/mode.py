@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import Unsupported
+from whence.models.unbroken import each, in_one_piece, put_back
 from whence.trace.lrp.rules import Call, Rules, is_variable
 
 
@@ -146,7 +147,7 @@ def _refusal(call: Call) -> str:
     )
 
 
-@contextmanager
+@in_one_piece
 def ruling(hf: nn.Module, rules: Rules) -> Iterator[None]:
     """Run the model by these rules.
 
@@ -171,17 +172,14 @@ def ruling(hf: nn.Module, rules: Rules) -> Iterator[None]:
         finally:
             mode.paused -= 1
 
-    handles = []
-    try:
+    handles: list[RemovableHandle] = []
+    with put_back(lambda: each(RemovableHandle.remove, handles)):
         for module in hf.modules():
             if _is_activation_module(module):
                 handles.append(module.register_forward_pre_hook(before))
                 handles.append(module.register_forward_hook(after))
         with mode:
             yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _is_activation_module(module: nn.Module) -> bool:

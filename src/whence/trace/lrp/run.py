@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -13,12 +12,13 @@ from torch import Tensor, nn
 
 from whence.core.errors import ModelError, Unsupported
 from whence.models.embeddings import embedded
-from whence.models.model import finite
+from whence.models.model import Model, finite
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.lrp.mode import ruling
 from whence.trace.lrp.rules import DeepTaylor, Rules
-from whence.trace.trace import Trace
+from whence.trace.trace import STILL_WORK, Trace, check_graph, slopes_of
 
 # attention that ``output_attentions`` returns, by the kinds of a trace
 RETURNED = {
@@ -51,15 +51,18 @@ def embedding_relevance(trace: Trace, i: int, rules: Rules) -> Relevance:
     What the head hands down is Σ_k z_k ∂value/∂z_k over its logits z: the value itself where it is
     a logit or a margin.
     """
-    with running(trace, i, rules) as run:
-        value = trace.model.value(run.logits, [trace.targets[i]])
-        down, slope = torch.autograd.grad(value.sum(), [run.logits, run.leaf])
+    model = trace.model
+    with model.lock, running(model):
+        run = run_by(trace, i, rules)
+        value = model.value(run.logits, [trace.targets[i]])
+        slope, down = slopes_of(model, value.sum(), [run.leaf, run.logits])
         trace.passes.backwards[i] += 1
         relevance = _usable((run.leaf * slope).detach().sum(-1)[0])
         handed = float((run.logits * down).detach().sum())
-        # an image model's special tokens stand in front of its patches
-        missing = len(trace.passages[i]) - len(relevance)
-        return Relevance(nn.functional.pad(relevance, (missing, 0)), handed)
+    trace.tick()
+    # an image model's special tokens stand in front of its patches
+    missing = len(trace.passages[i]) - len(relevance)
+    return Relevance(nn.functional.pad(relevance, (missing, 0)), handed)
 
 
 def map_relevance(trace: Trace, i: int) -> dict[str, list[Float[Tensor, "head query key"]]]:
@@ -67,20 +70,27 @@ def map_relevance(trace: Trace, i: int) -> dict[str, list[Float[Tensor, "head qu
 
     It begins as a relevance of one at the target's logit.
     """
-    with running(trace, i, DeepTaylor()) as run:
+    model = trace.model
+    with model.lock, running(model):
+        run = run_by(trace, i, DeepTaylor())
         maps = list(chain.from_iterable(run.maps.values()))
         if not maps or not all(m.requires_grad for m in maps):
             raise Unsupported(
-                f"{type(trace.model.hf).__name__} keeps its attention weights outside the graph; "
+                f"{type(model.hf).__name__} keeps its attention weights outside the graph; "
                 "use a gradient method."
             )
         start = torch.zeros_like(run.logits)
         start[:, trace.targets[i].index] = 1
         slopes = torch.autograd.grad(run.logits, maps, start, allow_unused=True)
         trace.passes.backwards[i] += 1
-
+        if all(slope is None for slope in slopes):
+            raise Unsupported(
+                f"no relevance comes down to the attention weights of {type(model.hf).__name__}: "
+                f"its computation is cut out of the graph behind them. {STILL_WORK}"
+            )
         relevances = iter([_of_map(m, slope) for m, slope in zip(maps, slopes, strict=True)])
-        return {kind: list(islice(relevances, len(run.maps[kind]))) for kind in run.maps}
+    trace.tick()
+    return {kind: list(islice(relevances, len(run.maps[kind]))) for kind in run.maps}
 
 
 def _of_map(weights: Tensor, relevance: Tensor | None) -> Float[Tensor, "head query key"]:
@@ -99,11 +109,16 @@ def _usable(relevance: Tensor) -> Tensor:
     return relevance
 
 
-@contextmanager
-def running(trace: Trace, i: int, rules: Rules) -> Iterator[Ruled]:
+def running(model: Model) -> AbstractContextManager[None]:
+    """The model with a graph, for the length of a block."""
+    return unbroken(untouched(model.hf), torch.inference_mode(False), torch.enable_grad())
+
+
+def run_by(trace: Trace, i: int, rules: Rules) -> Ruled:
     """Passage ``i`` alone, so that no rule sums over padding or batch-mates.
 
-    The family's eager attention runs inside the graph.
+    The family's eager attention runs inside the graph. The caller holds the model's lock and is
+    inside ``running``.
     """
     model = trace.model
     batch = model.batch([trace.passages[i]])
@@ -116,28 +131,22 @@ def running(trace: Trace, i: int, rules: Rules) -> Iterator[Ruled]:
 
     is_observed = can_observe(model.hf)
     observer = Observer(model.hf, keep=True)
-    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.enable_grad():
-        if is_observed:
-            watched, asked = observing(model.hf, observer), {}
-        else:
-            model.hf.set_attn_implementation("eager")
-            watched, asked = without_leftovers(model.hf), {"output_attentions": True}
-        with watched, embedded(model, batch, catch), ruling(model.hf, rules):
-            outputs = model.run(batch.inputs, **asked)
+    if is_observed:
+        watched, asked = observing(model.hf, observer), {}
+    else:
+        model.hf.set_attn_implementation("eager")
+        watched, asked = without_leftovers(model.hf), {"output_attentions": True}
+    with watched, embedded(model, batch, catch), ruling(model.hf, rules):
+        outputs = model.run(batch.inputs, **asked)
 
-        logits = finite(model.read(outputs, batch))
-        if not logits.requires_grad:
-            raise Unsupported(
-                f"{type(model.hf).__name__} computes its logits outside the graph, "
-                "so no relevance comes down from them."
-            )
-        trace.passes.forwards[i] += 1
-        if is_observed:
-            maps = _by_kind(observer.layers, observer.maps)
-        else:
-            maps = _returned(outputs, "decoder" if model.is_causal else "encoder")
-        yield Ruled(logits, caught[0], maps)
-    trace.tick()
+    logits = finite(model.read(outputs, batch))
+    check_graph(model, logits)
+    trace.passes.forwards[i] += 1
+    if is_observed:
+        maps = _by_kind(observer.layers, observer.maps)
+    else:
+        maps = _returned(outputs, "decoder" if model.is_causal else "encoder")
+    return Ruled(logits, caught[0], maps)
 
 
 def _by_kind(layers: list[Layer], maps: list[Tensor]) -> dict[str, list[Tensor]]:
