@@ -10,6 +10,7 @@ from whence.cli.running import emit_json, loaded, progress, show
 from whence.cli.texts import encode, label_of, naming, read_texts
 
 if TYPE_CHECKING:
+    from whence.core.passage import Passage
     from whence.models.model import Model
     from whence.models.places import Tag
 
@@ -57,7 +58,10 @@ def command(
                     rows = [_tags(loaded_model.tags(passage)) for passage in passages]
                 else:
                     rows = [
-                        _label(loaded_model, logits) for logits in loaded_model.logits(passages)
+                        _label(loaded_model, logits, passage)
+                        for logits, passage in zip(
+                            loaded_model.logits(passages), passages, strict=True
+                        )
                     ]
             for line, row in zip(batch, rows, strict=True):
                 if as_json:
@@ -77,9 +81,9 @@ def _check_at(model: Model, at: str | None) -> None:
     )
 
 
-def _label(model: Model, logits: Any) -> dict[str, Any]:
+def _label(model: Model, logits: Any, passage: Passage) -> dict[str, Any]:
     """The leading labels of one text."""
-    prediction = model.prediction(logits)
+    prediction = model.prediction(logits, passage)
     return {"label": prediction.label, "probabilities": dict(prediction.probabilities)}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
-from whence.core.errors import SettingsError
+from whence.core.errors import SettingsError, Unsupported
 from whence.core.plan import Plan
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.request import Request, Wish
@@ -48,12 +48,15 @@ class Job:
     needs: Needs
     meter: Meter
     plan: Plan = field(default_factory=Plan)
+    # methods that cannot work on this model, and why
+    unfit: dict[str, Exception] = field(default_factory=dict)
 
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
     """The job of a request; a mistyped method or setting is an error here."""
     request = replace(request, wishes=_by_proper_name(request.wishes))
     looking, playing = [], []
+    unfit: dict[str, Exception] = {}
     needs = Needs.NOTHING
     for wish in request.wishes:
         info = find_method(wish.method)
@@ -61,10 +64,22 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         call = MethodCall(info.name, info.version, info.needs, settings)
         if call.needs & Needs.GAME:
             playing.append(call)
+            continue
+        unseen = model.kind.unseen(model, call.needs)
+        if unseen is not None:
+            unfit[call.name] = Unsupported(unseen)
         else:
             looking.append(call)
             needs |= call.needs
-    return Job(model, request, tuple(looking), tuple(playing), needs, as_meter(progress))
+    return Job(
+        model=model,
+        request=request,
+        looking=tuple(looking),
+        playing=tuple(playing),
+        needs=needs,
+        meter=as_meter(progress),
+        unfit=unfit,
+    )
 
 
 def planned(job: Job, plan: Plan) -> Job:

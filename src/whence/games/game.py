@@ -115,7 +115,7 @@ class Game:
         >>> bool(w.full < 0.5), v.cost.forwards == paid
         (True, True)
         """
-        wanted = self.model.resolve(as_target(target, read), self.logits)
+        wanted = self.model.resolve(as_target(target, read), self.logits, self.passage)
         with self.model.lock:
             self.memory.values_of(wanted)
         return replace(self, target=wanted)
@@ -180,7 +180,8 @@ class Game:
         """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
-        tokens_at_once = TOKENS_AT_ONCE if self.model.pads else 0
+        stacks = self.model.pads or self.model.kind.stacks
+        tokens_at_once = TOKENS_AT_ONCE if stacks else 0
         with untouched(self.model.hf), torch.inference_mode():
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
@@ -269,7 +270,7 @@ def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = Non
     """The game about the first of ``targets``, on a memory that serves all of them."""
     model, passage = remover.model, remover.passage
     logits = model.logits([passage])
-    resolved = [model.resolve(target, logits[0]) for target in targets]
+    resolved = [model.resolve(target, logits[0], passage) for target in targets]
     memory = Memory(model)
     for target in resolved:
         memory.values_of(target)

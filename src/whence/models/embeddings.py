@@ -35,11 +35,12 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         if leaf:
             return on_decoder(_module, args, output)
-        changed = change(output)
-        if changed.shape != output.shape:
-            changed = changed[:, -output.shape[1] :]
+        by_passage = _by_passage(output, batch)
+        changed = change(by_passage)
+        if changed.shape != by_passage.shape:
+            changed = changed[:, -by_passage.shape[1] :]
         leaf.append(changed)
-        return changed
+        return changed.reshape(output.shape)
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         if get_ident() != here:
@@ -65,6 +66,14 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             f"{type(model.hf).__name__} never called its input embeddings, "
             "so there is nothing to attribute to."
         )
+
+
+def _by_passage(output: Tensor, batch: Batch) -> Tensor:
+    """The embeddings with one row for each passage: the readings of its choices in turn."""
+    ids = batch.inputs.get("input_ids")
+    if ids is None or ids.ndim < 3:
+        return output
+    return output.reshape(len(ids), -1, output.shape[-1])
 
 
 def _reads_text_again(model: Model, batch: Batch, args: tuple[Any, ...]) -> bool:

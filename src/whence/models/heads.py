@@ -8,8 +8,30 @@ from typing import Any
 from whence.core.errors import Unsupported
 from whence.models.tasks import TASKS, Task
 
-# encoder-decoders whose configuration says otherwise once such a head stands on their encoder
-TWO_SIDED_FAMILIES = ("t5", "mt5", "umt5")
+# Heads that end as a supported one does and are another thing, or that are asked for often: what
+# to do instead.
+INSTEAD = {
+    "ForPreTraining": (
+        "a head for pretraining has several outputs; load the same checkpoint by "
+        "transformers.AutoModelForMaskedLM and pass it, if it has a masked LM."
+    ),
+    "XLNetForQuestionAnswering": "its answers come from a search over beams, not from one number "
+    "for each token; use XLNetForQuestionAnsweringSimple.",
+    "XLMForQuestionAnswering": "its answers come from a search over beams, not from one number "
+    "for each token; use XLMForQuestionAnsweringSimple.",
+    "FlaubertForQuestionAnswering": "its answers come from a search over beams, not from one "
+    "number for each token; use FlaubertForQuestionAnsweringSimple.",
+    "DoubleHeadsModel": "it has two heads; load its language model alone (…LMHeadModel).",
+}
+# What a configuration says where a model reads more than the words of a text.
+BESIDE_THE_WORDS = {
+    "max_2d_position_embeddings": "the places of words on a page",
+    "max_xpath_tag_unit_embeddings": "the tags of a web page",
+    "max_num_rows": "a table",
+}
+# Parts of a configuration, and what a model with such a part reads.
+SENSES = {"vision_config": "images", "audio_config": "sound", "video_config": "video"}
+MODALITIES = {"image": "images", "audio": "sound", "time": "series of numbers", "text": "text"}
 
 
 def supported_heads() -> str:
@@ -31,16 +53,26 @@ def head_of_config(config: Any, name: str) -> tuple[Task, str]:
 def head_of(classes: Sequence[str], config: Any, name: str) -> tuple[Task, str]:
     """The task of a model whose class has these names: its own, then those of its parents."""
     own = [c for c in classes if not c.endswith("PreTrainedModel")]
+    _refuse_by_name(own, name)
     head = _by_ending(own, has_head=True) or _by_ending(own, has_head=False)
     if head is None:
+        reads = _reads(own, config)
         raise Unsupported(
-            f"{name!r} has the head {classes[0]}, which has no target to explain here. "
-            f"Supported: {supported_heads()}."
+            f"{name!r} has the head {classes[0]}{f', which reads {reads}' if reads else ''}; "
+            f"it has no target to explain here. Supported: {supported_heads()}."
         )
     task, _ = head
     _refuse_other_heads(task, classes[0], config, name)
-    _refuse_other_senses(task, classes[0], config, name)
+    _refuse_other_senses(task, own, config, name)
+    _refuse_one_side(task, classes[0], config, name)
     return head
+
+
+def _refuse_by_name(classes: Sequence[str], name: str) -> None:
+    for head in classes:
+        for ending, instead in INSTEAD.items():
+            if head.endswith(ending):
+                raise Unsupported(f"{name!r} has the head {head}, which is not supported: {instead}")
 
 
 def _by_ending(classes: Sequence[str], has_head: bool) -> tuple[Task, str] | None:
@@ -50,10 +82,15 @@ def _by_ending(classes: Sequence[str], has_head: bool) -> tuple[Task, str] | Non
     """
     tasks = [task for task in TASKS.values() if task.has_head == has_head]
     for name in classes:
+        # the longest ending is the most exact one: LxmertForQuestionAnswering
+        fitting = []
         for task in tasks:
             for ending, auto in task.heads.items():
                 if name.endswith(ending):
-                    return task, auto
+                    fitting.append((len(ending), task, auto))
+        if fitting:
+            _, task, auto = max(fitting, key=lambda fit: fit[0])
+            return task, auto
     return None
 
 
@@ -68,29 +105,60 @@ def _refuse_other_heads(task: Task, head: str, config: Any, name: str) -> None:
             )
 
 
-def _refuse_other_senses(task: Task, head: str, config: Any, name: str) -> None:
+def _refuse_other_senses(task: Task, classes: Sequence[str], config: Any, name: str) -> None:
     """A model that also sees or hears is no model of text, whatever its head is called."""
-    is_multimodal = task.reads_text and (
-        hasattr(config, "vision_config") or hasattr(config, "audio_config")
-    )
-    is_two_sided = getattr(config, "is_encoder_decoder", False)
-    family = getattr(config, "model_type", "")
-    if task.tags_words and (is_two_sided or family in TWO_SIDED_FAMILIES):
-        raise Unsupported(
-            f"{name!r} has the head {head} on one half of an encoder-decoder, which cannot be "
-            "read here; token classification is explained on encoders and decoders."
-        )
-    lacks_a_side = task.two_sided and not is_two_sided
-    if not is_multimodal and not lacks_a_side:
+    if task.reads_text and task.reads_image:
         return
-
-    advice = ""
-    if is_multimodal:
-        reads = ""
-        if hasattr(config, "get_text_config"):
-            reads = str(config.get_text_config().model_type)
-        advice = f" Its text part ({reads}) alone can be loaded as a causal LM and passed."
+    head = classes[0]
+    for entry, what in BESIDE_THE_WORDS.items():
+        if task.reads_text and getattr(config, entry, None) is not None:
+            raise Unsupported(
+                f"{name!r} has the head {head}, which reads {what} beside the words, and that "
+                f"cannot be given here. Supported, of text alone: {supported_heads()}."
+            )
+    allowed = {"text"} if task.reads_text else {"images"}
+    reads = _reads(classes, config)
+    others = set(reads.split(", ")) - allowed if reads else set()
+    if task.reads_text:
+        others |= {what for entry, what in SENSES.items() if hasattr(config, entry)}
+    if not others:
+        return
     raise Unsupported(
-        f"{name!r} has the head {head}, which reads more than text. "
-        f"Supported: {supported_heads()}.{advice}"
+        f"{name!r} has the head {head}, which reads more than text ({', '.join(sorted(others))}). "
+        f"Supported: {supported_heads()}.{_advice(config)}"
+        if task.reads_text
+        else f"{name!r} has the head {head}, which reads {reads}. "
+        f"Supported: {supported_heads()}."
     )
+
+
+def _advice(config: Any) -> str:
+    """How the text part of a model that sees or hears can be explained alone."""
+    if not any(hasattr(config, entry) for entry in SENSES):
+        return ""
+    reads = ""
+    if hasattr(config, "get_text_config"):
+        reads = str(getattr(config.get_text_config(), "model_type", ""))
+    return f" Its text part ({reads}) alone can be loaded as a causal LM and passed."
+
+
+def _reads(classes: Sequence[str], config: Any) -> str:
+    """What the first class that transformers knows says it reads; empty where none says so."""
+    import transformers
+
+    for name in classes:
+        known = getattr(transformers, name, None)
+        modalities = getattr(known, "input_modalities", None)
+        if modalities is not None:
+            several = (modalities,) if isinstance(modalities, str) else modalities
+            return ", ".join(MODALITIES.get(each, each) for each in several)
+    return ""
+
+
+def _refuse_one_side(task: Task, head: str, config: Any, name: str) -> None:
+    """Only an encoder-decoder writes a reply."""
+    if task.two_sided and not getattr(config, "is_encoder_decoder", False):
+        raise Unsupported(
+            f"{name!r} has the head {head}, and its configuration names no encoder and decoder: "
+            f"it does not write a text from a text. Supported: {supported_heads()}."
+        )

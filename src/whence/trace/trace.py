@@ -143,6 +143,9 @@ class Trace:
 
         Zeros for the other part would look like an answer.
         """
+        unseen = self.model.kind.unseen(self.model, Needs.EMBEDDINGS)
+        if unseen is not None:
+            raise Unsupported(unseen)
         if self.model.kind.reads_text and self.model.kind.reads_image:
             raise Unsupported(
                 f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are "
@@ -174,7 +177,8 @@ class Trace:
         """Batches of (embeddings, values), with the model's own fast attention."""
         self.check_embeddings()
         model, passage, target = self.model, self.passages[i], self.targets[i]
-        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.pads else 1
+        stacks = model.pads or model.kind.stacks
+        points_at_once = max(1, RERUN_TOKENS // len(passage)) if stacks else 1
         with model.lock, untouched(model.hf):
             for chunk in points.split(points_at_once):
                 batch = model.batch([passage] * len(chunk))
@@ -243,7 +247,7 @@ def trace(
         attentions = _by_kind(kinds, run.layers, maps) if maps else {}
     return Trace(
         model=model,
-        passages=tuple(ask.passage for ask in questions.asks),
+        passages=_read_at_targets(model, questions.asks, targets),
         targets=targets,
         embeddings=questions.spread(_in_place(run.leaf.detach(), batch)),
         head=None if head is None else Head(head.logits.detach(), head.values.detach()),
@@ -346,6 +350,9 @@ def _plan(
 ) -> _Plan:
     edits_attention = any(edit.where != "embeddings" for edit in edits)
     looks = bool(needs & ANY_ATTENTION) or bool(reducers)
+    unseen = model.kind.unseen(model, needs | (Needs.ATTENTION if looks else Needs.NOTHING))
+    if unseen is not None:
+        raise Unsupported(unseen)
     via = _path(model, attention_via, looks or edits_attention, edits_attention)
     every_reducer = dict(reducers)
     # the mean over heads follows from whole maps, so that it is reduced only where there are none
@@ -410,12 +417,16 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         leaves.append(embeddings.detach().clone().requires_grad_(torch.is_grad_enabled()))
         return leaves[0]
 
+    # a model without a vector for each unit runs as it is
+    shows_embeddings = model.kind.unseen(model, Needs.EMBEDDINGS) is None
     with (
         without_leftovers(model.hf) if extra_outputs else nullcontext(),
         _watched(model, plan, observer) as seen,
-        embedded(model, batch, make_leaf),
+        embedded(model, batch, make_leaf) if shows_embeddings else nullcontext(),
     ):
         outputs = model.hf(**batch.inputs, **extra_outputs)
+    if not shows_embeddings:
+        leaves.append(torch.zeros(len(batch.lengths), max(batch.lengths), 0, device=model.device))
 
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
     if plan.via in ("output", "hooks"):
@@ -491,7 +502,22 @@ def _slopes(value: Tensor, wanted: Sequence[Tensor], keep_graph: bool) -> list[T
 
 def _resolve(model: Model, asks: Sequence[Ask], logits: Tensor) -> tuple[Target, ...]:
     rows = logits.detach().double().cpu().numpy()
-    return tuple(model.resolve(ask.target, row) for ask, row in zip(asks, rows, strict=True))
+    targets = []
+    for ask, row in zip(asks, rows, strict=True):
+        targets.append(model.resolve(ask.target, row, ask.passage))
+    return tuple(targets)
+
+
+def _read_at_targets(
+    model: Model, asks: Sequence[Ask], targets: Sequence[Target]
+) -> tuple[Passage, ...]:
+    """The passages, to be read where each target is; as they are for a model without a head."""
+    if not targets:
+        return tuple(ask.passage for ask in asks)
+    passages = []
+    for ask, target in zip(asks, targets, strict=True):
+        passages.append(model.kind.at_target(model, ask.passage, target))
+    return tuple(passages)
 
 
 def _values(
