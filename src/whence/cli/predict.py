@@ -38,6 +38,7 @@ def command(
     each word.
     """
     del debug
+    second = o.second_text(pair)
     from whence.core.target import Target
 
     lines = read_texts(words or [], file)
@@ -49,7 +50,7 @@ def command(
             with progress(label_of("predict", first, len(lines))):
                 passages = []
                 for line in batch:
-                    passage = encode(loaded_model, line, pair=pair, reply=reply, overflow=overflow)
+                    passage = encode(loaded_model, line, pair=second, reply=reply, overflow=overflow)
                     if at is not None:
                         with naming(line):
                             passage = loaded_model.placed(passage, Target(at=at))

@@ -215,7 +215,7 @@ def game(
     model: Model,
     text: Any,
     *,
-    pair: str | None = None,
+    pair: str | Sequence[str] | None = None,
     target: Target | str | int | tuple[str | int, str | int] | None = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
