@@ -24,11 +24,15 @@ from whence.core.target import Target
 from whence.explaining.explain import compare
 from whence.models.lxmert import reads_regions
 from whence.models.model import Model
+from whence.models.patches import ANY_SIZE, channels_of, picture_size
 from whence.models.texts import tokenize
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.trace import Trace, trace
 
 PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded."
+# for models that read two texts
+QUESTION = "Who minded?"
+CHOICES = ("Nobody minded.", "The fox did.")
 # of captured attention against eager's, in float32; half precision gets its own rounding
 TOLERANCE = 1e-6
 # tokens of the texts that are timed, and of those that are forecast
@@ -175,6 +179,10 @@ def sample(model: Model, reply: bool = False) -> Passage:
     if model.kind.reads_image:
         return model.encode(PROMPT, image=_picture(model), overflow="truncate")
 
+    if model.kind.second_text:
+        pair = CHOICES if model.kind.offers_choices else PROMPT
+        return model.encode(QUESTION, pair, overflow="truncate")
+
     two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
     return _read_somewhere(model, passage)
@@ -198,10 +206,8 @@ def _picture(model: Model) -> Any:
             "boxes": np.tile(whole_picture, (4, 1)),
         }
 
-    size = model.config.image_size
-    height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    channels = getattr(model.config, "num_channels", 3)
-    return rng.normal(size=(channels, height, width)).astype(np.float32)
+    height, width = picture_size(model) or (ANY_SIZE, ANY_SIZE)
+    return rng.normal(size=(channels_of(model), height, width)).astype(np.float32)
 
 
 def attempt(model: Model, method: str) -> Attempt:
@@ -285,7 +291,7 @@ def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfL
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
     gradient = None
-    if model.kind.has_head:
+    if model.kind.has_head and model.kind.unseen(model, Needs.EMBEDDING_GRADIENTS) is None:
         gradient = _times(model, passages, Needs.EMBEDDING_GRADIENTS)
 
     lengths = [len(p) for p in passages[: len(forward)]]
@@ -329,7 +335,12 @@ def _of_lengths(model: Model) -> list[Passage]:
     if model.kind.reads_image:
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
-    whole = tokenize(model, words, None, "token")
+    if model.kind.offers_choices:
+        return [sample(model)]
+    if model.kind.second_text:
+        whole = tokenize(model, QUESTION, words, "token")
+    else:
+        whole = tokenize(model, words, None, "token")
     limit = model.limit or MEASURED[-1]
 
     # by their length: a model with few positions may give the same one several times

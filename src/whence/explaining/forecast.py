@@ -253,6 +253,8 @@ def nominal_seconds(model: Model, passage: Passage, passes: int) -> float:
 
 def parameters_of(model: Model) -> int:
     """The parameters that every token is multiplied with: all but the input embeddings."""
-    embedded = {id(p) for p in model.input_embeddings.parameters()}
+    embedded = set()
+    if model.kind.unseen(model, Needs.EMBEDDINGS) is None:
+        embedded = {id(p) for p in model.input_embeddings.parameters()}
     others = [p.numel() for p in model.hf.parameters() if id(p) not in embedded]
     return sum(others)

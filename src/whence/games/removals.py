@@ -227,6 +227,17 @@ class Remover:
         with embedded(self.model, batch, change):
             yield
 
+    @property
+    def note(self) -> str:
+        """What a result should say of this removal."""
+        if not self._is_covered:
+            return ""
+        row, column = self.passage.unit_spans[-1][1:]
+        return (
+            f"the model has no token for each patch: {row + 1} × {column + 1} cells of the image "
+            "were painted over instead"
+        )
+
     def _covered(self, kept: Bool[np.ndarray, "mask token"]) -> Mapping[str, Tensor]:
         """Inputs in which what is removed is painted over; none where embeddings are replaced."""
         return self.model.kind.covered(self.model, self.passage, kept, self.removal)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from whence.core.errors import ModelError
 from whence.models.batches import Batch
 from whence.models.model import Model
+from whence.models.patches import as_given_out, as_tokens
 
 # How many tokens of the vocabulary are embedded at once for their mean.
 TOKENS_AT_ONCE = 4096
@@ -35,12 +36,14 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         if leaf:
             return on_decoder(_module, args, output)
-        by_passage = _by_passage(output, batch)
+        by_passage = _by_passage(model, output, batch)
         changed = change(by_passage)
         if changed.shape != by_passage.shape:
             changed = changed[:, -by_passage.shape[1] :]
         leaf.append(changed)
-        return changed.reshape(output.shape)
+        if model.kind.reads_text:
+            return changed.reshape(output.shape)
+        return as_given_out(changed, output)
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         if get_ident() != here:
@@ -68,8 +71,12 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
         )
 
 
-def _by_passage(output: Tensor, batch: Batch) -> Tensor:
+def _by_passage(model: Model, output: Any, batch: Batch) -> Tensor:
     """The embeddings with one row for each passage: the readings of its choices in turn."""
+    if not model.kind.reads_text:
+        patches = as_tokens(output)
+        assert patches is not None  # the module was chosen for giving them out
+        return patches
     ids = batch.inputs.get("input_ids")
     if ids is None or ids.ndim < 3:
         return output

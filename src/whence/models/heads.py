@@ -26,6 +26,7 @@ INSTEAD = {
 # What a configuration says where a model reads more than the words of a text.
 BESIDE_THE_WORDS = {
     "max_2d_position_embeddings": "the places of words on a page",
+    "dim_bbox": "the places of words on a page",
     "max_xpath_tag_unit_embeddings": "the tags of a web page",
     "max_num_rows": "a table",
 }
@@ -56,10 +57,11 @@ def head_of(classes: Sequence[str], config: Any, name: str) -> tuple[Task, str]:
     _refuse_by_name(own, name)
     head = _by_ending(own, has_head=True) or _by_ending(own, has_head=False)
     if head is None:
-        reads = _reads(own, config)
+        reads = _reads(own)
+        what = f" (it reads {reads})" if reads not in ("", "text") else ""
         raise Unsupported(
-            f"{name!r} has the head {classes[0]}{f', which reads {reads}' if reads else ''}; "
-            f"it has no target to explain here. Supported: {supported_heads()}."
+            f"{name!r} has the head {classes[0]}, which has no target to explain here{what}. "
+            f"Supported: {supported_heads()}."
         )
     task, _ = head
     _refuse_other_heads(task, classes[0], config, name)
@@ -116,20 +118,45 @@ def _refuse_other_senses(task: Task, classes: Sequence[str], config: Any, name: 
                 f"{name!r} has the head {head}, which reads {what} beside the words, and that "
                 f"cannot be given here. Supported, of text alone: {supported_heads()}."
             )
-    allowed = {"text"} if task.reads_text else {"images"}
-    reads = _reads(classes, config)
-    others = set(reads.split(", ")) - allowed if reads else set()
-    if task.reads_text:
-        others |= {what for entry, what in SENSES.items() if hasattr(config, entry)}
-    if not others:
+    reads = _reads(classes)
+    if not task.reads_text:
+        # some families of images leave the modalities as they are by default: text
+        if reads not in ("", "images") and _main_input(classes) != "pixel_values":
+            raise Unsupported(
+                f"{name!r} has the head {head}, which reads {reads}. "
+                f"Supported: {supported_heads()}."
+            )
         return
-    raise Unsupported(
-        f"{name!r} has the head {head}, which reads more than text ({', '.join(sorted(others))}). "
-        f"Supported: {supported_heads()}.{_advice(config)}"
-        if task.reads_text
-        else f"{name!r} has the head {head}, which reads {reads}. "
-        f"Supported: {supported_heads()}."
-    )
+    others = {what for entry, what in SENSES.items() if hasattr(config, entry)}
+    # a class of text alone may have its modalities from a parent that sees (Gemma 3)
+    if reads and _main_input(classes) != "input_ids":
+        others |= set(reads.split(", ")) - {"text"}
+    if others:
+        listed = ", ".join(sorted(others))
+        what = f"reads more than text ({listed})"
+        if reads and "text" not in reads.split(", "):
+            what = f"reads {listed}, and no text"
+        raise Unsupported(
+            f"{name!r} has the head {head}, which {what}. "
+            f"Supported: {supported_heads()}.{_advice(config)}"
+        )
+    if head in _writers_of_sound():
+        raise Unsupported(
+            f"{name!r} has the head {head}, which writes sound, of which no token is a target "
+            f"here. Supported: {supported_heads()}."
+        )
+
+
+def _writers_of_sound() -> set[str]:
+    """The classes of transformers that make speech or music of a text."""
+    from transformers.models.auto import modeling_auto
+
+    names: set[str] = set()
+    for table in ("TEXT_TO_WAVEFORM", "TEXT_TO_SPECTROGRAM"):
+        classes = getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES", {})
+        for several in classes.values():
+            names |= {several} if isinstance(several, str) else set(several)
+    return names
 
 
 def _advice(config: Any) -> str:
@@ -142,17 +169,38 @@ def _advice(config: Any) -> str:
     return f" Its text part ({reads}) alone can be loaded as a causal LM and passed."
 
 
-def _reads(classes: Sequence[str], config: Any) -> str:
-    """What the first class that transformers knows says it reads; empty where none says so."""
+def _reads(classes: Sequence[str]) -> str:
+    """What a class of transformers says that it reads; empty where none says so."""
+    modalities = _told(classes, "input_modalities")
+    if modalities is None:
+        return ""
+    several = (modalities,) if isinstance(modalities, str) else tuple(modalities)
+    if several == ("image",) and _main_input(classes) != "pixel_values":
+        return f"images as {_main_input(classes)}"  # colours as the words of a vocabulary: ImageGPT
+    return ", ".join(MODALITIES.get(each, each) for each in several)
+
+
+def _main_input(classes: Sequence[str]) -> str:
+    return str(_told(classes, "main_input_name") or "")
+
+
+def _told(classes: Sequence[str], fact: str) -> Any:
+    """A fact that the first class that transformers knows tells of itself."""
+    try:
+        return getattr(_class_of(classes), fact, None)
+    except ImportError:  # the class needs a package that is not installed here
+        return None
+
+
+def _class_of(classes: Sequence[str]) -> Any:
+    """The first of these classes that is one of transformers."""
     import transformers
 
     for name in classes:
         known = getattr(transformers, name, None)
-        modalities = getattr(known, "input_modalities", None)
-        if modalities is not None:
-            several = (modalities,) if isinstance(modalities, str) else modalities
-            return ", ".join(MODALITIES.get(each, each) for each in several)
-    return ""
+        if known is not None:
+            return known
+    return None
 
 
 def _refuse_one_side(task: Task, head: str, config: Any, name: str) -> None:

@@ -27,6 +27,7 @@ from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
 from whence.models.labels import Prediction
 from whence.models.literal import literal
+from whence.models.patches import tokens_of
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize, tokenize_choices
@@ -134,6 +135,13 @@ class Model:
     @cached_property
     def input_embeddings(self) -> nn.Module:
         """The module whose output stands for the input tokens (patches)."""
+        if not self.kind.reads_text:
+            tokens = tokens_of(self)
+            if tokens is None:
+                raise Unsupported(
+                    f"{type(self.hf).__name__} has no module that makes a vector of each patch."
+                )
+            return tokens.module
         side = self.hf.get_encoder() if self.is_encoder_decoder else self.hf
         return side.get_input_embeddings()
 
