@@ -76,7 +76,7 @@ class Vocabulary(Mapping[int, str]):
 
 def classes(model: Model) -> Mapping[int, str]:
     """The classes of a classifier."""
-    return named(model.config.id2label, model.config.num_labels)
+    return named(model.config.id2label or {}, model.config.num_labels)
 
 
 def named(id2label: Mapping[Any, Any], count: int) -> Mapping[int, str]:

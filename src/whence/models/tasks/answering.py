@@ -36,8 +36,8 @@ NO_ANSWER = "no answer"
 class Answers(Mapping[int, str]):
     """The possible answers of one text, by their words; where they stand twice, with a number.
 
-    Every run of up to ``LONGEST_ANSWER`` tokens of the second text is one. The last is "no answer"
-    where there is a classification token, at which such models are trained to point then.
+    Every run of up to ``LONGEST_ANSWER`` tokens of the second text is one, if it begins and ends
+    with something written. The last is "no answer" where there is a classification token, at which such models are trained to point then.
     """
 
     passage: Passage
@@ -91,8 +91,13 @@ def answers_of(model: Model, passage: Passage) -> Answers:
     """Where each possible answer begins and ends, as tokens of the passage."""
     text = np.flatnonzero(passage.parts == 1)
     first, more = np.divmod(np.arange(len(text) * LONGEST_ANSWER), LONGEST_ANSWER)
-    fits = first + more < len(text)
-    starts, ends = text[first[fits]], text[(first + more)[fits]]
+    # a token of nothing but white space neither begins an answer nor ends one
+    pair = passage.pair or ""
+    written = np.array([bool(pair[a:b].strip()) for a, b in passage.spans[text]], dtype=bool)
+    inside = first + more < len(text)
+    last = np.where(inside, first + more, 0)
+    fits = inside & written[first] & written[last]
+    starts, ends = text[first[fits]], text[last[fits]]
     no_answer = _no_answer(model, passage)
     return Answers(passage, np.append(starts, no_answer), np.append(ends, no_answer))
 
