@@ -262,9 +262,7 @@ def test_a_removal_is_what_the_ids_by_hand_give(name: str, removal: str) -> None
             hidden = model.tokenizer.mask_token_id if removal == "mask" else model.pad_id
             ids.append(int(passage.ids[token]) if stays else hidden)
             seen.append(int(stays or removal == "mask"))
-        starts, ends = starts_and_ends(
-            model, passage, ids, attention_mask=torch.tensor([seen])
-        )
+        starts, ends = starts_and_ends(model, passage, ids, attention_mask=torch.tensor([seen]))
         expected.append(starts[first] + ends[last])
     np.testing.assert_allclose(game(np.array(masks)), expected, atol=3e-5)
     # the answer's own word counts too

@@ -43,9 +43,7 @@ def chooses() -> Model:
 
 def by_the_tokenizer(model: Model, hidden: Any = None) -> torch.Tensor:
     """The logits of all choices, laid out by transformers' own tokenizer."""
-    given = model.tokenizer(
-        [TEXT] * len(CHOICES), list(CHOICES), padding=True, return_tensors="pt"
-    )
+    given = model.tokenizer([TEXT] * len(CHOICES), list(CHOICES), padding=True, return_tensors="pt")
     inputs = {name: tensor[None] for name, tensor in given.items()}
     if hidden is not None:
         inputs["input_ids"] = hidden(inputs["input_ids"], given)

@@ -282,7 +282,9 @@ def test_a_tagger_on_the_encoder_of_t5_is_an_encoder() -> None:
         target=Target(1, at="menu"),
         evidence=False,
     )
-    assert [a.value for a in c.attributions.values()] == pytest.approx([every[place, 1]] * 3, abs=1e-5)
+    assert [a.value for a in c.attributions.values()] == pytest.approx(
+        [every[place, 1]] * 3, abs=1e-5
+    )
 
 
 def test_scores_from_elsewhere_are_of_a_word_too(bert: Model) -> None:

@@ -50,7 +50,9 @@ def command(
             with progress(label_of("predict", first, len(lines))):
                 passages = []
                 for line in batch:
-                    passage = encode(loaded_model, line, pair=second, reply=reply, overflow=overflow)
+                    passage = encode(
+                        loaded_model, line, pair=second, reply=reply, overflow=overflow
+                    )
                     if at is not None:
                         with naming(line):
                             passage = loaded_model.placed(passage, Target(at=at))

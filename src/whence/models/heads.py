@@ -74,7 +74,9 @@ def _refuse_by_name(classes: Sequence[str], name: str) -> None:
     for head in classes:
         for ending, instead in INSTEAD.items():
             if head.endswith(ending):
-                raise Unsupported(f"{name!r} has the head {head}, which is not supported: {instead}")
+                raise Unsupported(
+                    f"{name!r} has the head {head}, which is not supported: {instead}"
+                )
 
 
 def _by_ending(classes: Sequence[str], has_head: bool) -> tuple[Task, str] | None:
