@@ -142,8 +142,9 @@ class Model:
                     f"{type(self.hf).__name__} has no module that makes a vector of each patch."
                 )
             return tokens.module
-        side = self.hf.get_encoder() if self.is_encoder_decoder else self.hf
-        return side.get_input_embeddings()
+        if self.is_encoder_decoder:
+            return self.hf.get_encoder().get_input_embeddings()
+        return _embeddings_of_encoder(self.hf) or self.hf.get_input_embeddings()
 
     @cached_property
     def decoder_embeddings(self) -> nn.Module | None:
@@ -508,6 +509,14 @@ class Model:
     ) -> Float[Tensor, " batch"]:
         """The scalar under explanation, for each row; all are read in the same way."""
         return target_values(logits, targets, self.several_labels)
+
+
+def _embeddings_of_encoder(hf: Any) -> nn.Module | None:
+    """The embeddings of an encoder that has a table of its own beside the one it is tied to (T5)."""
+    for name, module in hf.named_modules():
+        if name.endswith("encoder.embed_tokens") and isinstance(module, nn.Embedding):
+            return module
+    return None
 
 
 def _text_length(passage: Passage) -> int:

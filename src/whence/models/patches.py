@@ -9,6 +9,7 @@ nothing more, which can still be painted over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -147,10 +148,8 @@ def _tried(model: Model) -> Tokens | None:
 def _candidates(hf: nn.Module) -> list[nn.Module]:
     """Modules that may make the vectors of patches: the model's own word first."""
     modules = []
-    try:
+    with suppress(NotImplementedError, AttributeError):
         modules.append(hf.get_input_embeddings())  # type: ignore[operator]
-    except (NotImplementedError, AttributeError):
-        pass
     for name, module in hf.named_modules():
         if name.rpartition(".")[2] in PATCH_MODULES:
             modules.append(module)

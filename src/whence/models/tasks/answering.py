@@ -37,7 +37,8 @@ class Answers(Mapping[int, str]):
     """The possible answers of one text, by their words; where they stand twice, with a number.
 
     Every run of up to ``LONGEST_ANSWER`` tokens of the second text is one, if it begins and ends
-    with something written. The last is "no answer" where there is a classification token, at which such models are trained to point then.
+    with something written. The last is "no answer" where there is a classification token, at which
+    such models are trained to point then.
     """
 
     passage: Passage
