@@ -263,14 +263,28 @@ def test_what_a_tagger_does_not_do_is_said(bert: Model) -> None:
         build("bert").tags(TEXT)
 
 
-def test_a_tagger_on_half_of_an_encoder_decoder_is_refused(tmp_path: Path) -> None:
+def test_a_tagger_on_the_encoder_of_t5_is_an_encoder() -> None:
+    """Its configuration says that there is a decoder, and there is none."""
+    torch.manual_seed(0)
     size = len(tok.unigram())
-    config = tf.T5Config(vocab_size=size, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-    hf = tf.T5ForTokenClassification(config)
-    hf.save_pretrained(tmp_path)
-    for model in (hf, tmp_path):
-        with pytest.raises(Unsupported, match="on one half of an encoder-decoder"):
-            whence.load(model, tokenizer=tok.unigram())
+    config = tf.T5Config(
+        vocab_size=size, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, num_labels=3
+    )
+    config.is_encoder_decoder = True
+    model = whence.load(tf.T5ForTokenClassification(config).eval(), tokenizer=tok.unigram())
+    assert not model.is_encoder_decoder
+    every = logits_of(model, model.tokenizer(TEXT).input_ids)
+    (place,) = first_tokens(model, TEXT, ["menu"])
+    c = whence.compare(
+        model,
+        TEXT,
+        ["gradient-l2", "occlusion", "attention-mean"],
+        target=Target(1, at="menu"),
+        evidence=False,
+    )
+    assert [a.value for a in c.attributions.values()] == pytest.approx(
+        [every[place, 1]] * 3, abs=1e-5
+    )
 
 
 def test_scores_from_elsewhere_are_of_a_word_too(bert: Model) -> None:

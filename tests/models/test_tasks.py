@@ -81,8 +81,9 @@ def test_every_removal_of_a_task_is_one_that_the_games_know() -> None:
 
 def test_the_list_of_supported_heads_is_made_of_the_tasks() -> None:
     assert supported_heads() == (
-        "sequence classification, token classification, causal LM, seq2seq, masked LM, "
-        "image classification, visual question answering (LXMERT, ViLT)"
+        "sequence classification, token classification, question answering, multiple choice, "
+        "next-sentence prediction, causal LM, seq2seq, masked LM, image classification, "
+        "visual question answering (LXMERT, ViLT)"
     )
 
 

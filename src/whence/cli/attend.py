@@ -142,6 +142,7 @@ def command(
     two lists of words in many sentences.
     """
     del debug
+    second = o.second_text(pair)
     from whence.core.errors import InputError
 
     writable(html)
@@ -199,7 +200,7 @@ def command(
             return
         for line in lines:
             passage = encode(
-                loaded_model, line, pair=pair, units=units, reply=reply, overflow=overflow
+                loaded_model, line, pair=second, units=units, reply=reply, overflow=overflow
             )
             with progress("attend"):
                 maps = _maps(loaded_model, passage, wish)

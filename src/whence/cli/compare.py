@@ -83,6 +83,7 @@ def command(
     rankings, and how far those agree. --full adds every score, cost and note.
     """
     del debug
+    second = o.second_text(pair)
     from whence.core.reading import read as read_result
     from whence.core.registry import methods as all_methods
     from whence.core.request import Request
@@ -107,7 +108,7 @@ def command(
     request = Request(
         wishes=wishes,
         targets=(wanted_target,),
-        pair=pair,
+        pair=second,
         reply=reply,
         seed=seed,
         overflow=overflow,
@@ -124,7 +125,7 @@ def command(
 
         for i, line in enumerate(lines):
             passage = encode(
-                loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+                loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
             )
             label = label_of("compare", i, len(lines))
             with naming(line), progress(label, is_first=i == 0) as say:

@@ -55,6 +55,7 @@ def command(
     and explains them.
     """
     del debug
+    second = o.second_text(pair)
     from whence.core.registry import find_method, settings_of
     from whence.core.request import Request
     from whence.core.target import Target
@@ -69,7 +70,7 @@ def command(
         info.name,
         target=Target(target, against, read, at),
         units=units,
-        pair=pair,
+        pair=second,
         reply=reply,
         seed=seed,
         overflow=overflow,
@@ -93,7 +94,7 @@ def command(
             passages = []
             for line in lines[first : first + at_once]:
                 passage = encode(
-                    loaded_model, line, pair=pair, reply=reply, units=units, overflow=overflow
+                    loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
                 )
                 passages.append(passage)
             longest = max(passages, key=len)

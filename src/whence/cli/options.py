@@ -39,10 +39,10 @@ File = Annotated[
     typer.Option("--file", help="A file with texts to read, one per line.", metavar="FILE"),
 ]
 Pair = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="The second text, for a model that reads two (question and answer, premise and "
-        "hypothesis).",
+        help="The second text, for a model that reads two: the text that holds the answer to a "
+        "question, a hypothesis, the next sentence; for a multiple choice, once for each choice.",
         metavar="TEXT",
     ),
 ]
@@ -195,3 +195,10 @@ EveryRow = Annotated[
 Debug = Annotated[
     bool, typer.Option("--debug", help="After an error, show where in the code it arose.")
 ]
+
+
+def second_text(pair: list[str] | None) -> str | tuple[str, ...] | None:
+    """What ``--pair`` gave: one text, or several choices."""
+    if not pair:
+        return None
+    return pair[0] if len(pair) == 1 else tuple(pair)

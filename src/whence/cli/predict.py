@@ -10,6 +10,7 @@ from whence.cli.running import emit_json, loaded, progress, show
 from whence.cli.texts import encode, label_of, naming, read_texts
 
 if TYPE_CHECKING:
+    from whence.core.passage import Passage
     from whence.models.model import Model
     from whence.models.places import Tag
 
@@ -37,6 +38,7 @@ def command(
     each word.
     """
     del debug
+    second = o.second_text(pair)
     from whence.core.target import Target
 
     lines = read_texts(words or [], file)
@@ -48,7 +50,9 @@ def command(
             with progress(label_of("predict", first, len(lines))):
                 passages = []
                 for line in batch:
-                    passage = encode(loaded_model, line, pair=pair, reply=reply, overflow=overflow)
+                    passage = encode(
+                        loaded_model, line, pair=second, reply=reply, overflow=overflow
+                    )
                     if at is not None:
                         with naming(line):
                             passage = loaded_model.placed(passage, Target(at=at))
@@ -57,7 +61,10 @@ def command(
                     rows = [_tags(loaded_model.tags(passage)) for passage in passages]
                 else:
                     rows = [
-                        _label(loaded_model, logits) for logits in loaded_model.logits(passages)
+                        _label(loaded_model, logits, passage)
+                        for logits, passage in zip(
+                            loaded_model.logits(passages), passages, strict=True
+                        )
                     ]
             for line, row in zip(batch, rows, strict=True):
                 if as_json:
@@ -77,9 +84,9 @@ def _check_at(model: Model, at: str | None) -> None:
     )
 
 
-def _label(model: Model, logits: Any) -> dict[str, Any]:
+def _label(model: Model, logits: Any, passage: Passage) -> dict[str, Any]:
     """The leading labels of one text."""
-    prediction = model.prediction(logits)
+    prediction = model.prediction(logits, passage)
     return {"label": prediction.label, "probabilities": dict(prediction.probabilities)}
 
 

@@ -117,6 +117,7 @@ class Answer:
     orders: int | None  # of so few units, where that limits the evidence
     rankings: int | None  # where there were fewer than usual
     control_held: bool  # the control itself was called better than random
+    quotes: bool = False  # the labels are words of the text: an answer, a choice
 
     @property
     def is_of_one_method(self) -> bool:
@@ -221,6 +222,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         orders=None if first.windows else _few_orders(len(first.units), bool(tried)),
         rankings=None if first.windows else _fewer_rankings(tried),
         control_held=any(a.method == CONTROL and holds(a) for a in attributions.values()),
+        quotes=first.labels_are_quoted,
     )
 
 

@@ -6,6 +6,7 @@ It carries its target, method, settings, cost, error and evidence.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -149,6 +150,14 @@ class Attribution:
     def names(self) -> tuple[str, ...]:
         """The units, trimmed for tables and figures."""
         return self.units.names
+
+    @property
+    def labels_are_quoted(self) -> bool:
+        """Whether the labels are words of the second text: its answers, or the choices."""
+        if self.passage is None or not self.passage.pair or not self.prediction:
+            return False
+        plain = [re.sub(r" \(\d+\)$", "", name) for name in self.prediction]
+        return sum(name in self.passage.pair for name in plain) >= len(plain) - 1
 
     def ranking(self) -> np.ndarray:
         """Unit indices, most important first: by size for signed scores, ties in reading order."""

@@ -42,7 +42,7 @@ class Look:
     target: Target | str | int | tuple[str | int, str | int] | None = None
     generate: int = 0
     reply: str | None = None
-    pair: str | None = None
+    pair: str | Sequence[str] | None = None
     overflow: Overflow = "error"
     memory: str | int | float | None = None
     attention_via: Via = "auto"
@@ -51,6 +51,8 @@ class Look:
         # what may be said in several ways is kept in one
         if isinstance(self.units, Iterable) and not isinstance(self.units, str):
             object.__setattr__(self, "units", tuple(self.units))
+        if self.pair is not None and not isinstance(self.pair, str):
+            object.__setattr__(self, "pair", tuple(self.pair))
         heads = _word_or_numbers(self.heads, "heads", get_args(HeadWord))
         layers = _word_or_numbers(self.layers, "layers", ("all",))
         object.__setattr__(self, "heads", heads)

@@ -89,6 +89,8 @@ class Passage:
     dropped: int = 0
     # the picture beside the text, where it is not pixels
     regions: Regions | None = field(default=None, repr=False)
+    # of a multiple choice: the choices. The tokens are those of the text with each of them in turn
+    choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -298,6 +300,8 @@ class Passage:
         }
         if self.pixels is not None:
             out["pixels"] = _packed(self.pixels)
+        if self.choices:
+            out["choices"] = list(self.choices)
         if self.regions is not None:
             out["regions"] = {
                 "features": _packed(self.regions.features),
@@ -329,6 +333,7 @@ class Passage:
             dropped=d["dropped"],
             pixels=None if pixels is None else _unpacked(pixels),
             regions=regions,
+            choices=tuple(d.get("choices") or ()),
         )
 
 

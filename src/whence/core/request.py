@@ -58,7 +58,8 @@ class Request:
     wishes: tuple[Wish, ...]
     targets: tuple[Target, ...] = (Target(),)
     units: UnitKind | tuple[int, ...] = "word"
-    pair: str | None = None
+    # the second text; of a multiple choice, the choices
+    pair: str | Sequence[str] | None = None
     # what an encoder-decoder is said to have written so far: its next token is explained
     reply: str | None = None
     seed: int = 0
@@ -71,6 +72,8 @@ class Request:
     steps: int | None = None
 
     def __post_init__(self) -> None:
+        if self.pair is not None and not isinstance(self.pair, str):
+            object.__setattr__(self, "pair", tuple(self.pair))
         if not self.targets:
             raise InputError("a run needs at least one target; None is what the model predicts.")
         _check_choice("overflow", self.overflow, Overflow)
@@ -92,7 +95,7 @@ class Request:
         target: AnyTarget | list[AnyTarget] = None,
         read: Reading | None = None,
         units: UnitKind | Sequence[int] = "word",
-        pair: str | None = None,
+        pair: str | Sequence[str] | None = None,
         reply: str | None = None,
         seed: int = 0,
         overflow: Overflow = "error",

@@ -117,8 +117,8 @@ def _is_resolved(target: Target, labels: Mapping[int, str]) -> bool:
 
 
 def _index(label: str | int, labels: Mapping[int, str]) -> int:
-    is_vocabulary = hasattr(labels, "index_of")
-    owner = "tokens of this model's vocabulary" if is_vocabulary else "labels of this classifier"
+    is_searched = hasattr(labels, "index_of")
+    owner = getattr(labels, "owner", "labels of this classifier")
     count = len(labels)
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         if not 0 <= label < count:
@@ -129,10 +129,11 @@ def _index(label: str | int, labels: Mapping[int, str]) -> int:
             f"a label is a name or a whole number, not the {type(label).__name__} {label!r}."
         )
     matches = _matches(label, labels)
-    if len(matches) > 1 and is_vocabulary:
-        tokens = ", ".join(repr(labels[match]) for match in matches)
+    if len(matches) > 1 and is_searched:
+        several = ", ".join(repr(labels[match]) for match in matches)
+        kind = owner.partition(" of ")[0]
         raise TargetError(
-            f"label {label!r} is {len(matches)} tokens, not one: {tokens}. Name one of them."
+            f"label {label!r} is {len(matches)} {kind}, not one: {several}. Name one of them."
         )
     if len(matches) > 1:
         raise TargetError(
@@ -143,7 +144,7 @@ def _index(label: str | int, labels: Mapping[int, str]) -> int:
         return int(matches[0])
     if label.isdecimal():
         return _index(int(label), labels)
-    by_lower = {} if is_vocabulary else {name.lower(): name for name in labels.values()}
+    by_lower = {} if is_searched else {name.lower(): name for name in labels.values()}
     close = get_close_matches(label.lower(), by_lower, n=1)
     hint = f" Did you mean {by_lower[close[0]]!r}?" if close else ""
     raise TargetError(f"label {label!r} is not among the {count} {owner}{_listing(labels)}.{hint}")
@@ -152,7 +153,7 @@ def _index(label: str | int, labels: Mapping[int, str]) -> int:
 def _matches(label: str, labels: Mapping[int, str]) -> list[int]:
     """The indices of a label's name: exactly so, or else whatever its capitals."""
     index_of = getattr(labels, "index_of", None)
-    if index_of is not None:  # a vocabulary answers without being searched
+    if index_of is not None:  # such labels (a vocabulary) know where to look
         return list(index_of(label))
     exact = [index for index, name in labels.items() if name == label]
     if exact:

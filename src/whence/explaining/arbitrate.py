@@ -196,7 +196,7 @@ def _measured(
         faithful=ranked_faithful_truthfulness(weights, by_one),
         removed=removed,
         drops=by_several,
-        label=run.model.prediction(logits).label,
+        label=run.model.prediction(logits, passage).label,
     )
 
 

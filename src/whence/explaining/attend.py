@@ -41,7 +41,7 @@ def attend(
     model: Model,
     text: Any,
     *,
-    pair: str | None = None,
+    pair: str | Sequence[str] | None = None,
     reply: str | None = None,
     units: Literal["word", "token", "sentence"] = "word",
     heads: Literal["all", "mean", "max"] | int | Sequence[int] = "all",

@@ -261,7 +261,7 @@ def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfL
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
     gradient = None
-    if model.kind.has_head:
+    if model.kind.has_head and model.kind.unseen(model, Needs.EMBEDDING_GRADIENTS) is None:
         gradient = _times(model, passages, Needs.EMBEDDING_GRADIENTS)
 
     lengths = [len(p) for p in passages[: len(forward)]]
@@ -305,7 +305,12 @@ def _of_lengths(model: Model) -> list[Passage]:
     if model.kind.reads_image:
         return [sample(model)]
     words = " ".join([PROMPT] * 12)
-    whole = tokenize(model, words, None, "token")
+    if model.kind.offers_choices:
+        return [sample(model)]
+    if model.kind.second_text:
+        whole = tokenize(model, QUESTION, words, "token")
+    else:
+        whole = tokenize(model, words, None, "token")
     limit = model.limit or MEASURED[-1]
 
     # by their length: a model with few positions may give the same one several times

@@ -239,7 +239,7 @@ def timed_pass(job: Job, passage: Passage, passes: int) -> float:
         copies = max(1, min(in_a_batch, int(SHARE_OF_TIMING * passes)))
     logits = model.logits([passage] * copies)
     for target in job.request.targets:
-        model.resolve(target, logits[0])
+        model.resolve(target, logits[0], passage)
     begun = time.perf_counter()
     model.logits([passage] * copies)
     return (time.perf_counter() - begun) / copies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +19,6 @@ from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.models.passing import in_one_line
 from whence.trace.forecast import forecast_trace
-from whence.trace.guard import refusal
 from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import check
 from whence.trace.trace import Passes, Trace, trace
@@ -43,36 +42,19 @@ class Look:
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
     groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
-    refused = _refused(job)
-    needs = Needs.NOTHING
-    for call in job.looking:
-        if call.name not in refused:
-            needs |= call.needs
-    if needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
+    if job.needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
         for group in groups:
             longest = max((asks[i].passage for i in group), key=len)
-            forecast = forecast_trace(job.model, longest, needs, len(group))
+            forecast = forecast_trace(job.model, longest, job.needs, len(group))
             check(forecast, job.request.memory, OPTIONS)
     look_of: dict[int, Look] = {}
     for group in groups:
-        looks = _look_at_group(job, [asks[i] for i in group], needs, refused)
+        looks = _look_at_group(job, [asks[i] for i in group])
         look_of.update(zip(group, looks, strict=True))
     return [look_of[i] for i in range(len(asks))]
 
 
-def _refused(job: Job) -> dict[str, Unsupported]:
-    """The methods whose needs this model was found not to meet, and why."""
-    refused = {}
-    for call in job.looking:
-        problem = refusal(job.model, call.needs, job.request.attention_via)
-        if problem is not None:
-            refused[call.name] = problem
-    return refused
-
-
-def _look_at_group(
-    job: Job, asks: Sequence[Ask], needs: Needs, refused: Mapping[str, Unsupported]
-) -> list[Look]:
+def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
     job.meter.begin("trace", len(asks))
     told = Told(job.meter, Passes([], []))
     begun = time.perf_counter()
@@ -80,7 +62,7 @@ def _look_at_group(
     traced = trace(
         job.model,
         asks,
-        needs=needs,
+        needs=job.needs,
         attention_via=job.request.attention_via,
         tick=told.tick,
     )
@@ -89,11 +71,9 @@ def _look_at_group(
     seconds = (time.perf_counter() - begun) / len(asks)
     shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
     saids = _what_was_said(traced)
-    findings: list[Findings] = [dict(refused) for _ in asks]
+    findings: list[Findings] = [{} for _ in asks]
     forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
     for call in job.looking:
-        if call.name in refused:
-            continue
         job.meter.begin(call.name, len(asks))
         told.weight = weight_of(shared.passes)
         try:

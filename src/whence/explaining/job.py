@@ -20,6 +20,7 @@ from whence.explaining.meter import Meter as Meter
 from whence.explaining.meter import Progress as Progress
 from whence.explaining.meter import as_meter
 from whence.models.model import Model
+from whence.trace.guard import refusal
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,15 @@ class Job:
     needs: Needs
     meter: Meter
     plan: Plan = field(default_factory=Plan)
+    # methods that cannot work on this model, and why
+    unfit: dict[str, Exception] = field(default_factory=dict)
 
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
     """The job of a request; a mistyped method or setting is an error here."""
     request = replace(request, wishes=_by_proper_name(request.wishes))
     looking, playing = [], []
+    unfit: dict[str, Exception] = {}
     needs = Needs.NOTHING
     for wish in request.wishes:
         info = find_method(wish.method)
@@ -61,10 +65,22 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         call = MethodCall(info.name, info.version, info.needs, settings)
         if call.needs & Needs.GAME:
             playing.append(call)
+            continue
+        problem = refusal(model, call.needs, request.attention_via)
+        if problem is not None:
+            unfit[call.name] = problem
         else:
             looking.append(call)
             needs |= call.needs
-    return Job(model, request, tuple(looking), tuple(playing), needs, as_meter(progress))
+    return Job(
+        model=model,
+        request=request,
+        looking=tuple(looking),
+        playing=tuple(playing),
+        needs=needs,
+        meter=as_meter(progress),
+        unfit=unfit,
+    )
 
 
 def planned(job: Job, plan: Plan) -> Job:

@@ -106,6 +106,9 @@ def _play(call: MethodCall, games: Games, target: Target) -> Finding:
     scores = as_unit_scores(call.settings(game), call.name, game.units.names)
     if game.removal.startswith("infill"):
         scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
+    if game.remover.note:
+        note = f"{scores.note}; {game.remover.note}".removeprefix("; ")
+        scores = replace(scores, note=note)
     cost = Cost(
         forwards=games.cost.forwards - paid_before.forwards,
         seconds=time.perf_counter() - begun,

@@ -64,7 +64,7 @@ def forecast(
     text: Any,
     methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
     *,
-    pair: str | None = None,
+    pair: str | Sequence[str] | None = None,
     target: AnyTarget = None,
     units: UnitKind | Sequence[int] = "word",
     overflow: Overflow = "error",

@@ -71,7 +71,8 @@ def _with_predictions(model: Model, p: Probe, target: Target) -> Probe:
     """The probe with what the model says to both texts."""
     logits = model.logits([p.first.passage, p.second.passage])
     values = _read(model, logits, target)
-    said = [model.prediction(row) for row in logits]
+    texts = (p.first.passage, p.second.passage)
+    said = [model.prediction(row, own) for row, own in zip(logits, texts, strict=True)]
     return replace(
         p,
         predictions=tuple(dict(s.probabilities or s.logits) for s in said),

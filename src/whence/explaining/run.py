@@ -152,7 +152,7 @@ def _resolved(job: Job, ask: Ask, attributions: dict[str, Attribution]) -> tuple
     for attribution in attributions.values():
         return attribution.target, NO_COST
     logits = job.model.logits([ask.passage])[0]
-    return job.model.resolve(ask.target, logits), Cost(forwards=1)
+    return job.model.resolve(ask.target, logits, ask.passage), Cost(forwards=1)
 
 
 def _explain_in_windows(
@@ -198,7 +198,9 @@ def _games(job: Job, passage: Passage) -> Games | None:
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:
     """What all methods found for one ask, from inside and from outside."""
-    findings: Findings = {} if look is None else look.findings
+    findings: Findings = dict(job.unfit)
+    if look is not None:
+        findings |= look.findings
     if games is None or not job.playing:
         return findings
     # a target is resolved once, and the trace may have done so already
@@ -281,7 +283,7 @@ def _attribution(
         error=_error(scores),
         evidence=scores.evidence,
         detail=scores.detail,
-        prediction=dict(job.model.prediction(said.logits).probabilities),
+        prediction=dict(job.model.prediction(said.logits, passage).probabilities),
     )
 
 

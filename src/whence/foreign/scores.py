@@ -79,15 +79,16 @@ def attribution_of(
         )
 
     started = time.perf_counter()
-    asked = _asked(on_units, as_target(target, read), model.labels)
+    labels = model.labels_of(passage)
+    asked = _asked(on_units, as_target(target, read), labels)
     passage = _placed(model, passage, asked)
     asked = model.located(asked, passage)
     parts = model.windows(passage)
     logits = model.logits(parts)
-    asked = model.resolve(asked, logits.mean(0))
+    asked = model.resolve(asked, logits.mean(0), passage)
 
     # the scores of what was asked for, and what the tool holds that number to be
-    column = _column(on_units, asked, model.labels)
+    column = _column(on_units, asked, labels)
     outside = float(on_units.outside @ column)
     output = None
     if on_units.totals is not None:
@@ -117,7 +118,7 @@ def attribution_of(
         cost=Cost(forwards=len(parts), seconds=time.perf_counter() - started),
         provenance=_provenance(model, method),
         error=Error(_spread(given.standard_error, passage), None, "; ".join(notes)),
-        prediction=dict(model.prediction(logits.mean(0)).probabilities),
+        prediction=dict(model.prediction(logits.mean(0), passage).probabilities),
         detail={
             "made": "elsewhere",
             "unscored_units": on_units.unscored,

@@ -115,7 +115,7 @@ class Game:
         >>> bool(w.full < 0.5), v.cost.forwards == paid
         (True, True)
         """
-        wanted = self.model.resolve(as_target(target, read), self.logits)
+        wanted = self.model.resolve(as_target(target, read), self.logits, self.passage)
         with self.model.lock:
             self.memory.values_of(wanted)
         return replace(self, target=wanted)
@@ -213,7 +213,7 @@ def game(
     model: Model,
     text: Any,
     *,
-    pair: str | None = None,
+    pair: str | Sequence[str] | None = None,
     target: Target | str | int | tuple[str | int, str | int] | None = None,
     read: Reading | None = None,
     units: UnitKind | Sequence[int] = "word",
@@ -268,7 +268,7 @@ def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = Non
     """The game about the first of ``targets``, on a memory that serves all of them."""
     model, passage = remover.model, remover.passage
     logits = model.logits([passage])
-    resolved = [model.resolve(target, logits[0]) for target in targets]
+    resolved = [model.resolve(target, logits[0], passage) for target in targets]
     memory = Memory(model)
     for target in resolved:
         memory.values_of(target)

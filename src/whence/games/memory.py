@@ -50,8 +50,9 @@ class Memory:
         self.row_of_mask: dict[bytes, int] = {}
         self.labels: Int[np.ndarray, " row"] = np.empty(FIRST_ROOM, dtype=np.int64)
         self.by_target: dict[Target, TargetValues] = {}
-        self.keeps_logits = len(model.labels) <= FEW_LABELS
         self._logits: Tensor | None = None
+        # what was not kept from the beginning is not known for every mask
+        self.keeps_logits: bool | None = None
 
     def values_of(self, target: Target) -> TargetValues:
         """The values of a target. A new one is read from the logits where these were kept."""
@@ -79,6 +80,8 @@ class Memory:
         room = first_new + len(new_rows)
         self.labels = _with_room(self.labels, room)
         self.labels[rows] = logits.argmax(-1).cpu().numpy()
+        if self.keeps_logits is None:
+            self.keeps_logits = logits.shape[1] <= FEW_LABELS
         with unbroken(torch.inference_mode()):
             if self.keeps_logits:
                 self._keep(rows, room, logits)

@@ -18,6 +18,7 @@ the empty text. Where the tag of a word is explained and that word is removed, `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -207,7 +208,7 @@ class Remover:
         ``seeds`` fix what a filler draws for each row, whatever stands beside it.
         """
         if self.removal in EMBEDDED:
-            return self._repeated(len(kept))
+            return self._repeated(len(kept), **self._covered(kept))
         if self.removal == "delete":
             return self._deleted(kept)
         if self.removal == "pad":
@@ -223,7 +224,7 @@ class Remover:
         self, kept: Bool[np.ndarray, "mask token"], batch: Batch
     ) -> AbstractContextManager[None]:
         """Put the neutral embedding in place of removed ones, if the removal is one of those."""
-        if self.removal not in EMBEDDED:
+        if self.removal not in EMBEDDED or self._is_covered:
             return nullcontext()
 
         removed = torch.from_numpy(~kept).to(self.model.device)
@@ -237,6 +238,26 @@ class Remover:
             return torch.where(gone, neutral.to(x), x)
 
         return embedded(self.model, batch, change)
+
+    @property
+    def note(self) -> str:
+        """What a result should say of this removal."""
+        if not self._is_covered:
+            return ""
+        row, column = self.passage.unit_spans[-1][1:]
+        return (
+            f"the model has no token for each patch: {row + 1} × {column + 1} cells of the image "
+            "were painted over instead"
+        )
+
+    def _covered(self, kept: Bool[np.ndarray, "mask token"]) -> Mapping[str, Tensor]:
+        """Inputs in which what is removed is painted over; none where embeddings are replaced."""
+        return self.model.kind.covered(self.model, self.passage, kept, self.removal)
+
+    @cached_property
+    def _is_covered(self) -> bool:
+        everything = np.ones((1, len(self.passage)), dtype=bool)
+        return bool(self._covered(everything))
 
     @cached_property
     def _neutral(self) -> Tensor | None:
@@ -255,14 +276,19 @@ class Remover:
         """The whole passage so many times, with some of its inputs changed."""
         inputs = {}
         for name, tensor in self.template.inputs.items():
-            if name in changed:
+            if name in changed and tensor.ndim > 2:
+                # readings of several choices stand side by side
+                inputs[name] = changed[name].reshape(count, *tensor.shape[1:])
+            elif name in changed:
                 inputs[name] = changed[name]
             else:
                 inputs[name] = tensor.expand(count, *tensor.shape[1:])
+            if tensor.ndim > 2:
+                inputs[name] = inputs[name].contiguous()  # models lay the readings out by view()
 
         readout = self.template.readout
         if readout is not None:
-            readout = readout.expand(count)
+            readout = readout.expand(count, *readout.shape[1:])
         return Batch(inputs, [len(self.passage)] * count, readout)
 
     def _deleted(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:

@@ -23,6 +23,7 @@ from whence.models.sample import samples_of_two_lengths
 from whence.models.state import habits_of
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
+from whence.models.values import NEVER
 
 if TYPE_CHECKING:
     from whence.models.model import Model
@@ -95,6 +96,10 @@ def tolerance(dtype: torch.dtype) -> float:
 def relative_difference(some: Tensor, others: Tensor) -> float:
     """The largest difference, as a share of the largest number."""
     some, others = some.detach().double(), others.detach().double()
+    told = (some > NEVER / 2) | (others > NEVER / 2)  # places that are no label are left out
+    some, others = some[told], others[told]
+    if not some.numel():
+        return 0.0
     largest = max(float(some.abs().max()), float(others.abs().max()))
     if largest == 0:
         return 0.0

@@ -12,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from whence.core.errors import ModelError, Unsupported
+from whence.core.errors import ModelError
 from whence.models.batches import Batch
+from whence.models.patches import as_given_out, as_tokens
 from whence.models.unbroken import each, in_one_piece, put_back, unbroken
 
 if TYPE_CHECKING:
@@ -38,16 +39,14 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             return output
         if leaf:
             return on_decoder(_module, args, output)
-        if not isinstance(output, Tensor):
-            raise Unsupported(
-                f"the input embeddings of {type(model.hf).__name__} give out a "
-                f"{type(output).__name__}, and not one vector for each token."
-            )
-        changed = change(output)
-        if changed.shape != output.shape:
-            changed = changed[:, -output.shape[1] :]
+        by_passage = _by_passage(model, output, batch)
+        changed = change(by_passage)
+        if changed.shape != by_passage.shape:
+            changed = changed[:, -by_passage.shape[1] :]
         leaf.append(changed)
-        return changed
+        if model.kind.reads_text:
+            return changed.reshape(output.shape)
+        return as_given_out(changed, output)
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         if get_ident() != here:
@@ -72,6 +71,18 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             f"{type(model.hf).__name__} never called its input embeddings, "
             "so there is nothing to attribute to."
         )
+
+
+def _by_passage(model: Model, output: Any, batch: Batch) -> Tensor:
+    """The embeddings with one row for each passage: the readings of its choices in turn."""
+    if not model.kind.reads_text:
+        patches = as_tokens(output)
+        assert patches is not None  # the module was chosen for giving them out
+        return patches
+    ids = batch.inputs.get("input_ids")
+    if ids is None or ids.ndim < 3:
+        return output
+    return output.reshape(len(ids), -1, output.shape[-1])
 
 
 def _reads_text_again(model: Model, batch: Batch, args: tuple[Any, ...]) -> bool:

@@ -18,6 +18,14 @@ from whence.core.errors import InputError
 from whence.core.passage import SPECIAL, Passage, Regions, with_picture
 from whence.models.batches import Batch
 from whence.models.lxmert import reads_regions, regions_of
+from whence.models.patches import (
+    as_pair,
+    channels_of,
+    grid,
+    picture_size,
+    tokens_of,
+    vision_config,
+)
 
 if TYPE_CHECKING:
     from whence.models.model import Model
@@ -29,16 +37,15 @@ SPECIAL_NAMES = ("[CLS]", "[DIST]", *(f"[REG{i}]" for i in range(16)))
 def encode_image(model: Model, image: Any) -> Passage:
     """The passage of an image file, a PIL image, or an array of pixels ready for the model."""
     pixels = _pixels(model, image)
-    _, high, wide = pixels.shape
-    size = _pair(model.config.image_size)
-    if (high, wide) != size:
-        raise InputError(
-            f"this model takes images of {size[0]} × {size[1]} pixels; got {high} × {wide}."
-        )
-
-    cells = _cells(model, pixels)
+    tokens = tokens_of(model)
+    special = 0 if tokens is None else tokens.special
+    if tokens is None:
+        down, across = grid(model, pixels)
+        cells = [(row, column) for row in range(len(down) - 1) for column in range(len(across) - 1)]
+    else:
+        _check_size(model, pixels)
+        cells = _cells(model, pixels)
     count = len(cells)
-    special = _special_tokens(model)
     unit_of = np.concatenate([np.full(special, SPECIAL), np.arange(count)]).astype(np.int64)
     return Passage(
         text="",
@@ -51,6 +58,16 @@ def encode_image(model: Model, image: Any) -> Passage:
         kind="patch",
         pixels=pixels,
     )
+
+
+def _check_size(model: Model, pixels: Float[np.ndarray, "channel height width"]) -> None:
+    """A model with a position for each patch takes one size of images."""
+    size = picture_size(model)
+    _, high, wide = pixels.shape
+    if size is not None and (high, wide) != size:
+        raise InputError(
+            f"this model takes images of {size[0]} × {size[1]} pixels; got {high} × {wide}."
+        )
 
 
 def batch_of_images(model: Model, passages: Sequence[Passage]) -> Batch:
@@ -80,19 +97,11 @@ def add_image(model: Model, passage: Passage, image: Any) -> Passage:
     return with_picture(passage, ("[IMAGE]",), _cells(model, pixels), pixels=pixels)
 
 
-def _pair(size: Any) -> tuple[int, int]:
-    """Height and width, of which a configuration may give one number for both."""
-    if isinstance(size, (tuple, list)):
-        high, wide = size
-        return high, wide
-    return size, size
-
-
 def _cells(
     model: Model, pixels: Float[np.ndarray, "channel height width"]
 ) -> list[tuple[int, int]]:
     """Row and column of each patch, in reading order."""
-    high, wide = _pair(model.config.patch_size)
+    high, wide = _patch(model)
     rows = pixels.shape[1] // high
     columns = pixels.shape[2] // wide
     return [(row, column) for row in range(rows) for column in range(columns)]
@@ -100,7 +109,7 @@ def _cells(
 
 def _check_whole_patches(model: Model, pixels: Float[np.ndarray, "channel height width"]) -> None:
     """Beside a text an image may have any size, as long as no patch is cut."""
-    high, wide = _pair(model.config.patch_size)
+    high, wide = _patch(model)
     if pixels.shape[1] % high or pixels.shape[2] % wide or not pixels.size:
         raise InputError(
             f"height and width are multiples of the {high} × {wide} patches; "
@@ -108,15 +117,12 @@ def _check_whole_patches(model: Model, pixels: Float[np.ndarray, "channel height
         )
 
 
-def _special_tokens(model: Model) -> int:
-    """How many tokens of the model's own stand before the patches."""
-    parameters = [name for name, _ in model.hf.named_parameters()]
-    registers = int(getattr(model.config, "num_register_tokens", 0) or 0)
-    count = registers
-    for token in ("cls_token", "distillation_token"):
-        if any(name.endswith(token) for name in parameters):
-            count += 1
-    return count
+def _patch(model: Model) -> tuple[int, int]:
+    """Height and width of a patch, in pixels."""
+    size = as_pair(getattr(vision_config(model), "patch_size", None))
+    if size is None:
+        raise InputError(f"the configuration of {type(model.hf).__name__} names no patch_size.")
+    return size
 
 
 def _pixels(model: Model, image: Any) -> Float[np.ndarray, "channel height width"]:
@@ -132,7 +138,7 @@ def _pixels(model: Model, image: Any) -> Float[np.ndarray, "channel height width
             f"this model reads an image or an array of pixels, not a {type(image).__name__}."
         ) from None
 
-    channels = int(getattr(model.config, "num_channels", 3))
+    channels = channels_of(model)
     if pixels.ndim != 3 or pixels.shape[0] != channels:
         raise InputError(
             f"pixels are [channel, height, width] with {channels} channels; "

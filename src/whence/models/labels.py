@@ -23,8 +23,18 @@ class Prediction:
     logits: Mapping[str, float] = field(default_factory=dict)
 
 
+class Called(dict[int, str]):
+    """Labels with a word for what they are, which an error message uses."""
+
+    def __init__(self, labels: Mapping[int, str], owner: str) -> None:
+        super().__init__(labels)
+        self.owner = owner
+
+
 class Vocabulary(Mapping[int, str]):
     """The labels of a language model: its tokens, as text."""
+
+    owner = "tokens of this model's vocabulary"
 
     def __init__(self, tokenizer: Any, backend: Any, size: int) -> None:
         self._tokenizer = tokenizer
@@ -66,7 +76,7 @@ class Vocabulary(Mapping[int, str]):
 
 def classes(model: Model) -> Mapping[int, str]:
     """The classes of a classifier."""
-    return named(model.config.id2label, model.config.num_labels)
+    return named(model.config.id2label or {}, model.config.num_labels)
 
 
 def named(id2label: Mapping[Any, Any], count: int) -> Mapping[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -12,15 +12,37 @@ if TYPE_CHECKING:
 # Families with relative positions. Their old configurations name a length of training
 # (n_positions), which is no limit.
 RELATIVE_POSITIONS = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+# How configurations spell the length of their table of positions.
+SPELLINGS = ("max_position_embeddings", "n_positions")
+# No table is longer than this; some configurations write "no end" as a larger number.
+NO_END = 10**9
+# The text's side of a family that has two tables.
+ENCODER_SPELLINGS = {"led": "max_encoder_position_embeddings"}
 
 
 def configured_limit(model: Model) -> int | None:
     """The length of the position table that the configuration names; None where there is no end."""
     config = model.config.get_text_config()
-    if config.model_type in RELATIVE_POSITIONS:
+    family = getattr(config, "model_type", "")
+    if family in RELATIVE_POSITIONS:
         return None
-    limit = getattr(config, "max_position_embeddings", None)
-    return limit or getattr(config, "n_positions", None)
+    names = SPELLINGS
+    if family in ENCODER_SPELLINGS:
+        names = (ENCODER_SPELLINGS[family], *SPELLINGS)
+    for name in names:
+        limit = _length(getattr(config, name, None))
+        if limit is not None:
+            return limit
+    return None
+
+
+def _length(value: Any) -> int | None:
+    """A length that a configuration gives; None for what is none (-1, 0, infinity, "auto")."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if not 0 < value < NO_END:
+        return None
+    return int(value)
 
 
 def text_limit(model: Model) -> int | None:

@@ -29,13 +29,14 @@ from whence.models.images import add_image, encode_image
 from whence.models.labels import Prediction
 from whence.models.literal import literal
 from whence.models.passing import run
+from whence.models.patches import tokens_of
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.readouts import found
 from whence.models.tasks import TASKS, Task
-from whence.models.texts import tokenize
+from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
-from whence.models.values import finite, probabilities, target_values
+from whence.models.values import NEVER, finite, probabilities, target_values
 
 LEADING_LABELS = 5
 
@@ -101,10 +102,23 @@ class Model:
         """What a target can be: the classes, or the tokens of a vocabulary."""
         return self.kind.labels(self)
 
-    @property
+    def labels_of(self, passage: Passage | None) -> Mapping[int, str]:
+        """What a target can be for this passage.
+
+        Of most models that is the same for all; of one that answers from a text, or that chooses
+        among texts, it is in the texts.
+        """
+        return self.labels if passage is None else self.kind.labels_of(self, passage)
+
+    @cached_property
     def is_encoder_decoder(self) -> bool:
-        """Whether one half reads and the other writes."""
-        return bool(getattr(self.config, "is_encoder_decoder", False))
+        """Whether one half reads and the other writes.
+
+        The configuration says so even where the model is an encoder alone (T5 that tags words).
+        """
+        if not getattr(self.config, "is_encoder_decoder", False):
+            return False
+        return any("decoder" in name.split(".") for name, _ in self.hf.named_modules())
 
     @cached_property
     def is_causal(self) -> bool:
@@ -125,16 +139,25 @@ class Model:
     @cached_property
     def input_embeddings(self) -> nn.Module:
         """The module whose output stands for the input tokens (patches)."""
-        side = self.hf.get_encoder() if self.is_encoder_decoder else self.hf
-        try:
-            module = side.get_input_embeddings()
-        except (NotImplementedError, AttributeError):
-            module = None
+        if not self.kind.reads_text:
+            tokens = tokens_of(self)
+            module = None if tokens is None else tokens.module
+        else:
+            module = self._embeddings_of_text()
         if not isinstance(module, nn.Module):
             raise Unsupported(
                 f"{type(self.hf).__name__} does not say which module embeds its input."
             )
         return module
+
+    def _embeddings_of_text(self) -> Any:
+        """What the model says embeds its tokens; None where it does not say."""
+        try:
+            if self.is_encoder_decoder:
+                return self.hf.get_encoder().get_input_embeddings()
+            return _embeddings_of_encoder(self.hf) or self.hf.get_input_embeddings()
+        except (NotImplementedError, AttributeError):
+            return None
 
     @cached_property
     def embedded_ids(self) -> int | None:
@@ -189,7 +212,7 @@ class Model:
     def encode(
         self,
         text: Any,
-        pair: str | None = None,
+        pair: str | Sequence[str] | None = None,
         *,
         units: UnitKind | Sequence[int] = "word",
         reply: str | None = None,
@@ -198,7 +221,8 @@ class Model:
     ) -> Passage:
         """A Passage of a text, a pair of texts, or (for an image model) an image or its pixels.
 
-        A model that reads a text with an image takes the latter as ``image``: a file, a picture, an
+        For a multiple choice, ``pair`` is the list of choices. A model that reads a text with an
+        image takes the latter as ``image``: a file, a picture, an
         array of pixels, or, where it reads regions, ``{"features": …, "boxes": …}``. ``reply`` is
         the decoder's side of an encoder-decoder model. A text longer than the model's positions is
         an error unless ``overflow`` says ``"truncate"``; ``"window"`` lets it pass here, and
@@ -219,6 +243,9 @@ class Model:
             )
         self._check_image(image)
 
+        pair = self._checked_pair(pair)
+        if isinstance(pair, tuple):
+            return self.fitted(tokenize_choices(self, text, pair, units), overflow)
         passage = tokenize(self, text, pair, units)
         if reply is not None:
             passage = replace(passage, reply=tokenize(self, reply, None, units))
@@ -226,6 +253,30 @@ class Model:
         if image is None:
             return passage
         return add_image(self, passage, image)
+
+    def _checked_pair(self, pair: Any) -> str | tuple[str, ...] | None:
+        """The second text, or the choices, where the model reads such."""
+        architecture = type(self.hf).__name__
+        needed = self.kind.second_text
+        several = () if isinstance(pair, str) or pair is None else tuple(pair)
+        if self.kind.offers_choices:
+            if len(several) < 2:
+                raise InputError(
+                    f"{architecture} reads {needed}: model.encode(text, [choice, choice, …]), "
+                    "or --pair once for each choice on the command line."
+                )
+            return several
+        if several:
+            raise InputError(
+                f"{architecture} reads one second text, and {len(several)} were given; "
+                "several are the choices of a model for multiple choice."
+            )
+        if needed and pair is None:
+            raise InputError(
+                f"{architecture} reads {needed}: model.encode(text, pair), pair=…, "
+                "or --pair on the command line."
+            )
+        return pair
 
     def _check_image(self, image: Any) -> None:
         """An image beside the text, where the model reads one, and only there."""
@@ -257,6 +308,11 @@ class Model:
         if self.limit is None or _text_length(passage) <= self.limit:
             return passage
 
+        if passage.choices:
+            raise InputError(
+                f"with its longest choice the text has {_text_length(passage)} tokens, and the "
+                f"model's positions end at {self.limit}; shorten the text."
+            )
         if overflow == "truncate":
             return truncate(passage, self.limit)
         if overflow != "window":
@@ -334,7 +390,8 @@ class Model:
     @property
     def shares_batches(self) -> bool:
         """Whether passages of one length may share a batch: a few short passes tell, once."""
-        return self.kind.pads(self) and batch_mates(self).holds is not False
+        allowed = self.kind.stacks or self.kind.pads(self)
+        return allowed and batch_mates(self).holds is not False
 
     @property
     def pads(self) -> bool:
@@ -385,7 +442,11 @@ class Model:
                 batch = self.batch([passages[i] for i in group])
                 logits = finite(self.read(self.run(batch.inputs), batch))
                 rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
-        return np.stack([rows[i] for i in range(len(passages))])
+        most = max(map(len, rows.values()))
+        table = np.full((len(passages), most), NEVER)
+        for i, row in rows.items():
+            table[i, : len(row)] = row
+        return table
 
     # ------------------------------------------------------------------ what it says
 
@@ -423,6 +484,7 @@ class Model:
                 "a masked language model predicts at a masked unit: use explain with Target(at=…)."
             )
 
+        passages = []
         windows_of_texts = []
         for text in texts:
             if isinstance(text, Passage):
@@ -433,6 +495,7 @@ class Model:
                 raise Unsupported(
                     f"{self.name} has a tag for each word: model.tags(text) gives all of them."
                 )
+            passages.append(passage)
             windows_of_texts.append(self.windows(passage))
         if not windows_of_texts:
             return []
@@ -440,38 +503,51 @@ class Model:
         logits = self.logits([window for own in windows_of_texts for window in own])
         predictions = []
         first = 0
-        for own in windows_of_texts:
+        for passage, own in zip(passages, windows_of_texts, strict=True):
             rows = logits[first : first + len(own)]
             first += len(own)
-            predictions.append(self.prediction(np.mean(rows, axis=0)))
+            predictions.append(self.prediction(np.mean(rows, axis=0), passage))
         return predictions
 
-    def prediction(self, logits: Float[np.ndarray, " label"]) -> Prediction:
-        """The leading labels, from the logits of one input."""
+    def prediction(
+        self, logits: Float[np.ndarray, " label"], passage: Passage | None = None
+    ) -> Prediction:
+        """The leading labels, from the logits of one input.
+
+        The ``passage`` is needed where the labels are in its text.
+        """
         row = np.asarray(logits, dtype=np.float64)
         if self.is_regression:
             numbers = {self.labels[i]: float(x) for i, x in enumerate(row)}
             return Prediction(self.labels[0], {}, numbers)
+        labels = self.labels_of(passage)
+        row = row[: len(labels)]
 
         chances = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
         leading = np.argsort(-chances, kind="stable")[:LEADING_LABELS].tolist()
         return Prediction(
-            self.labels[leading[0]],
-            {self.labels[i]: float(chances[i]) for i in leading},
-            {self.labels[i]: float(row[i]) for i in leading},
+            labels[leading[0]],
+            {labels[i]: float(chances[i]) for i in leading},
+            {labels[i]: float(row[i]) for i in leading},
         )
 
     def resolve(
-        self, target: Target | str | int | None, logits: Float[np.ndarray, " label"]
+        self,
+        target: Target | str | int | None,
+        logits: Float[np.ndarray, " label"],
+        passage: Passage | None = None,
     ) -> Target:
-        """Fix the target for one input, given its logits."""
+        """Fix the target for one input, given its logits.
+
+        The ``passage`` is needed where the labels are in its text.
+        """
         target = as_target(target)
         if self.is_regression and target.read != "logit":
             raise TargetError(
                 f"this model's head is a regression, whose output has no {target.read}; "
                 "read it as 'logit'."
             )
-        return resolve(target, logits, self.labels)
+        return resolve(target, logits, self.labels_of(passage))
 
     def value(
         self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]
@@ -480,9 +556,20 @@ class Model:
         return target_values(logits, targets, self.several_labels)
 
 
+def _embeddings_of_encoder(hf: Any) -> nn.Module | None:
+    """The embeddings of an encoder with a table of its own, beside the one it is tied to (T5)."""
+    for name, module in hf.named_modules():
+        if name.endswith("encoder.embed_tokens") and isinstance(module, nn.Embedding):
+            return module
+    return None
+
+
 def _text_length(passage: Passage) -> int:
-    """How many tokens the text has; an image beside it has positions of its own."""
-    return int(passage.of_text.sum())
+    """How many tokens the text has; an image beside it has positions of its own.
+
+    Of a multiple choice each choice is read from the first position on.
+    """
+    return int(passage.of_text.sum()) // max(1, len(passage.choices))
 
 
 def _first_id(*candidates: Any) -> int:

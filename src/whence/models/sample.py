@@ -10,16 +10,18 @@ import numpy as np
 from whence.core.passage import Passage, truncate
 from whence.core.target import Target
 from whence.models.lxmert import reads_regions
+from whence.models.patches import ANY_SIZE, channels_of, picture_size
 from whence.models.texts import tokenize
 
 if TYPE_CHECKING:
     from whence.models.model import Model
 
 PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded."
+# for models that read two texts
+QUESTION = "Who minded?"
+CHOICES = ("Nobody minded.", "The fox did.")
 # tokens of a short and of a longer text: enough to see a difference, few enough to cost nothing
 SHORT, LONGER = 7, 11
-# pixels along each side of an image, where the model does not say
-SIDE = 224
 
 
 def sample(model: Model, reply: bool = False) -> Passage:
@@ -28,6 +30,10 @@ def sample(model: Model, reply: bool = False) -> Passage:
         return model.encode(picture(model))
     if model.kind.reads_image:
         return model.encode(PROMPT, image=picture(model), overflow="truncate")
+
+    if model.kind.second_text:
+        pair = CHOICES if model.kind.offers_choices else PROMPT
+        return model.encode(QUESTION, pair, overflow="truncate")
 
     two_sided = reply and model.is_encoder_decoder and not model.kind.reads_twice
     passage = model.encode(PROMPT, reply=PROMPT if two_sided else None, overflow="truncate")
@@ -42,6 +48,9 @@ def samples_of_two_lengths(model: Model, reply: bool = False) -> list[Passage]:
     if not model.kind.reads_text:
         return [model.encode(picture(model, seed)) for seed in (0, 1)]
     if model.kind.reads_image:
+        return [sample(model)]
+
+    if model.kind.second_text:
         return [sample(model)]
 
     whole = tokenize(model, PROMPT, None, "token")
@@ -72,7 +81,5 @@ def picture(model: Model, seed: int = 0) -> Any:
             "boxes": np.tile(whole_picture, (4, 1)),
         }
 
-    size = getattr(model.config, "image_size", SIDE)
-    height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    channels = getattr(model.config, "num_channels", 3)
-    return rng.normal(size=(channels, height, width)).astype(np.float32)
+    height, width = picture_size(model) or (ANY_SIZE, ANY_SIZE)
+    return rng.normal(size=(channels_of(model), height, width)).astype(np.float32)

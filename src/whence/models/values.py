@@ -11,6 +11,10 @@ from torch import Tensor, nn
 from whence.core.errors import ModelError, TargetError
 from whence.core.target import Target
 
+# In place of the logit of a label that this text does not have, beside one that has more of them.
+# It is finite, and far enough below any other that its probability is zero.
+NEVER = -1e4
+
 
 def finite(logits: Tensor) -> Tensor:
     """The logits, or an error where one is NaN or infinite."""

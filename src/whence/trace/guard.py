@@ -60,6 +60,9 @@ def refusal(model: Model, needs: Needs, via: Via = "auto") -> Unsupported | None
     >>> refusal(whence.load("sentiment"), Needs.ATTENTION) is None
     True
     """
+    unseen = model.kind.unseen(model, needs)
+    if unseen is not None:
+        return Unsupported(unseen)
     for finding in _in_question(model, needs, via):
         if finding.holds is False:
             return Unsupported(_with_name(model, finding.says))

@@ -151,6 +151,9 @@ class Trace:
 
         Zeros for the other part would look like an answer.
         """
+        unseen = self.model.kind.unseen(self.model, Needs.EMBEDDINGS)
+        if unseen is not None:
+            raise Unsupported(unseen)
         if self.model.kind.reads_text and self.model.kind.reads_image:
             raise Unsupported(
                 f"of what {type(self.model.hf).__name__} reads, only the text's embeddings are "
@@ -268,7 +271,7 @@ def trace(
         attentions = _by_kind(kinds, run.layers, maps) if maps else {}
     return Trace(
         model=model,
-        passages=tuple(ask.passage for ask in questions.asks),
+        passages=_read_at_targets(model, questions.asks, targets),
         targets=targets,
         embeddings=questions.spread(_in_place(run.leaf.detach(), batch)),
         head=None if head is None else Head(head.logits.detach(), head.values.detach()),
@@ -372,6 +375,9 @@ def _plan(
 ) -> _Plan:
     edits_attention = any(edit.where != "embeddings" for edit in edits)
     looks = bool(needs & ANY_ATTENTION) or bool(reducers)
+    unseen = model.kind.unseen(model, needs | (Needs.ATTENTION if looks else Needs.NOTHING))
+    if unseen is not None:
+        raise Unsupported(unseen)
     via = _path(model, attention_via, looks or edits_attention, edits_attention)
     every_reducer = dict(reducers)
     # the mean over heads follows from whole maps, so that it is reduced only where there are none
@@ -392,6 +398,8 @@ def _plan(
 
 def _sees_embeddings(model: Model, needs: Needs, edits: Sequence[Edit]) -> bool:
     """Whether to look for embeddings: wherever they are needed, and not where there are none."""
+    if model.kind.unseen(model, Needs.EMBEDDINGS) is not None:
+        return False
     if needs & (GRADIENTS | Needs.EMBEDDINGS | Needs.RERUNS):
         return True
     if any(edit.where == "embeddings" for edit in edits):
@@ -475,8 +483,13 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         )
     if plan.via != "hooks":
         _check_sizes(model, batch, layers, sizes)
-    leaf = leaves[0] if leaves else torch.zeros(len(batch.lengths), max(batch.lengths), 0)
+    leaf = leaves[0] if leaves else _no_embeddings(model, batch)
     return _Run(outputs, leaf, layers, maps, reduced)
+
+
+def _no_embeddings(model: Model, batch: Batch) -> Float[Tensor, "row token 0"]:
+    """For a model without one vector for each token."""
+    return torch.zeros(len(batch.lengths), max(batch.lengths), 0, device=model.device)
 
 
 def _size_of(weights: Tensor) -> tuple[int, ...]:
@@ -595,7 +608,22 @@ def slopes_of(
 
 def _resolve(model: Model, asks: Sequence[Ask], logits: Tensor) -> tuple[Target, ...]:
     rows = logits.detach().double().cpu().numpy()
-    return tuple(model.resolve(ask.target, row) for ask, row in zip(asks, rows, strict=True))
+    targets = []
+    for ask, row in zip(asks, rows, strict=True):
+        targets.append(model.resolve(ask.target, row, ask.passage))
+    return tuple(targets)
+
+
+def _read_at_targets(
+    model: Model, asks: Sequence[Ask], targets: Sequence[Target]
+) -> tuple[Passage, ...]:
+    """The passages, to be read where each target is; as they are for a model without a head."""
+    if not targets:
+        return tuple(ask.passage for ask in asks)
+    passages = []
+    for ask, target in zip(asks, targets, strict=True):
+        passages.append(model.kind.at_target(model, ask.passage, target))
+    return tuple(passages)
 
 
 def _values(

@@ -101,7 +101,7 @@ def _prediction(answer: Answer) -> Sentence:
             f"The model gives {answer.value:.3g} for ", Phrase(explained, "label"), "."
         )
 
-    said = Phrase(wording.label(answer.predicted), "label")
+    said = Phrase(_label(answer, answer.predicted), "label")
     of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
     sure = f" ({_percent(answer.probability)})"
     parts: list[Phrase | str] = [_place(answer), said, of_word, sure, _rival(answer)]
@@ -121,12 +121,12 @@ def _place(answer: Answer) -> str:
 def _rival(answer: Answer) -> str:
     """The other labels, where they come near or hold as well."""
     if len(answer.several) > 1:
-        others = [f"{wording.label(name)} ({_percent(p)})" for name, p in answer.several[1:]]
+        others = [f"{_label(answer, name)} ({_percent(p)})" for name, p in answer.several[1:]]
         return f", and also {', '.join(others)}"
     if answer.several or answer.runner_up is None or answer.probability is None:
         return ""
     name, probability = answer.runner_up
-    rival = f"{wording.label(name)} ({_percent(probability)})"
+    rival = f"{_label(answer, name)} ({_percent(probability)})"
     if probability >= HARDLY_MORE * answer.probability:
         return f", hardly more than {rival}"
     if probability >= NEXT * answer.probability:
@@ -135,10 +135,15 @@ def _rival(answer: Answer) -> str:
 
 
 def _target(answer: Answer) -> str:
-    label = wording.label(answer.target) if answer.target else "the output"
+    label = _label(answer, answer.target) if answer.target else "the output"
     if answer.rather_than is None:
         return label
-    return f"{label} rather than {wording.label(answer.rather_than)}"
+    return f"{label} rather than {_label(answer, answer.rather_than)}"
+
+
+def _label(answer: Answer, name: str) -> str:
+    """A label; in quotes where it is words of the text."""
+    return wording.quoted(name) if answer.quotes else wording.label(name)
 
 
 def _percent(probability: float) -> str:
@@ -322,7 +327,7 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
     things = _things(answer)
     removed = REMOVED.get(kept.removal, f"removed ({wording.visible(kept.removal)})")
     other = "other " if kept.units else ""
-    says = f"the model says {wording.label(kept.label)}"
+    says = f"the model says {_label(answer, kept.label)}"
     share = math.floor(100 * kept.at_least)
     how = f"while {other}{things} are {removed} at random, {says} in at least {share} % of trials."
     if kept.at_least == 1:

@@ -85,6 +85,15 @@ def label(name: object) -> str:
     return f"'{visible(text)}'"
 
 
+def quoted(name: object) -> str:
+    """A label that is words of the text.
+
+    >>> quoted("in 1889")
+    '“in 1889”'
+    """
+    return f"“{visible(str(name))}”"
+
+
 def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str]:
     """One format for a column of scores: three digits of the largest one.
 
@@ -121,27 +130,31 @@ def exact(score: float, signed: bool) -> str:
 def value(a: Attribution) -> str:
     """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
     of_windows = windows(a)
+    explained = target(a.target, a.labels_are_quoted)
     if of_windows:
-        return f"{target(a.target)}, {a.value:.4g} ({of_windows})"
-    return f"{target(a.target)}, {a.value:.4g}"
+        return f"{explained}, {a.value:.4g} ({of_windows})"
+    return f"{explained}, {a.value:.4g}"
 
 
-def target(explained: Target) -> str:
+def target(explained: Target, quotes: bool = False) -> str:
     """The number that is explained, in words that need no second reading.
+
+    ``quotes`` puts labels that are words of the text into quotes.
 
     >>> target(Target("complaint", against="refund"))
     'the score (logit) of complaint less that of refund'
     """
     what = READINGS[explained.read]
-    name = "the predicted class" if explained.label is None else label(explained.label)
+    shown = quoted if quotes else label
+    name = "the predicted class" if explained.label is None else shown(explained.label)
     place = ""
     if explained.word is not None:
         place = f" at {label(explained.word)!r}"
     if explained.against is None:
         return f"the {what} of {name}{place}"
     if explained.read == "margin":
-        return f"the {what} of {name} over {label(explained.against)}{place}"
-    return f"the {what} of {name} less that of {label(explained.against)}{place}"
+        return f"the {what} of {name} over {shown(explained.against)}{place}"
+    return f"the {what} of {name} less that of {shown(explained.against)}{place}"
 
 
 def model_line(a: Attribution) -> str:

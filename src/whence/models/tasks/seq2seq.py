@@ -11,8 +11,7 @@ SEQ2SEQ = Task(
     title="seq2seq",
     heads={
         "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
-        # MarianMTModel
-        "MTModel": "AutoModelForSeq2SeqLM",
+        "MarianMTModel": "AutoModelForSeq2SeqLM",
     },
     limit=text_limit,
     batch=batch_with_replies,

@@ -15,6 +15,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from whence.core.passage import Passage
+from whence.core.registry import Needs
+from whence.core.target import Target
 from whence.models.batches import Batch
 from whence.models.readouts import rows_read, unmoved
 
@@ -33,6 +35,28 @@ NO_WINDOWS_OF_TOKENS = (
 def always_pads(_model: Model) -> bool:
     """Most models ignore padding, so that passages of several lengths may share a batch."""
     return True
+
+
+def everything_seen(_model: Model, _needs: Needs) -> None:
+    """Most models show their embeddings and their attention, token by token."""
+    return
+
+
+def labels_of_model(model: Model, _passage: Passage) -> Mapping[int, str]:
+    """Most models have the same labels for every text."""
+    return model.labels
+
+
+def read_as_it_is(_model: Model, passage: Passage, _target: Target) -> Passage:
+    """Most passages are read at a place that does not depend on the label."""
+    return passage
+
+
+def nothing_covered(
+    _model: Model, _passage: Passage, _kept: Bool[np.ndarray, "mask token"], _removal: str
+) -> Mapping[str, Tensor]:
+    """Most units are removed from the tokens or their embeddings, and not from the pixels."""
+    return {}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,6 +86,12 @@ class Task:
     two_sided: bool = False
     # the decoder of an encoder-decoder reads the text a second time, and no reply
     reads_twice: bool = False
+    # it reads two texts, and this says which: "a question and the text that holds the answer"
+    second_text: str = ""
+    # the second text is several choices, of which the model takes one
+    offers_choices: bool = False
+    # rows of one length may share a batch, even where passages of several lengths may not
+    stacks: bool = False
     # why a long text cannot be cut into windows; None where it can
     no_windows: str | None = None
 
@@ -69,6 +99,8 @@ class Task:
 
     # what a target can be
     labels: Callable[[Model], Mapping[int, str]]
+    # the same for one passage, where its text says what the labels are
+    labels_of: Callable[[Model, Passage], Mapping[int, str]] = labels_of_model
     # the labels are classes, and not the tokens of a vocabulary
     has_classes: bool = False
     # there is a number to explain
@@ -83,6 +115,10 @@ class Task:
     read: Callable[[Model, Any, Batch], Tensor] = rows_read
     # the token from which the head reads a passage; None where it reads the mean of all
     readout: Callable[[Model, Passage], int | None]
+    # the passage with the place where this label is read
+    at_target: Callable[[Model, Passage, Target], Passage] = read_as_it_is
+    # why methods with such needs cannot work on this model; None where they can
+    unseen: Callable[[Model, Needs], str | None] = everything_seen
 
     # ---- what can be taken away
 
@@ -96,3 +132,7 @@ class Task:
         [Passage, Int[np.ndarray, "mask place"], Bool[np.ndarray, "mask place"]],
         Int[np.ndarray, " mask"] | None,
     ] = unmoved
+    # inputs that hide what each row does not keep, where embeddings cannot
+    covered: Callable[
+        [Model, Passage, Bool[np.ndarray, "mask token"], str], Mapping[str, Tensor]
+    ] = nothing_covered
