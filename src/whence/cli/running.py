@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from whence.core.budget import spoken
 from whence.core.errors import InputError
+from whence.core.writing import is_stream
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -85,6 +86,12 @@ def writable(path: Path | None) -> None:
         )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {str(path)!r}: it is read-only.")
+    folder = path.resolve().parent
+    if not is_stream(path) and not os.access(folder, os.W_OK):
+        raise InputError(
+            f"cannot write {str(path)!r}: the folder {str(folder)!r} is read-only, and a file is "
+            "written beside its name before it takes it."
+        )
 
 
 @contextmanager

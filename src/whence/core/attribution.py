@@ -20,9 +20,10 @@ from whence.core.evidence import Evidence
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
 from whence.core.target import Reading, Target
 from whence.core.units import UnitKind, Units
+from whence.core.writing import write_text
 
 SCHEMA = 2  # the newest that is read; what schema 1 can say is still written as schema 1
 

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.errors import InputError, LoadError, unknown_name
 from whence.core.passage import Passage
-from whence.core.render import draw, write_text
+from whence.core.render import draw
 from whence.core.units import Units
+from whence.core.writing import write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)

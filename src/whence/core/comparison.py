@@ -15,8 +15,9 @@ from whence.core.attributions import Attributions, read_entries
 from whence.core.errors import LoadError, unknown_name
 from whence.core.passage import Passage
 from whence.core.plan import Plan
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
 from whence.core.units import Units
+from whence.core.writing import write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)

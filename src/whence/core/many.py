@@ -16,7 +16,8 @@ from whence.core.attribution import SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import CURVES, LEVEL, Verdict
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
+from whence.core.writing import write_text
 
 Result = Attribution | Comparison
 TAIL = 0.025  # on either side of what holds 95 %

@@ -17,8 +17,9 @@ from whence.core.aggregate import Together, across_heads, across_layers, with_re
 from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable, measured, reaches
 from whence.core.passage import SPECIAL, Passage
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
 from whence.core.units import distinct
+from whence.core.writing import write_text
 
 # the maps that are looked at first, where a model has several kinds: what an answer reads of a text
 SEEN_FIRST = ("cross", "language-to-vision")

@@ -16,9 +16,10 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
-from whence.core.render import render, write_text
+from whence.core.render import render
 from whence.core.templates import Templates
 from whence.core.units import distinct
+from whence.core.writing import write_text
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from whence.core.errors import InputError, SettingsError
-from whence.core.render import render, write_text
+from whence.core.render import render
+from whence.core.writing import write_bytes, write_text
 
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
@@ -207,7 +208,7 @@ class Notebook:
 
         for figure in self.figures:
             for kind in self.formats:
-                (folder / f"{figure.name}.{kind}").write_bytes(figure.images[kind])
+                write_bytes(folder / f"{figure.name}.{kind}", figure.images[kind])
         for table in self.tables:
             lines = io.StringIO()
             csv.writer(lines, lineterminator="\n").writerows([table.columns, *table.rows])
