@@ -5,7 +5,6 @@ It carries its target, method, settings, cost, error and evidence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -21,9 +20,10 @@ from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render
+from whence.core.showing import visible
 from whence.core.target import Reading, Target
 from whence.core.units import UnitKind, Units
-from whence.core.writing import write_text
+from whence.core.writing import write_json, write_text
 
 SCHEMA = 2  # the newest that is read; what schema 1 can say is still written as schema 1
 
@@ -308,11 +308,7 @@ class Attribution:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        try:
-            content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        except (TypeError, ValueError) as problem:
-            raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also every score, cost and note."""
@@ -375,7 +371,7 @@ class Attribution:
     def __repr__(self) -> str:
         form = "+.3g" if self.signed else ".3g"
         top = ", ".join(f"{name!r} {score:{form}}" for name, score in self.top(3))
-        return (
+        return visible(
             f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, "
             f"{len(self.units)} units: {top} …)"
         )

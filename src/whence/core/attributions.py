@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.errors import InputError, LoadError, unknown_name
 from whence.core.passage import Passage
 from whence.core.render import draw
+from whence.core.showing import visible
 from whence.core.units import Units
-from whence.core.writing import write_text
+from whence.core.writing import write_json, write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +70,7 @@ class Attributions(Mapping[str, Attribution]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"Attributions(by {self.by}: {', '.join(self)}; {len(self.units)} units)"
+        return visible(f"Attributions(by {self.by}: {', '.join(self)}; {len(self.units)} units)")
 
     def __str__(self) -> str:
         return "\n\n".join(str(attribution) for attribution in self.values())
@@ -112,8 +112,7 @@ class Attributions(Mapping[str, Attribution]):
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
         """A pandas.DataFrame with a row for each entry and unit, or with a row for each entry.

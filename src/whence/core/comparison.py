@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +15,9 @@ from whence.core.errors import LoadError, unknown_name
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.render import draw, render
+from whence.core.showing import visible
 from whence.core.units import Units
-from whence.core.writing import write_text
+from whence.core.writing import write_json, write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,8 +122,7 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also every score, cost and note."""
@@ -179,7 +178,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         methods = ", ".join(self.attributions)
-        return f"Comparison({methods}; {self.first.target.describe()}, {len(self.units)} units)"
+        about = f"{self.first.target.describe()}, {len(self.units)} units"
+        return visible(f"Comparison({methods}; {about})")
 
     def _repr_html_(self) -> str:
         return render("comparison_fragment", self)

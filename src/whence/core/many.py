@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,7 +16,8 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError, LoadError
 from whence.core.evidence import CURVES, LEVEL, Verdict
 from whence.core.render import draw, render
-from whence.core.writing import write_text
+from whence.core.showing import visible
+from whence.core.writing import write_json, write_text
 
 Result = Attribution | Comparison
 TAIL = 0.025  # on either side of what holds 95 %
@@ -174,8 +174,7 @@ class Many(Sequence[Any]):
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also each text."""
@@ -219,7 +218,7 @@ class Many(Sequence[Any]):
 
     def __repr__(self) -> str:
         methods = ", ".join(tally.method for tally in self.tallies())
-        return f"Many({len(self)} texts; {methods})"
+        return visible(f"Many({len(self)} texts; {methods})")
 
     def _repr_html_(self) -> str:
         return render("many_fragment", self)

@@ -5,13 +5,16 @@ So a full disk, a crash or Ctrl-C never turns an old report into half of a new o
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from whence.core.errors import InputError
+from whence.core.showing import visible_json
 
 # what stands behind these names was opened by somebody else, and has no name to be renamed to
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -33,6 +36,26 @@ def write_text(path: str | Path, content: str) -> Path:
             "which is not valid Unicode."
         ) from problem
     return write_bytes(path, encoded)
+
+
+def write_json(path: str | Path, value: Any) -> Path:
+    """Write plain values as JSON that people can read too."""
+    return write_text(path, json_text(value, indent=1))
+
+
+def json_text(value: Any, indent: int | None = None, ascii_only: bool = False) -> str:
+    """Plain values as JSON, in one line unless there is an ``indent``.
+
+    It is safe in a terminal: what would act there is written as an escape, and read back as it was.
+
+    >>> json_text({"text": "\u202eso"})
+    '{"text": "\\u202eso"}'
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, indent=indent)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise InputError(f"this result cannot be written as JSON: {problem}.") from problem
+    return visible_json(text)
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 
 from whence.core.errors import InputError, SettingsError
 from whence.core.render import render
-from whence.core.writing import write_bytes, write_text
+from whence.core.writing import json_text, write_bytes, write_text
 
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
@@ -213,7 +212,7 @@ class Notebook:
             lines = io.StringIO()
             csv.writer(lines, lineterminator="\n").writerows([table.columns, *table.rows])
             write_text(folder / f"{table.name}.csv", lines.getvalue())
-        claims = json.dumps(self.to_dict()["claims"], ensure_ascii=False, indent=1)
+        claims = json_text(self.to_dict()["claims"], indent=1)
         write_text(folder / "claims.json", claims + "\n")
         self.to_html(folder / "index.html")
         return folder
