@@ -13,10 +13,11 @@ import numpy as np
 from whence.core.answer import CONTROL, binomial_tail
 from whence.core.attribution import SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError, LoadError
+from whence.core.errors import InputError
 from whence.core.evidence import CURVES, LEVEL, Verdict
 from whence.core.render import draw, render
 from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, write_text
 
 Result = Attribution | Comparison
@@ -161,16 +162,11 @@ class Many(Sequence[Any]):
         return {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Many:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Many:
         """What ``to_dict`` gave."""
-        check_schema(d, "result of many texts")
-        try:
-            stored = list(d["results"])
-        except (KeyError, TypeError) as problem:
-            raise LoadError(
-                f"this result of many texts is damaged: {type(problem).__name__}: {problem}."
-            ) from problem
-        return cls(tuple(result_from_dict(result) for result in stored))
+        check_schema(stored, "result of many texts")
+        stored = as_stored(stored, "result of many texts")
+        return cls(tuple(result_from_dict(result) for result in stored["results"].items()))
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
@@ -234,14 +230,15 @@ def attributions_of(result: Result) -> Mapping[str, Attribution]:
     return result.attributions
 
 
-def result_from_dict(stored: Mapping[str, Any]) -> Result:
+def result_from_dict(stored: Mapping[str, Any] | Stored) -> Result:
     """An attribution or a comparison, whichever it is."""
-    kind = stored.get("kind", "attribution") if isinstance(stored, Mapping) else None
-    if kind == "attribution":
+    stored = as_stored(stored, "result")
+    kind = stored.get("kind")
+    if kind is None or kind.value == "attribution":
         return Attribution.from_dict(stored)
-    if kind == "comparison":
+    if kind.value == "comparison":
         return Comparison.from_dict(stored)
-    raise LoadError(f"among the results of many texts there is no attribution but {kind!r}.")
+    raise kind.wrong(f"among the results of many texts there is no attribution but {kind.shown}")
 
 
 def _stored(result: Any) -> Any:

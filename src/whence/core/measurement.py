@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from whence.core.evidence import Verdict
 from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
 from whence.core.target import Target
 
 
@@ -49,14 +50,9 @@ class Measurement:
         return stored
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Measurement:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Measurement:
         """What ``to_dict`` gave."""
-        low, high = stored["interval"]
-        values = dict(stored)
-        values["target"] = Target(**stored["target"])
-        values["interval"] = (low, high)
-        values["verdict"] = Verdict(stored["verdict"])
-        return cls(**values)
+        return as_stored(stored, "measurement").record(cls)
 
     def __str__(self) -> str:
         low, high = self.interval

@@ -12,7 +12,8 @@ import math
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -51,7 +52,7 @@ got 'x'.
 
     def expected(self, what: str) -> LoadError:
         """The error where this is not what it should be."""
-        return self.wrong(f"expected {what}, got {_quoted(self.value)}")
+        return self.wrong(f"expected {what}, got {self.shown}")
 
     def made(self, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of this; what it refuses is refused with the path."""
@@ -61,6 +62,11 @@ got 'x'.
             raise
         except WhenceError as problem:
             raise self.wrong(str(problem)) from problem
+
+    @property
+    def shown(self) -> str:
+        """The value in a few characters."""
+        return _quoted(self.value)
 
     # ------------------------------------------------------------------ going down
 
@@ -116,6 +122,12 @@ got 'x'.
         """A text."""
         if not isinstance(self.value, str):
             raise self.expected("a text")
+        return self.value
+
+    def name(self) -> str:
+        """A text that is more than white space."""
+        if not self.text().strip():
+            raise self.expected("a name")
         return self.value
 
     def flag(self) -> bool:
@@ -245,6 +257,10 @@ got 'x'.
             return simple[hint]()
         if hint is Any:
             return self.plain()
+        if is_dataclass(hint):
+            return self.record(hint)  # type: ignore[arg-type]
+        if isinstance(hint, type) and issubclass(hint, StrEnum):
+            return hint(self.choice(hint))
         origin, arguments = get_origin(hint), get_args(hint)
         if origin is Literal:
             return self.choice(arguments)
@@ -253,6 +269,8 @@ got 'x'.
         if isinstance(origin, type) and issubclass(origin, Mapping):
             entries = self.entries()
             return {name: entry.typed(arguments[1]) for name, entry in entries.items()}
+        if hint == tuple[float, float]:
+            return self.interval()
         if origin is tuple and arguments[1:] == (...,):
             return tuple(item.typed(arguments[0]) for item in self.items())
         raise TypeError(f"nothing is known about reading a {hint}.")

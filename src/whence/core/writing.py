@@ -48,8 +48,8 @@ def json_text(value: Any, indent: int | None = None, ascii_only: bool = False) -
 
     It is safe in a terminal: what would act there is written as an escape, and read back as it was.
 
-    >>> json_text({"text": "\u202eso"})
-    '{"text": "\\u202eso"}'
+    >>> json_text({"text": chr(0x202E) + "so"})
+    '{"text": "\\\\u202eso"}'
     """
     try:
         text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, indent=indent)
