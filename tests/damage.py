@@ -210,8 +210,7 @@ def outcome(content: dict[str, Any], path: Path, figures: bool) -> tuple[str, Ba
     try:
         result = whence.read(path)
     except WhenceError as problem:
-        assert "\n" not in str(problem)
-        return "refused", problem
+        return "refused" if "\n" not in str(problem) else "crash in many lines", problem
     except Exception as problem:
         return "crash in read", problem
     try:

@@ -12,10 +12,9 @@ import typer
 from whence import __version__
 from whence.cli import attend, compare, doctor, explain, lab, methods, metrics, predict, theory
 from whence.cli.options import WITH_SETTINGS
+from whence.cli.running import INTERRUPTED, OUR_MISTAKE, USERS_MISTAKE
 from whence.core.errors import WhenceError
 from whence.core.showing import visible
-
-USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False

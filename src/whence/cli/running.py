@@ -32,6 +32,8 @@ PATIENCE = 2.0
 WORTH_TELLING = 2.0
 # bytes, from which on a forecast is printed
 LOUD = 10**8
+# exit codes; of several texts the first is for those that could not be explained
+USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 # what a shell reports for a program that SIGPIPE ended
 PIPE_CLOSED = 141
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -42,6 +42,30 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A text of which nothing came: where it stands (``texts.txt, line 17``), and why."""
+
+    where: str
+    reason: str
+    line: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: a line of its own among those of the results."""
+        return {"schema": SCHEMA, "kind": "failure", **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Failure:
+        """What ``to_dict`` gave."""
+        stored = as_stored(stored, "failure")
+        line = stored.get("line")
+        return cls(
+            stored["where"].text(),
+            stored["reason"].text(),
+            None if line is None else line.whole(),
+        )
+
+
+@dataclass(frozen=True)
 class Tally:
     """One method over all texts: how often which verdict, and how often by chance.
 
@@ -74,6 +98,9 @@ class Tally:
 class Many(Sequence[Any]):
     """The results of several texts, in the order in which the texts were given.
 
+    ``failures`` are the texts of a file that could not be explained, and ``unreached`` counts those
+    that were never tried, as the run was ended before.
+
     >>> import whence
     >>> model = whence.load("sentiment")
     >>> many = whence.explain(model, ["a fine film", "not bad at all"], "gradient-l2")
@@ -84,6 +111,8 @@ class Many(Sequence[Any]):
     """
 
     results: tuple[Result, ...]
+    failures: tuple[Failure, ...] = ()
+    unreached: int = 0
 
     def __post_init__(self) -> None:
         results = tuple(self.results)
@@ -159,14 +188,24 @@ class Many(Sequence[Any]):
         """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
         said = self.answer.to_dict()
         results = [result.to_dict() for result in self.results]
-        return {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
+        stored = {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
+        if self.failures:
+            stored["failures"] = [failure.to_dict() for failure in self.failures]
+        if self.unreached:
+            stored["unreached"] = self.unreached
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Many:
         """What ``to_dict`` gave."""
         check_schema(stored, "result of many texts")
         stored = as_stored(stored, "result of many texts")
-        return cls(tuple(result_from_dict(result) for result in stored["results"].items()))
+        failures, unreached = stored.get("failures"), stored.get("unreached")
+        return cls(
+            results=tuple(result_from_dict(result) for result in stored["results"].items()),
+            failures=() if failures is None else tuple(map(Failure.from_dict, failures.items())),
+            unreached=0 if unreached is None else unreached.whole(),
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""

@@ -10,7 +10,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import LoadError
-from whence.core.many import Many, result_from_dict
+from whence.core.many import Failure, Many, result_from_dict
 from whence.core.sizes import human, parsed
 from whence.core.stored import Stored, parsed_json
 
@@ -78,8 +78,15 @@ def _text_of(path: str | Path, source: str, largest: int) -> str:
 
 
 def _many(lines: list[tuple[int, Any]], source: str) -> Many:
-    """The results of lines; an error names the line."""
-    return Many(tuple(result_from_dict(Stored(one, f"{source}, line {n}")) for n, one in lines))
+    """The results of lines, and the failures among them; an error names the line."""
+    results, failures = [], []
+    for number, content in lines:
+        stored = Stored(content, f"{source}, line {number}")
+        if content.get("kind") == "failure":
+            failures.append(Failure.from_dict(stored))
+        else:
+            results.append(result_from_dict(stored))
+    return Many(tuple(results), tuple(failures))
 
 
 def _lines(text: str) -> list[tuple[int, dict[str, Any]]] | None:
