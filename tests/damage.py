@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,6 @@ from whence.core.target import Target
 from whence.core.units import Units
 
 GONE = object()
-DEEP = 3000
 
 
 def results() -> dict[str, Any]:
@@ -147,28 +147,41 @@ VALUES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def damaged(stored: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every field in every way, and every two neighbours in each other's place."""
+def damaged(stored: dict[str, Any]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Every field in every way, and two neighbours in each other's place; made when called."""
     for path in places(stored):
-        for name, new in VALUES.items():
-            changed = copy.deepcopy(stored)
-            holder = changed
-            for key in path[:-1]:
-                holder = holder[key]
-            value = new(holder[path[-1]])
-            if value is GONE:
-                del holder[path[-1]]
-            else:
-                holder[path[-1]] = value
-            yield f"{'.'.join(map(str, path))} {name}", changed
+        place = ".".join(map(str, path))
+        for name in VALUES:
+            yield f"{place} {name}", partial(_changed, stored, path, name)
         if isinstance(path[-1], str):
-            changed = copy.deepcopy(stored)
-            holder = changed
-            for key in path[:-1]:
-                holder = holder[key]
-            other = random.Random(str(path)).choice(list(holder))
-            holder[path[-1]], holder[other] = holder[other], holder[path[-1]]
-            yield f"{'.'.join(map(str, path))} swapped with {other}", changed
+            yield f"{place} swapped", partial(_swapped, stored, path)
+
+
+def _copied(stored: dict[str, Any], path: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
+    """A copy of everything, and in it what holds the place."""
+    whole = copy.deepcopy(stored)
+    holder = whole
+    for key in path[:-1]:
+        holder = holder[key]
+    return whole, holder
+
+
+def _changed(stored: dict[str, Any], path: tuple[Any, ...], name: str) -> dict[str, Any]:
+    whole, holder = _copied(stored, path)
+    value = VALUES[name](holder[path[-1]])
+    if value is GONE:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return whole
+
+
+def _swapped(stored: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
+    whole, holder = _copied(stored, path)
+    mine = path[-1]
+    other = random.Random(str(path)).choice(list(holder))
+    holder[mine], holder[other] = holder[other], holder[mine]
+    return whole
 
 
 def views(result: Any, figures: bool) -> None:
@@ -231,10 +244,10 @@ def sweep(every: int, figures_every: int, seed: int = 0) -> tuple[Counter[str], 
         warnings.simplefilter("ignore")
         path = Path(folder) / "result.json"
         for kind, result in results().items():
-            for what, content in damaged(json.loads(json.dumps(result.to_dict()))):
+            for what, made_of in damaged(json.loads(json.dumps(result.to_dict()))):
                 if rng.randrange(every):
                     continue
-                found, problem = outcome(content, path, not rng.randrange(figures_every))
+                found, problem = outcome(made_of(), path, not rng.randrange(figures_every))
                 counts[found] += 1
                 if found.startswith("crash"):
                     error = f"{type(problem).__name__}: {problem}"
