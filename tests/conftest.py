@@ -104,14 +104,36 @@ def browser() -> Iterator[Any]:
         )
         new_context = started.new_context
 
+        complaints: list[str] = []
+
+        def complain(message: Any) -> None:
+            if message.type == "error":
+                complaints.append(message.text)
+
         def patient(**options: Any) -> Any:
             context = new_context(**options)
             context.set_default_timeout(PATIENCE)
+            # of every page in it: what a test forgets to look at fails it all the same
+            context.on("console", complain)
+            context.on("weberror", lambda problem: complaints.append(str(problem.error)))
             return context
 
         started.new_context = patient
+        started.complaints = complaints
         yield started
         started.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_page_complains(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An error of a script or in the console fails every test that has a browser."""
+    yield
+    if "browser" not in request.fixturenames:
+        return
+    complaints = request.getfixturevalue("browser").complaints
+    found = list(complaints)
+    complaints.clear()
+    assert found == []
 
 
 # What a test needs and not every machine has: a word of the reason that the test gives for skipping

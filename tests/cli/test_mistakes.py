@@ -106,9 +106,9 @@ def test_an_error_in_a_file_names_the_line(whence):
 
 
 def test_bytes_that_are_no_text(whence):
-    done = whence("explain", stdin=b"fine\nb\xff\n")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "stdin, line 2: not UTF-8 (byte 0xff)" in done.err
+    alone = whence("explain", stdin=b"b\xff\n")
+    assert (alone.code, alone.err.count("\n")) == (2, 1)
+    assert "stdin, line 1: not UTF-8 (byte 0xff)" in alone.err
 
 
 def test_nothing_on_stdin(whence):

@@ -119,21 +119,21 @@ def command(
         steps=steps,
     )
 
-    results = Results(len(lines), as_json, full, every_row, kept=bool(html or csv or save))
-    with loaded(model, dtype, device) as loaded_model:
+    results = Results(len(lines), as_json, full, every_row, save, html, csv)
+    with loaded(model, dtype, device) as loaded_model, results.kept():
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            passage = encode(
-                loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
-            )
-            label = label_of("compare", i, len(lines))
-            with naming(line), progress(label, is_first=i == 0) as say:
-                comparison = compare_as_asked(
-                    loaded_model, passage, request, say, takes_all, added_to_lines[i]
+            with results.without(line):
+                passage = encode(
+                    loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
                 )
-            results.add(comparison)
-    results.finish(save=save, html=html, csv=csv)
+                label = label_of("compare", i, len(lines))
+                with naming(line), progress(label, is_first=i == 0) as say:
+                    comparison = compare_as_asked(
+                        loaded_model, passage, request, say, takes_all, added_to_lines[i]
+                    )
+                results.add(comparison)
 
 
 def chosen(methods: str | None, given: list[str], seed: int) -> dict[str, dict[str, str]] | None:

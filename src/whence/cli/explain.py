@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import typer
 from typer.main import get_command
 
@@ -9,7 +12,11 @@ from whence.cli import options as o
 from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
-from whence.cli.texts import encode, label_of, read_texts
+from whence.cli.texts import Line, encode, label_of, read_texts
+
+if TYPE_CHECKING:
+    from whence.core.attribution import Attribution
+    from whence.core.passage import Passage
 
 EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
 # texts that run together; with evidence, which takes far longer, each is shown as it is done
@@ -84,28 +91,48 @@ def command(
     # a wrong setting is found before the model is loaded
     settings_of(info, request.wishes[0].settings, seed)
 
-    results = Results(len(lines), as_json, full, every_row, kept=bool(html or save or csv))
-    with loaded(model, dtype, device) as loaded_model:
+    results = Results(len(lines), as_json, full, every_row, save, html, csv)
+    with loaded(model, dtype, device) as loaded_model, results.kept():
         from whence.explaining.explain import explain_as_asked
         from whence.trace.forecast import forecast_trace
 
-        at_once = 1 if evidence else AT_ONCE
-        for first in range(0, len(lines), at_once):
-            passages = []
-            for line in lines[first : first + at_once]:
-                passage = encode(
-                    loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
-                )
-                passages.append(passage)
-            longest = max(passages, key=len)
-            tell_forecast(forecast_trace(loaded_model, longest, info.needs))
-
+        def explained(some: Sequence[tuple[Line, Passage]], first: int) -> list[Attribution]:
+            passages = [passage for _, passage in some]
+            tell_forecast(forecast_trace(loaded_model, max(passages, key=len), info.needs))
             label = label_of(info.name, first, len(lines))
             with progress(label, is_first=first == 0) as say:
-                attributions = explain_as_asked(loaded_model, passages, request, say)
-            for attribution in attributions:
+                return explain_as_asked(loaded_model, passages, request, say)
+
+        at_once = 1 if evidence else AT_ONCE
+        for first in range(0, len(lines), at_once):
+            batch = []
+            for line in lines[first : first + at_once]:
+                with results.without(line):
+                    passage = encode(
+                        loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
+                    )
+                    batch.append((line, passage))
+            for attribution in _apart_if_need_be(batch, first, explained, results):
                 results.add(attribution)
-    results.finish(save=save, html=html, csv=csv)
+
+
+def _apart_if_need_be(
+    batch: Sequence[tuple[Line, Passage]],
+    first: int,
+    explained: Callable[[Sequence[tuple[Line, Passage]], int], list[Attribution]],
+    results: Results,
+) -> list[Attribution]:
+    """The attributions of a batch; one bad text among them does not take the others with it."""
+    if len(batch) > 1:
+        try:
+            return explained(batch, first)
+        except Exception as problem:
+            del problem  # whose it is shows when each is tried alone
+    attributions = []
+    for line, passage in batch:
+        with results.without(line):
+            attributions += explained([(line, passage)], first)
+    return attributions
 
 
 def own_flags() -> list[str]:

@@ -93,7 +93,7 @@ def command(
             books.append(book)
 
     if run_all:
-        from whence.core.render import write_text
+        from whence.core.writing import write_text
         from whence.notebook.page import pages
 
         write_text(folder / "index.html", pages(books, "the labs"))

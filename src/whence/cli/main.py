@@ -12,9 +12,9 @@ import typer
 from whence import __version__
 from whence.cli import attend, compare, doctor, explain, lab, methods, metrics, predict, theory
 from whence.cli.options import WITH_SETTINGS
+from whence.cli.running import INTERRUPTED, OUR_MISTAKE, USERS_MISTAKE
 from whence.core.errors import WhenceError
-
-USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
+from whence.core.showing import visible
 
 app = typer.Typer(
     name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted.", INTERRUPTED)
     except Exception as problem:
         if "--debug" in given:
-            traceback.print_exc()
+            print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr, end="")
         # what typer raises for bad usage has it
         message_of = getattr(problem, "format_message", None)
         if message_of is not None:
@@ -70,8 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    from whence.views.wording import visible
-
     line = visible(" ".join(message.split()))
     print(f"whence: {line}", file=sys.stderr)
     return code

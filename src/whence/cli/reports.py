@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whence.cli.running import emit, emit_json, note, show
+import typer
+
+from whence.cli.running import OUR_MISTAKE, USERS_MISTAKE, emit, emit_json, note, show
+from whence.core.errors import (
+    AuthorError,
+    InputError,
+    LoadError,
+    SettingsError,
+    TargetError,
+    UnknownName,
+    Unsupported,
+    WhenceError,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from whence.cli.texts import Line
     from whence.core.attribution import Attribution
     from whence.core.comparison import Comparison
-    from whence.core.many import Many
+    from whence.core.many import Failure, Many
 
+# what is wrong with the request or the model, and not with a text
+OF_EVERY_TEXT = (AuthorError, LoadError, SettingsError, TargetError, UnknownName, Unsupported)
+MOST_FAILURES = 100  # on stderr
 BETWEEN_TEXTS = "\n" + "─" * 72 + "\n"
 
 
@@ -32,42 +49,123 @@ class Results:
     as_json: bool
     full: bool
     every_row: bool
-    kept: bool  # whether files are written at the end
+    save: Path | None = None
+    html: Path | None = None
+    csv: Path | None = None
     results: list[Attribution | Comparison] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    done: int = 0
+    our_mistakes: int = 0  # failures that are no mistake of the user
 
     def add(self, result: Attribution | Comparison) -> None:
         """The result of the next text."""
+        self.done += 1
         if self.as_json:
             emit_json(result.to_dict())
         elif self.texts == 1:
             show(_view(result, self.every_row, self.full))
         # JSON of many texts is not held in memory for nothing
-        if self.kept or not self.as_json:
+        if self._writes or not self.as_json:
             self.results.append(result)
 
-    def finish(
-        self, save: Path | None = None, html: Path | None = None, csv: Path | None = None
-    ) -> None:
+    @property
+    def _writes(self) -> bool:
+        return any(path is not None for path in (self.save, self.html, self.csv))
+
+    @contextmanager
+    def without(self, line: Line) -> Iterator[None]:
+        """One of several texts may fail, and the others go on.
+
+        What would meet every other text too (a label that the model does not have, a method that
+        does not fit it) ends the run, if it meets the first one.
+        """
+        try:
+            yield
+        except typer.Exit:  # the reader has gone
+            raise
+        except Exception as problem:
+            if self.texts == 1 or self._meets_all(problem):
+                raise
+            self._fail(line, problem)
+
+    def _meets_all(self, problem: Exception) -> bool:
+        return not self.done and isinstance(_original(problem), OF_EVERY_TEXT)
+
+    def _fail(self, line: Line, problem: Exception) -> None:
+        from whence.core.many import Failure
+
+        reason = str(_original(problem))
+        if not isinstance(problem, WhenceError):
+            self.our_mistakes += 1
+            reason = f"unexpected {type(problem).__name__}: {problem}"
+        failure = Failure(line.where or "", " ".join(reason.split()), line.number)
+        self.failures.append(failure)
+        if self.as_json:
+            emit_json(failure.to_dict())
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Show and write what is done at the end, also where the end is Ctrl-C or an error."""
+        try:
+            yield
+        except BaseException as problem:
+            if self.texts > 1 and self.done:
+                self._keep_part(shown=not isinstance(problem, typer.Exit))
+            raise
+        self._finish()
+
+    def _keep_part(self, shown: bool) -> None:
+        note(f"ended early: {self.done:,} of {self.texts:,} texts are done")
+        if shown and not self.as_json:
+            self._show_many()
+        self._list_failures()
+        self._write()
+
+    def _finish(self) -> None:
         """What can be shown and written only when all texts are done."""
         if self.texts > 1 and not self.as_json:
             self._show_many()
-            if html is None and not self.full:
+            if self.html is None and not self.full:
                 note("--full shows each text; --html writes them to a page")
-        if save is not None:
-            self._whole().save(save)
-            note(f"result saved to {save.resolve()}")
-        if csv is not None:
-            self._whole().to_csv(csv)
-            note(f"table written to {csv.resolve()}")
-        if html is not None:
-            self._whole().to_html(html)
-            note(f"report written to {html.resolve()}")
+        if self.done:
+            self._write()
+        elif self._writes:
+            note("nothing is written, as no text could be explained")
+        self._list_failures()
+        if self.failures:
+            raise typer.Exit(OUR_MISTAKE if self.our_mistakes else USERS_MISTAKE)
+
+    def _write(self) -> None:
+        if self.save is not None:
+            self._whole().save(self.save)
+            note(f"result saved to {self.save.resolve()}")
+        if self.csv is not None:
+            self._whole().to_csv(self.csv)
+            note(f"table written to {self.csv.resolve()}")
+        if self.html is not None:
+            self._whole().to_html(self.html)
+            note(f"report written to {self.html.resolve()}")
+
+    def _list_failures(self) -> None:
+        """Each text that failed, on stderr."""
+        if not self.failures:
+            return
+        more = len(self.failures) - MOST_FAILURES
+        beyond = f" (the first {MOST_FAILURES}; --json has all)" if more > 0 else ""
+        note(f"{len(self.failures):,} of {self.texts:,} texts could not be explained{beyond}:")
+        for failure in self.failures[:MOST_FAILURES]:
+            note(f"{failure.where}: {failure.reason}")
+
+    def _many(self) -> Many:
+        from whence.core.many import Many
+
+        unreached = self.texts - self.done - len(self.failures)
+        return Many(tuple(self.results), tuple(self.failures), unreached)
 
     def _show_many(self) -> None:
-        from whence.core.many import Many
         from whence.views.many import many_view
 
-        many = Many(tuple(self.results))
+        many = self._many()
         show(lambda console: many_view(many, console))
         if not self.full:
             return
@@ -77,11 +175,15 @@ class Results:
 
     def _whole(self) -> Attribution | Comparison | Many:
         """The only result, or all of them."""
-        from whence.core.many import Many
-
         if self.texts == 1:
             return self.results[0]
-        return Many(tuple(self.results))
+        return self._many()
+
+
+def _original(problem: Exception) -> Exception:
+    """The error itself, of one that was raised again with the number of its line."""
+    cause = problem.__cause__
+    return cause if isinstance(problem, InputError) and isinstance(cause, WhenceError) else problem
 
 
 def _view(

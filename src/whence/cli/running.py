@@ -5,7 +5,6 @@ A quiet library, a progress bar on stderr, results on stdout, files checked befo
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from whence.core.budget import spoken
 from whence.core.errors import InputError
+from whence.core.showing import visible
+from whence.core.writing import is_stream, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -31,13 +32,15 @@ PATIENCE = 2.0
 WORTH_TELLING = 2.0
 # bytes, from which on a forecast is printed
 LOUD = 10**8
+# exit codes; of several texts the first is for those that could not be explained
+USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 # what a shell reports for a program that SIGPIPE ended
 PIPE_CLOSED = 141
 
 
 def note(text: str) -> None:
     """A remark that is no result."""
-    print(f"whence: {text}", file=sys.stderr)
+    print(f"whence: {visible(text)}", file=sys.stderr)
 
 
 def tell_forecast(forecast: Forecast) -> None:
@@ -63,7 +66,7 @@ def emit(text: str) -> None:
 def emit_json(value: Any) -> None:
     """A result as one line of JSON; in ASCII where stdout is not UTF-8."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    emit(json.dumps(value, ensure_ascii=not unicode, allow_nan=False))
+    emit(json_text(value, ascii_only=not unicode))
 
 
 def show(view: Callable[[Console], RenderableType]) -> None:
@@ -85,6 +88,12 @@ def writable(path: Path | None) -> None:
         )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {str(path)!r}: it is read-only.")
+    folder = path.resolve().parent
+    if not is_stream(path) and not os.access(folder, os.W_OK):
+        raise InputError(
+            f"cannot write {str(path)!r}: the folder {str(folder)!r} is read-only, and a file is "
+            "written beside its name before it takes it."
+        )
 
 
 @contextmanager
@@ -141,7 +150,7 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         cost = cost_told_by(step)
         if is_first and cost:
             # where there is a bar already, the line goes above it
-            words = f"whence: {label}: {cost}"
+            words = visible(f"whence: {label}: {cost}")
             console.print(words, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     console = Console(stderr=True)
@@ -159,7 +168,7 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
     bar = Progress(
         *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
     )
-    task = bar.add_task(label, total=None, left="")
+    task = bar.add_task(visible(label), total=None, left="")
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
@@ -182,7 +191,9 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
 
 def _described(label: str, step: str) -> str:
     """The label and the step; the forecast's own line is told above the bar."""
-    return label if getattr(step, "forecast", None) is not None else f"{label}: {step}"
+    if getattr(step, "forecast", None) is not None:
+        return visible(label)
+    return visible(f"{label}: {step}")
 
 
 @contextmanager

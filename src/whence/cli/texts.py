@@ -5,6 +5,7 @@ Of an image model, a text is the path of an image.
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ class Line:
     content: str
     where: str | None = None
     is_file: bool = False
+    number: int | None = None  # in its file
+    problem: str | None = None  # why it cannot be read; its content is then a rough rendering
 
 
 def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
@@ -87,22 +90,36 @@ def _decoded(content: bytes, source: str) -> str:
 
 
 def _lines(content: bytes, source: str) -> list[Line]:
-    text = _decoded(content, source)
     # only a newline ends a line: form feeds and U+2028 are part of a text
-    rows = [row.removesuffix("\r") for row in text.removesuffix("\n").split("\n")]
+    rows = content.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").split(b"\n")
     lines: list[Line] = []
     blank: list[int] = []
     for number, row in enumerate(rows, 1):
-        if row.strip():
-            lines.append(Line(row, f"{source}, line {number}"))
+        line = _line(row.removesuffix(b"\r"), source, number)
+        if line.content.strip():
+            lines.append(line)
         else:
             blank.append(number)
 
     if not lines:
         raise InputError(f"{source} holds no text.")
+    if all(line.problem for line in lines):  # the whole file is in another encoding
+        raise InputError(f"{lines[0].where}: {lines[0].problem}")
     if blank:
         _note_blank(blank, source)
     return lines
+
+
+def _line(row: bytes, source: str, number: int) -> Line:
+    """One line of a file; one that is not UTF-8 does not take the others with it."""
+    where = f"{source}, line {number}"
+    try:
+        return Line(row.decode(), where, number=number)
+    except UnicodeDecodeError as problem:
+        byte = row[problem.start]
+        why = f"not UTF-8 (byte 0x{byte:02x}); convert it first, e.g. with iconv."
+        rough = row.decode(errors="backslashreplace")
+        return Line(rough, where, number=number, problem=why)
 
 
 def _note_blank(blank: Sequence[int], source: str) -> None:
@@ -133,6 +150,8 @@ def encode(model: Model, line: Line, **options: Any) -> Passage:
             "put one text in quotes, or use --file FILE."
         )
     with naming(line):
+        if line.problem is not None:
+            raise InputError(line.problem)
         return model.encode(line.content, **options)
 
 

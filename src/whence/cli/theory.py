@@ -81,7 +81,7 @@ def _show(comparison: Comparison, book: Notebook, every_row: bool, full: bool) -
 
 def _write(comparisons: list[Comparison], books: list[Notebook], html: Path) -> None:
     """One page: the comparisons, then the closed forms."""
-    from whence.core.render import write_text
+    from whence.core.writing import write_text
     from whence.notebook.page import notebook_fragment
     from whence.views.html import page
 

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError
+from whence.core.showing import visible
 
 ROUNDING = 1e-9  # scores whose range is smaller than this share of their size rank nothing
 
@@ -113,7 +114,7 @@ class Agreement:
         if self.pairs:
             most, least = self.pairs[0], self.pairs[-1]
             ends = f"most {_pair_in_words(*most)}, least {_pair_in_words(*least)}; "
-        return (
+        return visible(
             f"Agreement({len(self.methods)} methods by {self.measure}: "
             f"{ends}top {self.k} by chance {self.chance:.0%})"
         )

@@ -5,7 +5,6 @@ It carries its target, method, settings, cost, error and evidence.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,10 +20,14 @@ from whence.core.evidence import Evidence
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
+from whence.core.showing import visible
+from whence.core.stored import LARGEST, Stored, as_stored
 from whence.core.target import Reading, Target
 from whence.core.units import UnitKind, Units
+from whence.core.writing import write_json, write_text
 
+ROUNDING = 1e-6  # by which a probability may be above one
 SCHEMA = 2  # the newest that is read; what schema 1 can say is still written as schema 1
 
 
@@ -84,13 +87,15 @@ class Error:
         }
 
     @classmethod
-    def from_dict(cls, d: dict[str, Any]) -> Error:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Error:
         """What ``to_dict`` gave."""
-        spread = d["standard_error"]
+        stored = as_stored(stored, "error")
+        spread = stored["standard_error"].given()
+        gap = stored["completeness_gap"].given()
         return cls(
-            None if spread is None else np.asarray(spread, dtype=np.float64),
-            d["completeness_gap"],
-            d["note"],
+            None if spread is None else spread.numbers(),
+            None if gap is None else gap.number(),
+            stored["note"].text(),
         )
 
 
@@ -218,43 +223,45 @@ class Attribution:
         return stored
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any], passage: Passage | None = None) -> Attribution:
+    def from_dict(
+        cls, stored: Mapping[str, Any] | Stored, passage: Passage | None = None
+    ) -> Attribution:
         """What ``to_dict`` gave, of this schema or an older one.
 
         ``passage`` is the one that a container stored once for several attributions.
         """
-        check_schema(d, "attribution")
-        try:
-            if "own_units" in d:
-                passage, units = None, Units.from_dict(d["own_units"])
-            else:
-                passage = passage or Passage.from_dict(d["passage"])
-                units = passage.units
-            return cls(
-                passage=passage,
-                units=units,
-                scores=np.asarray(d["scores"], dtype=np.float64),
-                target=Target(**d["target"]),
-                value=d["value"],
-                method=d["method"],
-                version=d["version"],
-                settings=d["settings"],
-                seed=d["seed"],
-                signed=d["signed"],
-                cost=Cost(**d["cost"]),
-                provenance=Provenance(**d["provenance"]),
-                error=Error.from_dict(d["error"]) if d["error"] else None,
-                evidence=None if d["evidence"] is None else Evidence.from_dict(d["evidence"]),
-                prediction=d["prediction"],
-                detail=d.get("detail"),  # the first results of whence 0.1 have none
-                windows=tuple(Window(**window) for window in d.get("windows", ())),
-                plan=Plan.from_dict(d["plan"]) if d.get("plan") else None,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise LoadError(
-                f"this attribution is damaged: {type(problem).__name__}: "
-                f"{str(problem).rstrip('.')}."
-            ) from problem
+        check_schema(stored, "attribution")
+        stored = as_stored(stored, "attribution")
+        own_units = stored.get("own_units")
+        if own_units is not None:
+            passage, units = None, Units.from_dict(own_units)
+        else:
+            passage = passage or Passage.from_dict(stored["passage"])
+            units = passage.units
+        seed, error = stored["seed"].given(), stored["error"].given()
+        evidence, detail = stored["evidence"].given(), stored.get("detail")
+        windows, plan = stored.get("windows"), stored.get("plan")
+        read = {
+            "passage": passage,
+            "units": units,
+            "scores": stored["scores"].numbers(len(units)),
+            "target": stored["target"].record(Target),
+            "value": stored["value"].number(),
+            "method": stored["method"].name(),
+            "version": stored["version"].whole(),
+            "settings": stored["settings"].plain_record(),
+            "seed": None if seed is None else seed.whole(least=-LARGEST),
+            "signed": stored["signed"].flag(),
+            "cost": stored["cost"].record(Cost),
+            "provenance": stored["provenance"].record(Provenance),
+            "error": None if error is None else Error.from_dict(error),
+            "evidence": None if evidence is None else Evidence.from_dict(evidence),
+            "prediction": _read_prediction(stored["prediction"]),
+            "detail": None if detail is None else _read_detail(detail),
+            "windows": () if windows is None else _read_windows(windows),
+            "plan": None if plan is None else Plan.from_dict(plan),
+        }
+        return stored.made(lambda: cls(**read))
 
     @classmethod
     def from_scores(
@@ -316,11 +323,7 @@ class Attribution:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        try:
-            content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        except (TypeError, ValueError) as problem:
-            raise InputError(f"this attribution cannot be written as JSON: {problem}.") from problem
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also every score, cost and note."""
@@ -383,7 +386,7 @@ class Attribution:
     def __repr__(self) -> str:
         form = "+.3g" if self.signed else ".3g"
         top = ", ".join(f"{name!r} {score:{form}}" for name, score in self.top(3))
-        return (
+        return visible(
             f"Attribution({self.method!r}, {self.target.describe()} = {self.value:.4g}, "
             f"{len(self.units)} units: {top} …)"
         )
@@ -397,14 +400,51 @@ class Attribution:
 
 def check_schema(stored: Any, kind: str) -> None:
     """Raise where this is no such result, or one of a newer whence."""
-    schema = stored.get("schema") if isinstance(stored, Mapping) else None
-    if not isinstance(schema, int):
-        raise LoadError(f"this is not a whence {kind}: it has no 'schema' number.")
-    if schema > SCHEMA:
+    stored = as_stored(stored, kind)
+    where = f"{stored.path}: " if stored.path else ""
+    schema = stored.value.get("schema") if isinstance(stored.value, Mapping) else None
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise LoadError(
-            f"this {kind} has schema {schema}; this whence reads up to {SCHEMA}. "
-            "Update whence to read it."
+            f"{stored.source}: {where}this is not a whence {kind}: it has no 'schema' number."
         )
+    if schema > SCHEMA:
+        number = schema if schema < LARGEST else "beyond all numbers"
+        raise LoadError(
+            f"{stored.source}: {where}this {kind} has schema {number}; "
+            f"this whence reads up to {SCHEMA}. Update whence to read it."
+        )
+
+
+def _read_prediction(stored: Stored) -> dict[str, float]:
+    """Labels with their probabilities."""
+    return {label: chance.number(0.0, 1.0 + ROUNDING) for label, chance in stored.entries().items()}
+
+
+def _read_windows(stored: Stored) -> tuple[Window, ...]:
+    return tuple(window.record(Window) for window in stored.items())
+
+
+def _read_detail(stored: Stored) -> dict[str, Any]:
+    """Plain values, whatever a method told; those that views know by name are what they must be."""
+    shares = ("precision", "coverage", "threshold")
+    for name, entry in stored.entries().items():
+        if entry.value is None:
+            continue
+        if name in shares:
+            entry.number(0.0, 1.0)
+        elif name in ("samples", "distinct"):
+            entry.whole()
+        elif name == "r2":
+            entry.number()
+        elif name == "anchor":
+            entry.wholes(least=0)
+        elif name == "interval":
+            entry.interval()
+    holds = stored.get("holds")
+    if holds is not None and holds.plain() and stored.get("anchor") is not None:
+        exact = stored.get("exact")
+        stored["precision" if exact is not None and exact.value else "interval"].plain()
+    return stored.plain_record()
 
 
 def windows_of(sizes: Sequence[int], values: Sequence[float]) -> tuple[Window, ...]:

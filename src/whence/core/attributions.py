@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
-from whence.core.errors import InputError, LoadError, unknown_name
+from whence.core.errors import InputError, unknown_name
 from whence.core.passage import Passage
-from whence.core.render import draw, write_text
+from whence.core.render import draw
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
 from whence.core.units import Units
+from whence.core.writing import write_json, write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +37,8 @@ class Attributions(Mapping[str, Attribution]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", dict(self.entries))
+        if not self.entries:
+            raise InputError("several attributions are at least one, and here is none.")
         units = [attribution.units for attribution in self.entries.values()]
         if any(others != units[0] for others in units[1:]):
             raise InputError(
@@ -69,7 +73,7 @@ class Attributions(Mapping[str, Attribution]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"Attributions(by {self.by}: {', '.join(self)}; {len(self.units)} units)"
+        return visible(f"Attributions(by {self.by}: {', '.join(self)}; {len(self.units)} units)")
 
     def __str__(self) -> str:
         return "\n\n".join(str(attribution) for attribution in self.values())
@@ -94,25 +98,22 @@ class Attributions(Mapping[str, Attribution]):
             "attributions": entries,
             "cost": asdict(self.cost),
         }
-        if self.entries and self.passage is not None:
+        if self.passage is not None:
             stored["passage"] = self.passage.to_dict()
         return stored
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Attributions:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Attributions:
         """What ``to_dict`` gave."""
-        check_schema(d, "attributions")
-        try:
-            return cls(d["by"], read_entries(d), Cost(**d["cost"]))
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise LoadError(
-                f"these attributions are damaged: {type(problem).__name__}: {problem}."
-            ) from problem
+        check_schema(stored, "result of several targets")
+        stored = as_stored(stored, "result of several targets")
+        by = stored["by"].choice(["method", "target"])
+        entries, cost = read_entries(stored), stored["cost"].record(Cost)
+        return stored.made(lambda: cls(by, entries, cost))  # type: ignore[arg-type]
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_pandas(self, table: Literal["units", "methods"] = "units") -> Any:
         """A pandas.DataFrame with a row for each entry and unit, or with a row for each entry.
@@ -149,10 +150,11 @@ class Attributions(Mapping[str, Attribution]):
         return draw("result_latex", self, part)
 
 
-def read_entries(stored: Mapping[str, Any]) -> dict[str, Attribution]:
+def read_entries(stored: Stored) -> dict[str, Attribution]:
     """The attributions of a container. In whence 0.1 each had a copy of the passage."""
-    passage = Passage.from_dict(stored["passage"]) if "passage" in stored else None
+    shared = stored.get("passage")
+    passage = None if shared is None else Passage.from_dict(shared)
     entries = {}
-    for name, entry in stored["attributions"].items():
+    for name, entry in stored["attributions"].entries().items():
         entries[name] = Attribution.from_dict(entry, passage)
     return entries

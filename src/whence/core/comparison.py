@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +11,14 @@ from whence.core.agreement import Agreement, agreement
 from whence.core.answer import Answer, answer
 from whence.core.attribution import Attribution, Cost, check_schema
 from whence.core.attributions import Attributions, read_entries
-from whence.core.errors import LoadError, unknown_name
+from whence.core.errors import unknown_name
 from whence.core.passage import Passage
 from whence.core.plan import Plan
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
 from whence.core.units import Units
+from whence.core.writing import write_json, write_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,21 +110,19 @@ class Comparison:
         return about | {"answer": said} | plan | stored | {"skipped": dict(self.skipped)}
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Comparison:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Comparison:
         """What ``to_dict`` gave, of this schema or an older one."""
-        check_schema(d, "comparison")
-        try:
-            plan = Plan.from_dict(d["plan"]) if d.get("plan") else None
-            return cls(read_entries(d), Cost(**d["cost"]), d["skipped"], plan)
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise LoadError(
-                f"this comparison is damaged: {type(problem).__name__}: {problem}."
-            ) from problem
+        check_schema(stored, "comparison")
+        stored = as_stored(stored, "comparison")
+        entries, cost = read_entries(stored), stored["cost"].record(Cost)
+        skipped = {name: why.text() for name, why in stored["skipped"].entries().items()}
+        plan = stored.get("plan")
+        smaller = None if plan is None else Plan.from_dict(plan)
+        return stored.made(lambda: cls(entries, cost, skipped, smaller))
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also every score, cost and note."""
@@ -178,7 +178,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         methods = ", ".join(self.attributions)
-        return f"Comparison({methods}; {self.first.target.describe()}, {len(self.units)} units)"
+        about = f"{self.first.target.describe()}, {len(self.units)} units"
+        return visible(f"Comparison({methods}; {about})")
 
     def _repr_html_(self) -> str:
         return render("comparison_fragment", self)

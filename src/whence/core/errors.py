@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from whence.core.showing import visible
+
 
 class WhenceError(Exception):
     """The root of all errors that are the caller's to mend."""
+
+    def __str__(self) -> str:
+        # KeyError would print the repr of the message, and OSError would look for errno
+        message = str(self.args[0]) if self.args else ""
+        return visible(message, keep="\n")  # it may quote a label, or the name of a file
 
 
 class InputError(WhenceError, ValueError):
@@ -29,9 +36,6 @@ class SettingsError(WhenceError, ValueError):
 class UnknownName(WhenceError, KeyError):
     """A name that nothing is registered under."""
 
-    def __str__(self) -> str:  # KeyError would print the repr of the message
-        return str(self.args[0])
-
 
 class Unsupported(WhenceError, NotImplementedError):
     """The model cannot do what the method needs."""
@@ -39,9 +43,6 @@ class Unsupported(WhenceError, NotImplementedError):
 
 class LoadError(WhenceError, OSError):
     """A model or a result cannot be loaded."""
-
-    def __str__(self) -> str:  # OSError would look for errno
-        return str(self.args[0]) if self.args else ""
 
 
 class TooLarge(WhenceError, MemoryError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from whence.core.stored import Stored, as_stored
 
 
 class Verdict(StrEnum):
@@ -28,6 +31,7 @@ FEWEST_STEPS = 2  # with one step a curve has two ends, which are the same for e
 
 CURVES = "deletion and insertion curves"
 HELD_OUT = "correlation with held-out removals"
+QUESTIONS = ("", "support", "matter")
 Band = tuple[tuple[float, float, float], ...]  # low, mean and high of the control, at each step
 
 
@@ -92,31 +96,23 @@ class Trial:
         return stored
 
     @classmethod
-    def from_dict(cls, removal: str, stored: Mapping[str, Any]) -> Trial:
+    def from_dict(cls, removal: str, stored: Mapping[str, Any] | Stored) -> Trial:
         """What ``to_dict`` gave."""
-        curves = None
-        if "steps" in stored:
-            curves = TrialCurves(
-                steps=tuple(stored["steps"]),
-                deletion=tuple(stored["deletion"]),
-                insertion=tuple(stored["insertion"]),
-                random_deletion=_band(stored["random_deletion"]),
-                random_insertion=_band(stored["random_insertion"]),
-            )
+        stored = as_stored(stored, "trial")
         return cls(
             removal=removal,
-            verdict=Verdict(stored["verdict"]),
-            statistic=stored["area"],
-            random_low=stored["random_low"],
-            random_high=stored["random_high"],
-            random_mean=stored.get("random_mean"),
-            beaten=stored.get("value"),
-            interval=_interval(stored.get("interval")),
-            p=stored.get("p"),
-            samples=stored.get("samples"),
-            baseline_statistic=stored.get("baseline_area"),
-            forwards=stored.get("forwards", 0),
-            curves=curves,
+            verdict=Verdict(stored["verdict"].choice(Verdict)),
+            statistic=stored["area"].number(),
+            random_low=stored["random_low"].number(),
+            random_high=stored["random_high"].number(),
+            random_mean=_number(stored, "random_mean"),
+            beaten=_number(stored, "value"),
+            interval=_interval(stored),
+            p=_number(stored, "p", 0.0, 1.0),
+            samples=_count(stored, "samples"),
+            baseline_statistic=_number(stored, "baseline_area"),
+            forwards=_count(stored, "forwards") or 0,
+            curves=None if stored.get("steps") is None else _curves(stored),
         )
 
 
@@ -173,26 +169,31 @@ class Evidence:
         return stored
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Evidence:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Evidence:
         """What ``to_dict`` gave, now or in whence 0.1."""
-        if isinstance(stored.get("removals"), int):
+        stored = as_stored(stored, "evidence")
+        removals = stored.get("removals")
+        if removals is not None and isinstance(removals.value, int):
             return _held_out_of_0_1(stored)
-        trials = [Trial.from_dict(name, t) for name, t in (stored.get("removals") or {}).items()]
-        own = stored.get("own")
+        named = {} if removals is None else removals.entries()
+        trials = [Trial.from_dict(name, trial) for name, trial in named.items()]
+        verdict, steps = stored["verdict"].choice(["", *Verdict]), _count(stored, "steps")
+        note, own, windows = stored.get("note"), stored.get("own"), stored.get("windows")
+        question = stored.get("question")
         return cls(
-            measure=stored["measure"],
-            verdict=Verdict(stored["verdict"]) if stored["verdict"] else None,
-            value=stored.get("value"),
-            interval=_interval(stored.get("interval")),
-            p=stored.get("p"),
-            question=stored.get("question", ""),
-            rankings=stored.get("rankings", 0),
-            steps=stored.get("steps", _steps_of(trials)),
+            measure=stored["measure"].text(),
+            verdict=Verdict(verdict) if verdict else None,
+            value=_number(stored, "value"),
+            interval=_interval(stored),
+            p=_number(stored, "p", 0.0, 1.0),
+            question="" if question is None else question.choice(QUESTIONS),
+            rankings=_count(stored, "rankings") or 0,
+            steps=_steps_of(trials) if steps is None else steps,
             trials=tuple(trials),
-            forwards=stored.get("forwards", 0),
-            note=stored.get("note", ""),
+            forwards=_count(stored, "forwards") or 0,
+            note="" if note is None else note.text(),
             own=None if own is None else cls.from_dict(own),
-            windows=tuple(cls.from_dict(window) for window in stored.get("windows") or ()),
+            windows=() if windows is None else tuple(map(cls.from_dict, windows.items())),
         )
 
     def __getitem__(self, key: str) -> Any:
@@ -206,20 +207,20 @@ class Evidence:
         return self.to_dict()[key]
 
 
-def _held_out_of_0_1(stored: Mapping[str, Any]) -> Evidence:
+def _held_out_of_0_1(stored: Stored) -> Evidence:
     """whence 0.1 wrote the arbiter's own check flat, with the number of removals as "removals"."""
+    value = stored["value"].number()
     trial = Trial(
         removal="embedding",
-        verdict=Verdict(stored["verdict"]),
-        statistic=stored["value"],
-        random_low=stored["random_low"],
-        random_high=stored["random_high"],
-        samples=stored["removals"],
-        baseline_statistic=stored.get("baseline_value"),
+        verdict=Verdict(stored["verdict"].choice(Verdict)),
+        statistic=value,
+        random_low=stored["random_low"].number(),
+        random_high=stored["random_high"].number(),
+        samples=stored["removals"].whole(),
+        baseline_statistic=_number(stored, "baseline_value"),
     )
-    return Evidence(
-        measure=stored["measure"], verdict=trial.verdict, value=stored["value"], trials=(trial,)
-    )
+    measure = stored["measure"].text()
+    return Evidence(measure=measure, verdict=trial.verdict, value=value, trials=(trial,))
 
 
 def _steps_of(trials: Sequence[Trial]) -> int:
@@ -230,12 +231,41 @@ def _steps_of(trials: Sequence[Trial]) -> int:
     return 0
 
 
-def _interval(stored: Any) -> tuple[float, float] | None:
-    if stored is None:
-        return None
-    low, high = stored
-    return (low, high)
+def _number(
+    stored: Stored, name: str, least: float = -math.inf, most: float = math.inf
+) -> float | None:
+    field = stored.get(name)
+    return None if field is None else field.number(least, most)
 
 
-def _band(stored: Any) -> Band:
-    return tuple((low, mean, high) for low, mean, high in stored)
+def _count(stored: Stored, name: str) -> int | None:
+    field = stored.get(name)
+    return None if field is None else field.whole()
+
+
+def _interval(stored: Stored) -> tuple[float, float] | None:
+    field = stored.get("interval")
+    return None if field is None else field.interval()
+
+
+def _curves(stored: Stored) -> TrialCurves:
+    """Curves and bands with a value at each step."""
+    steps = stored["steps"].wholes(least=0).tolist()
+    if not steps:
+        raise stored["steps"].wrong("a curve has at least one step")
+    if steps != sorted(set(steps)):
+        raise stored["steps"].wrong("steps must rise from one to the next")
+    return TrialCurves(
+        steps=tuple(steps),
+        deletion=tuple(stored["deletion"].numbers(len(steps)).tolist()),
+        insertion=tuple(stored["insertion"].numbers(len(steps)).tolist()),
+        random_deletion=_band(stored["random_deletion"], len(steps)),
+        random_insertion=_band(stored["random_insertion"], len(steps)),
+    )
+
+
+def _band(stored: Stored, steps: int) -> Band:
+    rows = [row.numbers(3).tolist() for row in stored.items()]
+    if len(rows) != steps:
+        raise stored.wrong(f"expected {steps} entries, got {len(rows)}")
+    return tuple((low, mean, high) for low, mean, high in rows)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import unknown_name
+from whence.core.showing import visible
 
 # of equal shares the earlier counts: one word that is a comma is called punctuation
 PATTERNS = (
@@ -130,7 +131,8 @@ class HeadTable:
         patterns, counts = np.unique(self.pattern, return_counts=True)
         order = np.argsort(-counts, kind="stable")
         listing = ", ".join(f"{counts[i]} {patterns[i]}" for i in order)
-        return f"HeadTable({self.kind}: {len(self.layers)} × {len(self.heads)} heads; {listing})"
+        size = f"{len(self.layers)} × {len(self.heads)} heads"
+        return visible(f"HeadTable({self.kind}: {size}; {listing})")
 
 
 def measured(

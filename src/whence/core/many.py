@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -14,9 +13,12 @@ import numpy as np
 from whence.core.answer import CONTROL, binomial_tail
 from whence.core.attribution import SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError, LoadError
+from whence.core.errors import InputError
 from whence.core.evidence import CURVES, LEVEL, Verdict
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
+from whence.core.writing import write_json, write_text
 
 Result = Attribution | Comparison
 TAIL = 0.025  # on either side of what holds 95 %
@@ -37,6 +39,30 @@ class Row:
     same: int
     worse: int
     unjudged: int  # methods without a verdict
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A text of which nothing came: where it stands (``texts.txt, line 17``), and why."""
+
+    where: str
+    reason: str
+    line: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: a line of its own among those of the results."""
+        return {"schema": SCHEMA, "kind": "failure", **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Failure:
+        """What ``to_dict`` gave."""
+        stored = as_stored(stored, "failure")
+        line = stored.get("line")
+        return cls(
+            stored["where"].text(),
+            stored["reason"].text(),
+            None if line is None else line.whole(),
+        )
 
 
 @dataclass(frozen=True)
@@ -72,6 +98,9 @@ class Tally:
 class Many(Sequence[Any]):
     """The results of several texts, in the order in which the texts were given.
 
+    ``failures`` are the texts of a file that could not be explained, and ``unreached`` counts those
+    that were never tried, as the run was ended before.
+
     >>> import whence
     >>> model = whence.load("sentiment")
     >>> many = whence.explain(model, ["a fine film", "not bad at all"], "gradient-l2")
@@ -82,6 +111,8 @@ class Many(Sequence[Any]):
     """
 
     results: tuple[Result, ...]
+    failures: tuple[Failure, ...] = ()
+    unreached: int = 0
 
     def __post_init__(self) -> None:
         results = tuple(self.results)
@@ -157,24 +188,28 @@ class Many(Sequence[Any]):
         """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
         said = self.answer.to_dict()
         results = [result.to_dict() for result in self.results]
-        return {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
+        stored = {"schema": SCHEMA, "kind": "many", "answer": said, "results": results}
+        if self.failures:
+            stored["failures"] = [failure.to_dict() for failure in self.failures]
+        if self.unreached:
+            stored["unreached"] = self.unreached
+        return stored
 
     @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Many:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Many:
         """What ``to_dict`` gave."""
-        check_schema(d, "result of many texts")
-        try:
-            stored = list(d["results"])
-        except (KeyError, TypeError) as problem:
-            raise LoadError(
-                f"this result of many texts is damaged: {type(problem).__name__}: {problem}."
-            ) from problem
-        return cls(tuple(result_from_dict(result) for result in stored))
+        check_schema(stored, "result of many texts")
+        stored = as_stored(stored, "result of many texts")
+        failures, unreached = stored.get("failures"), stored.get("unreached")
+        return cls(
+            results=tuple(result_from_dict(result) for result in stored["results"].items()),
+            failures=() if failures is None else tuple(map(Failure.from_dict, failures.items())),
+            unreached=0 if unreached is None else unreached.whole(),
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write JSON; ``whence.read`` reads it back."""
-        content = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return write_text(path, content)
+        return write_json(path, self.to_dict())
 
     def to_text(self, full: bool = False) -> str:
         """What ``print`` shows; with ``full`` also each text."""
@@ -218,7 +253,7 @@ class Many(Sequence[Any]):
 
     def __repr__(self) -> str:
         methods = ", ".join(tally.method for tally in self.tallies())
-        return f"Many({len(self)} texts; {methods})"
+        return visible(f"Many({len(self)} texts; {methods})")
 
     def _repr_html_(self) -> str:
         return render("many_fragment", self)
@@ -234,14 +269,15 @@ def attributions_of(result: Result) -> Mapping[str, Attribution]:
     return result.attributions
 
 
-def result_from_dict(stored: Mapping[str, Any]) -> Result:
+def result_from_dict(stored: Mapping[str, Any] | Stored) -> Result:
     """An attribution or a comparison, whichever it is."""
-    kind = stored.get("kind", "attribution") if isinstance(stored, Mapping) else None
-    if kind == "attribution":
+    stored = as_stored(stored, "result")
+    kind = stored.get("kind")
+    if kind is None or kind.value == "attribution":
         return Attribution.from_dict(stored)
-    if kind == "comparison":
+    if kind.value == "comparison":
         return Comparison.from_dict(stored)
-    raise LoadError(f"among the results of many texts there is no attribution but {kind!r}.")
+    raise kind.wrong(f"among the results of many texts there is no attribution but {kind.shown}")
 
 
 def _stored(result: Any) -> Any:

@@ -17,8 +17,10 @@ from whence.core.aggregate import Together, across_heads, across_layers, with_re
 from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable, measured, reaches
 from whence.core.passage import SPECIAL, Passage
-from whence.core.render import draw, render, write_text
+from whence.core.render import draw, render
+from whence.core.showing import visible
 from whence.core.units import distinct
+from whence.core.writing import write_text
 
 # the maps that are looked at first, where a model has several kinds: what an answer reads of a text
 SEEN_FIRST = ("cross", "language-to-vision")
@@ -268,7 +270,7 @@ class AttentionMaps:
         for kind, weights in self.weights.items():
             sizes = " × ".join(map(str, weights.shape))
             shapes.append(f"{kind}: {sizes}")
-        return f"AttentionMaps({', '.join(shapes)}; layer × head × from × to)"
+        return visible(f"AttentionMaps({', '.join(shapes)}; layer × head × from × to)")
 
 
 def axis_of(passage: Passage, units: str, before: tuple[str, ...] = ()) -> Axis:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from whence.core.evidence import Verdict
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
 from whence.core.target import Target
 
 
@@ -48,18 +50,13 @@ class Measurement:
         return stored
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Measurement:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Measurement:
         """What ``to_dict`` gave."""
-        low, high = stored["interval"]
-        values = dict(stored)
-        values["target"] = Target(**stored["target"])
-        values["interval"] = (low, high)
-        values["verdict"] = Verdict(stored["verdict"])
-        return cls(**values)
+        return as_stored(stored, "measurement").record(cls)
 
     def __str__(self) -> str:
         low, high = self.interval
-        return (
+        return visible(
             f"{self.metric} of {self.method}: {self.value:.3g} ({self.better} is better), "
             f"random rankings {self.random_low:.3g} to {self.random_high:.3g}. "
             f"It beats {self.beaten:.0%} of them (95 % interval {low:.0%} to {high:.0%}): "

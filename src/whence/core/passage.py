@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.cutting import checked_units, unit_of_tokens, unit_spans
 from whence.core.errors import InputError, SettingsError
+from whence.core.stored import Stored, as_stored
 from whence.core.units import UnitKind, Units
 
 MERGE_RULES = ("sum", "mean", "max", "norm")
@@ -24,6 +26,7 @@ LONGEST_NAME = 80  # of a unit in a table; a "word" may be a thousand characters
 SPECIAL = -1  # the part, and the unit, of a token that no text stands behind
 # the part of a token of a picture beside a text (2 is what a model wrote: see core/maps.py)
 IMAGE = 3
+LARGEST_SIDE = 10**6  # of a stored array
 NO_ID = -1  # in place of a vocabulary's id, for the tokens of such a picture
 
 
@@ -310,31 +313,98 @@ class Passage:
         return out
 
     @classmethod
-    def from_dict(cls, d: dict[str, Any]) -> Passage:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Passage:
         """What ``to_dict`` gave, bit by bit."""
-        regions = None
-        if d.get("regions") is not None:
-            stored = d["regions"]
-            regions = Regions(_unpacked(stored["features"]), _unpacked(stored["boxes"]))
-        pixels = d.get("pixels")
+        stored = as_stored(stored, "passage")
+        text, pair = stored["text"].text(), stored["pair"].given()
+        contents = (text, "" if pair is None else pair.text())
+        pixels, regions = stored.get("pixels"), stored.get("regions")
+        is_image = pixels is not None and not text
+        unit_spans = _read_unit_spans(stored["unit_spans"], contents, is_image)
+        ids = stored["ids"].wholes(least=NO_ID)
+        count = len(ids)
+        parts = stored["parts"].wholes(count, SPECIAL, IMAGE)
+        spans = stored["spans"].rows(2, count)
+        _check_spans(stored["spans"], spans, parts, contents, is_image)
+        reply, types = stored["reply"].given(), stored["types"].given()
+        readout, choices = stored["readout"].given(), stored.get("choices")
         return cls(
-            text=d["text"],
-            ids=np.asarray(d["ids"], dtype=np.int64),
-            tokens=tuple(d["tokens"]),
-            spans=np.asarray(d["spans"], dtype=np.int64).reshape(-1, 2),
-            parts=np.asarray(d["parts"], dtype=np.int64),
-            unit_of=np.asarray(d["unit_of"], dtype=np.int64),
-            unit_spans=tuple((int(p), int(a), int(b)) for p, a, b in d["unit_spans"]),
-            kind=d["kind"],
-            pair=d["pair"],
-            reply=cls.from_dict(d["reply"]) if d["reply"] else None,
-            types=None if d["types"] is None else np.asarray(d["types"], dtype=np.int64),
-            readout=d["readout"],
-            dropped=d["dropped"],
-            pixels=None if pixels is None else _unpacked(pixels),
-            regions=regions,
-            choices=tuple(d.get("choices") or ()),
+            text=text,
+            ids=ids,
+            tokens=_read_tokens(stored["tokens"], count),
+            spans=spans,
+            parts=parts,
+            unit_of=stored["unit_of"].wholes(count, SPECIAL, len(unit_spans) - 1),
+            unit_spans=unit_spans,
+            kind=stored["kind"].text(),
+            pair=None if pair is None else pair.text(),
+            reply=None if reply is None else cls.from_dict(reply),
+            types=None if types is None else types.wholes(count, 0),
+            readout=None if readout is None else readout.whole(0, count - 1),
+            dropped=stored["dropped"].whole(),
+            pixels=None if pixels is None else _unpacked(pixels, 3),
+            regions=None if regions is None else _read_regions(regions, unit_spans),
+            choices=() if choices is None else choices.texts(),
         )
+
+
+def _read_tokens(stored: Stored, count: int) -> tuple[str, ...]:
+    tokens = stored.texts()
+    if len(tokens) != count:
+        raise stored.wrong(f"expected {count} entries, got {len(tokens)}")
+    return tokens
+
+
+def _read_unit_spans(
+    stored: Stored, contents: Sequence[str], is_image: bool
+) -> tuple[tuple[int, int, int], ...]:
+    """Units within their text, one after the other; of a picture, rows and columns."""
+    rows = stored.rows(3).tolist()
+    if not rows:
+        raise stored.wrong("there is no unit")
+    ends = [0, 0]
+    for i, (part, start, end) in enumerate(rows):
+        here = stored.items()[i] if part not in (0, 1, IMAGE) or start < 0 or end < 0 else None
+        if here is not None:
+            raise here.wrong(f"no unit is at {part}, {start}, {end}")
+        if is_image or part == IMAGE:
+            continue
+        if not ends[part] <= start <= end <= len(contents[part]):
+            raise stored.items()[i].wrong(
+                f"characters {start} to {end} of a text of {len(contents[part])}, "
+                f"where the last unit ended at {ends[part]}"
+            )
+        ends[part] = end
+    return tuple((part, start, end) for part, start, end in rows)
+
+
+def _check_spans(
+    stored: Stored,
+    spans: Int[np.ndarray, "token 2"],
+    parts: Int[np.ndarray, " token"],
+    contents: Sequence[str],
+    is_image: bool,
+) -> None:
+    """Refuse tokens that lie outside their text."""
+    if is_image:
+        return
+    for part, content in enumerate(contents):
+        start, end = spans[:, 0], spans[:, 1]
+        fits = (start >= 0) & (start <= end) & (end <= len(content))
+        outside = np.flatnonzero((parts == part) & ~fits)
+        if len(outside):
+            place = stored.items()[int(outside[0])]
+            raise place.wrong(f"characters outside a text of {len(content)}")
+
+
+def _read_regions(stored: Stored, unit_spans: Sequence[tuple[int, int, int]]) -> Regions:
+    features, boxes = _unpacked(stored["features"], 2), _unpacked(stored["boxes"], 2)
+    regions = sum(part == IMAGE for part, _, _ in unit_spans)
+    if boxes.shape != (len(features), 4) or len(features) != regions:
+        raise stored.wrong(
+            f"{len(features)} features, boxes of shape {list(boxes.shape)} and {regions} units"
+        )
+    return Regions(features, boxes)
 
 
 def _packed(array: np.ndarray) -> dict[str, Any]:
@@ -342,9 +412,20 @@ def _packed(array: np.ndarray) -> dict[str, Any]:
     return {"shape": list(array.shape), "float32": base64.b64encode(array.tobytes()).decode()}
 
 
-def _unpacked(packed: dict[str, Any]) -> np.ndarray:
-    content = base64.b64decode(packed["float32"])
-    return np.frombuffer(content, dtype="<f4").reshape(packed["shape"]).copy()
+def _unpacked(stored: Stored, dimensions: int) -> np.ndarray:
+    """Finite numbers in the shape that is said; both must agree."""
+    shape = stored["shape"].wholes(dimensions, least=1, most=LARGEST_SIDE).tolist()
+    field = stored["float32"]
+    try:
+        content = base64.b64decode(field.text(), validate=True)
+    except ValueError as problem:
+        raise field.wrong(f"not base64: {problem}") from problem
+    if len(content) != 4 * math.prod(shape):
+        raise field.wrong(f"{len(content)} bytes for an array of {' × '.join(map(str, shape))}")
+    array = np.frombuffer(content, dtype="<f4").reshape(shape).copy()
+    if not np.isfinite(array).all():
+        raise field.wrong("a number that is not finite")
+    return array
 
 
 def with_picture(

@@ -11,6 +11,7 @@ from typing import Any
 
 from whence.core.evidence import USUAL_RANKINGS, USUAL_STEPS
 from whence.core.request import Wish
+from whence.core.stored import Stored, as_stored
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class Plan:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Plan:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Plan:
         """What ``to_dict`` gave."""
-        return cls(**stored)
+        return as_stored(stored, "plan").record(cls)
 
 
 def _listed(names: Mapping[str, Any]) -> str:

@@ -16,9 +16,11 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
-from whence.core.render import render, write_text
+from whence.core.render import render
+from whence.core.showing import visible
 from whence.core.templates import Templates
 from whence.core.units import distinct
+from whence.core.writing import write_text
 
 
 @dataclass(frozen=True)
@@ -287,7 +289,7 @@ class Probe:
         return lines
 
     def __repr__(self) -> str:
-        return f"Probe({'; '.join(self.about())})"
+        return visible(f"Probe({'; '.join(self.about())})")
 
 
 def _percent(share: float) -> str:
@@ -496,7 +498,7 @@ class TemplateProbe:
         return render("templates_fragment", self)
 
     def __repr__(self) -> str:
-        return f"TemplateProbe({' '.join(self.answer())})"
+        return visible(f"TemplateProbe({' '.join(self.answer())})")
 
 
 CONCLUSIONS = {

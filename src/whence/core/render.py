@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import Any
-
-from whence.core.errors import InputError
 
 VIEWS = {
     "answer_text": "whence.views.answering",
@@ -53,18 +50,3 @@ def render(view: str, result: Any) -> str:
 def draw(view: str, result: Any, *arguments: Any, **options: Any) -> Any:
     """The same for a view that takes more than the result and gives no text, such as a figure."""
     return getattr(import_module(VIEWS[view]), view)(result, *arguments, **options)
-
-
-def write_text(path: str | Path, content: str) -> Path:
-    """Write a file, or say in one line why it cannot be written."""
-    path = Path(path)
-    try:
-        path.write_bytes(content.encode())  # as bytes: no platform's line ends get into the text
-    except OSError as problem:
-        raise InputError(f"cannot write {str(path)!r}: {problem.strerror or problem}.") from problem
-    except UnicodeEncodeError as problem:
-        raise InputError(
-            f"cannot write {str(path)!r}: the text has a lone surrogate, "
-            "which is not valid Unicode."
-        ) from problem
-    return path

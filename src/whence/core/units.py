@@ -5,11 +5,12 @@ Words of a text, patches of an image, features of an autoencoder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from whence.core.errors import InputError
+from whence.core.stored import Stored, as_stored
 
 UnitKind = Literal["word", "token", "sentence"]
 
@@ -96,15 +97,19 @@ class Units(Sequence[str]):
         }
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Units:
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Units:
         """What ``to_dict`` gave."""
-        spans = stored["spans"]
-        return cls(
-            kind=stored["kind"],
-            texts=tuple(stored["texts"]),
-            names=tuple(stored["names"]),
-            spans=None if spans is None else tuple((p, start, end) for p, start, end in spans),
-        )
+        stored = as_stored(stored, "row of units")
+        texts = stored["texts"].texts()
+        if not texts:
+            raise stored["texts"].wrong("there is no unit")
+        names, given = stored["names"].texts(), stored["spans"].given()
+        spans = None
+        if given is not None:
+            rows = given.rows(3, len(texts)).tolist()
+            spans = tuple((part, start, end) for part, start, end in rows)
+        kind = stored["kind"].text()
+        return stored.made(lambda: cls(kind, texts, names, spans))
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from whence.core.attribution import Cost
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
 from whence.core.request import AnyTarget, Overflow
+from whence.core.showing import visible
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind, Units
 from whence.games.infill import Filler
@@ -131,7 +132,7 @@ class Game:
         return self.memory.labels[rows]
 
     def __repr__(self) -> str:
-        return (
+        return visible(
             f"Game({self.target.describe()}, {self.size} units, removal={self.removal!r}, "
             f"{len(self.memory.row_of_mask)} masks known)"
         )

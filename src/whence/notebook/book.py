@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from whence.core.errors import InputError, SettingsError
-from whence.core.render import render, write_text
+from whence.core.render import render
+from whence.core.writing import json_text, write_bytes, write_text
 
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
@@ -207,12 +207,12 @@ class Notebook:
 
         for figure in self.figures:
             for kind in self.formats:
-                (folder / f"{figure.name}.{kind}").write_bytes(figure.images[kind])
+                write_bytes(folder / f"{figure.name}.{kind}", figure.images[kind])
         for table in self.tables:
             lines = io.StringIO()
             csv.writer(lines, lineterminator="\n").writerows([table.columns, *table.rows])
             write_text(folder / f"{table.name}.csv", lines.getvalue())
-        claims = json.dumps(self.to_dict()["claims"], ensure_ascii=False, indent=1)
+        claims = json_text(self.to_dict()["claims"], indent=1)
         write_text(folder / "claims.json", claims + "\n")
         self.to_html(folder / "index.html")
         return folder

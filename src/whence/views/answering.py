@@ -35,7 +35,7 @@ Sentence = tuple[Phrase, ...]
 
 def plain(sentence: Sentence) -> str:
     """The sentence without its roles."""
-    return "".join(phrase.text for phrase in sentence)
+    return wording.visible("".join(phrase.text for phrase in sentence))
 
 
 def answer_text(answer: Answer) -> str:

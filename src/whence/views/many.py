@@ -22,6 +22,7 @@ BOLD = Style(bold=True)
 DIM = Style(dim=True)
 NONE = "–"
 BETWEEN_TEXTS = "\n\n" + "─" * 72 + "\n\n"
+MOST_FAILURES = 10  # in a terminal
 NARROWEST = 12  # cells of a column that gives way to the others
 
 
@@ -36,13 +37,37 @@ def many_text(many: Many, full: bool = False) -> str:
 def many_view(many: Many, console: Console) -> RenderableType:
     """The answer over all texts, the index, and the counts for each method."""
     if not many.results:
-        return Text("no texts")
+        return Group(Text("no texts"), *(Text(line) for line in left_out(many)))
     said = many_sentences(many.answer)
     parts: list[RenderableType] = [Text(" ".join(said[:2]), BOLD)]
     parts += [Text(sentence) for sentence in said[2:]]
     parts += [Text(), _index(many, console.width), Text()]
     parts += _counts(many)
+    missing = left_out(many)
+    if missing:
+        parts += [Text(), Text(missing[0], BOLD), *(Text(line) for line in missing[1:])]
     return Group(*parts)
+
+
+def left_out(many: Many, most: int | None = MOST_FAILURES) -> list[str]:
+    """What is not in here: how many texts, then each that failed with its reason."""
+    missing = []
+    if many.failures:
+        missing.append(f"{_texts(len(many.failures))} could not be explained.")
+    if many.unreached:
+        missing.append(f"The run was ended before {_texts(many.unreached)}: this is a part of it.")
+    if not missing:
+        return []
+    shown = many.failures[:most]
+    lines = [" ".join(missing)]
+    lines += [wording.visible(f"{failure.where}: {failure.reason}") for failure in shown]
+    if len(shown) < len(many.failures):
+        lines.append(f"… and {len(many.failures) - len(shown):,} more; --html and --save have all")
+    return lines
+
+
+def _texts(count: int) -> str:
+    return "1 text" if count == 1 else f"{count:,} texts"
 
 
 def prediction(row: Row) -> str:

@@ -8,7 +8,7 @@ from whence.views.answering import in_short
 from whence.views.answering_of_many import many_sentences
 from whence.views.document import GROUND, document, fresh_id, script, static, style, title_of
 from whence.views.html import PRINTED, body
-from whence.views.many import NONE, beaten, chance, notes, prediction, strongest_first
+from whence.views.many import NONE, beaten, chance, left_out, notes, prediction, strongest_first
 from whence.views.markup import (
     element,
     elements,
@@ -55,6 +55,7 @@ def _content(many: Many, name: str) -> str:
         elements("p", said[2:], class_="trust"),
         _index(many, name),
         _counts(many),
+        _missing(many),
         element("h3", "The texts, one by one"),
     ]
     folds = [_folded(many, place, f"{name}-{place}") for place in range(len(many))]
@@ -96,6 +97,16 @@ def _index_row(row: Row, many: Many, place: int, name: str) -> str:
         element("td", better if judged else NONE),
     ]
     return element("tr", "".join(cells))
+
+
+def _missing(many: Many) -> str:
+    """The texts that are not in here, each with its reason."""
+    lines = left_out(many, most=None)
+    if not lines:
+        return ""
+    listed = elements("li", [text(line) for line in lines[1:]])
+    reasons = element("ul", listed, class_="soft") if listed else ""
+    return element("h3", "What is missing") + element("p", text(lines[0])) + reasons
 
 
 def _counts(many: Many) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -57,9 +58,22 @@ def to_text(view: Callable[[Console], RenderableType], width: int | None = None)
     """
     console = Console(width=width, markup=False, emoji=False, highlight=False, force_jupyter=False)
     with console.capture() as caught:
-        console.print(view(console))
-    lines = [line.rstrip() for line in caught.get().splitlines()]
+        console.print(Safe(view(console)))
+    lines = [line.rstrip() for line in caught.get().split("\n")]
     return "\n".join(lines).strip("\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Safe:
+    """A layout from which nothing passes that acts on a terminal, whatever a view forgot."""
+
+    inner: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.inner, options):
+            if segment.control:
+                continue
+            yield Segment(wording.visible(segment.text, keep="\n"), segment.style)
 
 
 def _has_colour(console: Console) -> bool:

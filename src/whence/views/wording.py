@@ -1,25 +1,21 @@
-"""How values are worded in every view: numbers with sensible digits, costs, errors, and safe text.
+"""How values are worded in every view: numbers with sensible digits, costs and errors.
 
-Safe text can do nothing but be read: what would act on a terminal or a page is spelt out.
+What others wrote goes through ``visible`` (``core/showing.py``).
 """
 
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
 from whence.core.plan import Plan
+from whence.core.showing import visible
 from whence.core.sizes import human
 from whence.core.target import Target
 
-# they hold emoji and Indic clusters together, and draw nothing by themselves
-JOINERS = frozenset("\u200c\u200d")
-TAGS = range(0xE0020, 0xE0080)  # spell the flags of Scotland and Wales
-UNREADABLE = {"Cc", "Cs", "Cn", "Co", "Zl", "Zp"}
 MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
 CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
@@ -44,33 +40,6 @@ PLURAL = {
     "patch": "patches",
     "feature": "features",
 }
-
-
-def visible(text: str, keep: str = "") -> str:
-    """Text in which control characters, direction overrides and lone surrogates are spelt out.
-
-    So it cannot act on a terminal or a page. Characters of ``keep`` stay as they are.
-
-    >>> visible("\\x1b[31mred\\x07")
-    '\\\\x1b[31mred\\\\x07'
-    """
-    return "".join(c if c in keep or not _acts(c) else _spelt(c) for c in text)
-
-
-def _acts(c: str) -> bool:
-    if c.isascii():
-        return not c.isprintable()
-    category = unicodedata.category(c)
-    return category in UNREADABLE or (category == "Cf" and c not in JOINERS and ord(c) not in TAGS)
-
-
-def _spelt(c: str) -> str:
-    code = ord(c)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return f"\\U{code:08x}"
 
 
 def label(name: object) -> str:

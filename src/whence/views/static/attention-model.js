@@ -95,8 +95,8 @@ function modelView(app) {
   }
 
   async function drawLarge() {
-    const layer = await app.layer(state.kind, opened.layer);
-    if (!opened) return;
+    const one = opened, layer = await app.layer(state.kind, one.layer);
+    if (opened !== one) return; // closed, or another one, while it was unpacked
     const s = (shape = { ...measured(panel.clientWidth - 2), layer });
     const ratio = Math.min(window.devicePixelRatio || 1, 12000 / Math.max(s.width, s.height));
     matrix.width = Math.round(s.width * ratio);
@@ -191,6 +191,7 @@ function modelView(app) {
   arrows(grid, ".map", { ArrowRight: 1, ArrowLeft: -1, ArrowDown: (n) => n + heads(), ArrowUp: (n) => n - heads(), Home: () => 0, End: () => Infinity });
   back.addEventListener("click", close);
   jump.addEventListener("click", () => {
+    if (!opened) return; // a second click, before the button is gone
     const { layer, head } = opened;
     opened = shape = null;
     app.choose({ opened, layer, heads: new Set([head]), view: "head" });
@@ -228,10 +229,11 @@ function modelView(app) {
     },
     async figure() {
       if (!opened) return figureOfGrid();
-      const layer = await app.layer(state.kind, opened.layer), s = measured(900), down = 36, parts = [];
-      parts.push(svg.text(12, 24, `${app.title()} · ${title.textContent}`, { fill: app.theme.ink, size: 14 }));
+      const one = { ...opened }, heading = title.textContent; // it may be closed while it is unpacked
+      const layer = await app.layer(state.kind, one.layer), s = measured(900), down = 36, parts = [];
+      parts.push(svg.text(12, 24, `${app.title()} · ${heading}`, { fill: app.theme.ink, size: 14 }));
       s.top += down;
-      parts.push(svg.image(s.left, s.top, s.cell * s.columns.length, s.cell * s.rows.length, picture(made("canvas"), layer, opened.layer, opened.head, Infinity)));
+      parts.push(svg.image(s.left, s.top, s.cell * s.columns.length, s.cell * s.rows.length, picture(made("canvas"), layer, one.layer, one.head, Infinity)));
       labels(s, (x, y, content, turn, fill) => parts.push(svg.text(x, y, content, { fill, size: 12, turn, anchor: turn ? "start" : "end" })));
       return svg.whole(Math.max(s.width, 420), s.height + down, app.theme, parts);
     },
