@@ -169,16 +169,14 @@ def test_all_orders_give_an_exact_p() -> None:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_orders_follow_the_scores(values: list[int]) -> None:
-    orders = orders_of(np.array(values, dtype=float), np.random.default_rng(0))
-    for order in orders:
-        assert sorted(order) == list(range(len(values)))
-        assert (np.diff(np.array(values)[order]) <= 0).all()
-    assert (len(orders) > 1) == (len(set(values)) < len(values))
+    (order,) = orders_of(np.array(values, dtype=float), np.random.default_rng(0))
+    assert sorted(order) == list(range(len(values)))
+    assert (np.diff(np.array(values)[order]) <= 0).all()
 
 
 def test_ties_are_broken_by_lot() -> None:
-    first = [tuple(o) for o in orders_of(np.zeros(8), np.random.default_rng(1))]
-    assert len(set(first)) == len(first) == 8
+    orders = {tuple(orders_of(np.zeros(8), np.random.default_rng(i))[0]) for i in range(8)}
+    assert len(orders) == 8
 
 
 @given(st.integers(0, 100))
