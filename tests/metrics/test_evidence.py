@@ -13,6 +13,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import whence
 from tests import families
+from tests.games.made_up import FeatureGame
 from whence.core.errors import InputError
 from whence.core.evidence import Evidence, Verdict
 from whence.core.target import Target
@@ -136,6 +137,26 @@ def test_false_alarms_over_texts_that_are_not_planted() -> None:
         assert judged.p is not None
         better += judged.p <= 0.05
     assert better <= 8  # 3 expected; P(more than 8) = 0.3 %
+
+
+def test_the_verdict_is_what_all_removals_say() -> None:
+    """One game says better, one not separable, one worse. The enemy is a verdict of any of them."""
+    weights = np.arange(1.0, 10.0)
+    says_better, says_worse = (
+        FeatureGame(9, lambda z: z @ weights),
+        FeatureGame(9, lambda z: -z @ weights),
+    )
+    says_nothing = FeatureGame(9, lambda z: 0 * z[:, 0])
+    better, worse, nothing = (control(game) for game in (says_better, says_worse, says_nothing))
+    both = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
+    assert tuple(evidence(weights, True, [c]).verdict for c in (better, nothing, worse)) == both
+    for controls in ([better, nothing], [nothing, better], [better, worse], [worse, nothing]):
+        judged = evidence(weights, True, controls)
+        assert judged.verdict == Verdict.SAME
+        assert judged.p == max(trial.p for trial in judged.trials if trial.p is not None)
+        assert "it depends on the removal" in judged.note
+    assert evidence(weights, True, [better, better]).verdict == Verdict.BETTER
+    assert evidence(weights, True, [worse, worse]).verdict == Verdict.WORSE
 
 
 def test_a_constant_game_separates_nothing(model: Model) -> None:

@@ -51,7 +51,7 @@ class Drawn(Table):
 
 def shapley_values(game: Table) -> np.ndarray:
     every = (np.arange(2**game.size)[:, None] >> np.arange(game.size) & 1).astype(bool)
-    return game(every) @ shapley(game.size).weights(every)
+    return shapley(game.size).of_values(every, game(every))
 
 
 def top_two(scores: np.ndarray) -> np.ndarray:
