@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.games.tables import Table
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
+from whence.games.bounds import bernoulli_kl
 
 
 def precision(game: Table, kept: np.ndarray) -> float:
@@ -116,6 +118,36 @@ def test_all_intervals_are_right_at_once_and_at_all_times() -> None:
                     wrong |= bool(((true < level.low) | (true > level.high)).any())
         missed += wrong
     assert missed <= 2
+
+
+@pytest.mark.parametrize(("units", "size"), [(7, 0), (7, 1), (7, 3), (12, 2)])
+def test_the_intervals_pay_for_all_sets_of_all_sizes(units: int, size: int) -> None:
+    """The ends solve n·d(p̂, q) = log 2√n/δ' where δ' is the set's own share of δ.
+
+    The enemies: δ for every set (no union bound); δ over the sets of this size alone.
+    """
+    game = random_game(1, units)
+    pool = Pool(game, 0.1, 10**6, np.random.default_rng(0))
+    pool.draw(np.zeros((1, units), dtype=bool), 400)
+    arms = Arms(pool, all_sets(units, size))
+    own_share = 0.1 / (comb(units, size) * (size + 1) * (size + 2))
+    inside = (arms.mean > 0) & (arms.mean < 1) & (arms.draws > 0)
+    assert inside.any()
+    for i in np.flatnonzero(inside):
+        n = arms.draws[i]
+        for end in (arms.low[i], arms.high[i]):
+            if 1e-9 < end < 1 - 1e-9:
+                distance = n * bernoulli_kl(arms.mean[i], end)
+                assert distance == pytest.approx(np.log(2 * np.sqrt(n) / own_share), abs=1e-4)
+
+
+def test_the_shares_of_all_sets_are_no_more_than_one() -> None:
+    shares = 0.0
+    for size in range(10):
+        pool = Pool(random_game(1, 9), 0.1, 10**6, np.random.default_rng(0))
+        sets = all_sets(9, size)
+        shares += len(sets) * np.exp(-Arms(pool, sets).log_arms)
+    assert shares == pytest.approx(1 - 1 / 11)
 
 
 def test_enumeration_makes_every_larger_set_exact() -> None:

@@ -8,9 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tests.games.synthetic import Formula, additive, bent_attention, sigmoid
-from whence.games.estimating import Estimate, Sample, Stand, estimate, fold_pairs, stratify
+from whence.games.estimating import (
+    Estimate,
+    Sample,
+    Stand,
+    Strata,
+    estimate,
+    fold_pairs,
+    standard_error,
+    stratify,
+)
 from whence.games.functionals import Functional, banzhaf, beta_shapley, lime, shapley
 from whence.games.sampling import all_masks, draw_pairs, even_law, law_for
 
@@ -93,15 +103,37 @@ def test_the_interval_holds_at_small_bandwidths_too(bandwidth: float) -> None:
     assert 0.90 <= coverage(estimates, truth) <= 0.98
 
 
+@pytest.mark.parametrize("units", [6, 7])
 @pytest.mark.parametrize("estimator", ["plain", "surrogate"])
-def test_with_every_pair_drawn_nothing_is_left_to_estimate(estimator: str) -> None:
-    """The strata are complete: a surrogate fitted to some folds must cancel out to the digit."""
-    game = bent_attention(7, 0)
-    sample = sampled(game, 2**7, 0)
+def test_with_every_pair_drawn_nothing_is_left_to_estimate(estimator: str, units: int) -> None:
+    """The strata are complete: a surrogate fitted to some folds must cancel out to the digit.
+
+    Of an even number of units, both halves of a pair may have the middle size. The enemy weighs
+    such a pair as one of two sizes, and so twice.
+    """
+    game = bent_attention(units, 0)
+    sample = sampled(game, 2**units, 0)
     for of in ALL.values():
-        beta = estimate(of(7), sample, estimator)  # type: ignore[arg-type]
-        np.testing.assert_allclose(beta.units, exact(of(7), game), atol=1e-9)
+        beta = estimate(of(units), sample, estimator)  # type: ignore[arg-type]
+        np.testing.assert_allclose(beta.units, exact(of(units), game), atol=1e-9)
         assert beta.standard_error.max() < 1e-9
+
+
+def test_every_pair_stands_for_its_part_of_all_pairs() -> None:
+    """Of an even number of units: the pairs of a size stand for all of that size, counted by hand.
+
+    With 8 units there are 8, 28 and 56 pairs of the sizes 1, 2 and 3, and 35 of 4, where a mask
+    and its complement are of one size.
+    """
+    law = np.array([0.4, 0.3, 0.2, 0.1])
+    sample = Sample.of(sigmoid(8, 0), draw_pairs(8, law, 60, 0), law)
+    size = sample.halves.sum(1)
+    strata = stratify(sample)
+    for k in (1, 2, 3, 4):
+        drawn = int((size == k).sum())
+        assert drawn >= 4
+        of_two_sizes = 0.5 if k == 4 else 1.0
+        np.testing.assert_allclose(strata.weight[size == k], of_two_sizes / drawn)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +168,44 @@ def test_auto_takes_the_surrogate_on_attention_and_the_plain_one_on_a_sum() -> N
     attention = Formula(16, lambda z: z @ values / (1 + z @ weights))
     assert estimate(lime(16), sampled(attention, 400, 0)).estimator == "surrogate"
     assert estimate(lime(16), sampled(additive(16, 0), 400, 0)).estimator == "plain"
+
+
+def test_auto_looks_at_the_errors_of_all_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum of their squares decides. The enemies: the smallest of them, and the largest."""
+    from whence.games import estimating
+
+    def answer(name: str, errors: list[float]) -> Callable[..., Estimate]:
+        return lambda *_: Estimate(np.zeros(3), np.array(errors), name, None)
+
+    sample = sampled(sigmoid(3, 0), 2**3, 0)
+    monkeypatch.setattr(estimating, "may_fit_by_chance", lambda _: False)
+    for plain, surrogate, better in (
+        ([0.5, 0.5, 0.5], [0.1, 0.6, 0.9], "plain"),
+        ([0.1, 0.6, 0.9], [0.5, 0.5, 0.5], "surrogate"),
+        ([0.0, 0.0, 0.8], [0.7, 0.7, 0.7], "plain"),
+        ([0.7, 0.7, 0.7], [0.0, 0.0, 0.8], "surrogate"),
+    ):
+        monkeypatch.setattr(estimating, "plain", answer("plain", plain))
+        monkeypatch.setattr(estimating, "with_surrogate", answer("surrogate", surrogate))
+        assert estimate(shapley(3), sample).estimator == better
+
+
+def test_a_standard_error_is_the_textbooks_of_strata_widened_by_students_t() -> None:
+    """By hand: two strata of 3 and 5 parts, a quarter and nothing of which was drawn.
+
+    n² (1 − f) s²/n of each; t at Satterthwaite's degrees of freedom. The enemies: the normal
+    quantile; no correction for what was drawn; all parts in one stratum.
+    """
+    rng = np.random.default_rng(0)
+    few, more = rng.normal(size=(3, 2)), 4 + rng.normal(size=(5, 2))
+    strata = Strata(np.array([0, 0, 0, 1, 1, 1, 1, 1]), np.ones(8), np.array([0.25, 0.0]))
+    variances = [9 * 0.75 * few.var(0, ddof=1) / 3, 25 * more.var(0, ddof=1) / 5]
+    total = variances[0] + variances[1]
+    freedom = total**2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 4)
+    widening = stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)
+    found = standard_error(strata, np.concatenate([few, more]))
+    np.testing.assert_allclose(found, np.sqrt(total) * widening, rtol=1e-9)
+    assert (widening > 1.1).all()
 
 
 def test_a_surrogate_that_knows_nothing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -491,7 +491,11 @@ def _few_orders(units: int, is_judged: bool) -> int | None:
 
 def _fewer_rankings(tried: Mapping[str, Attribution]) -> int | None:
     """How many random rankings there were, where a budget made them fewer than usual."""
-    counts = [a.evidence.rankings for a in tried.values() if a.evidence is not None]
+    counts = [
+        a.evidence.rankings
+        for a in tried.values()
+        if a.evidence is not None and len(set(a.scores.tolist())) == len(a.scores)
+    ]  # equal scores leave a method fewer different ones, whatever the budget
     fewest = min(counts, default=0)
     units = min((len(a.units) for a in tried.values()), default=0)
     every_order = units <= 8 and fewest == factorial(units)

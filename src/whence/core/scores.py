@@ -21,7 +21,8 @@ class Scores:
     """Raw scores of one passage: ``units`` or ``tokens``, one of the two.
 
     ``standard_error`` is one for each unit. A method that averages over samples may give
-    ``left_out`` instead, its scores with one sample left out at a time (the jackknife).
+    ``left_out`` instead, its scores with one sample left out at a time: the jackknife then gives
+    the standard error, and takes off the bias that scores other than plain means, like norms, have.
     ``change`` is what the scores should sum to, where the method promises that (completeness).
     ``detail`` holds plain values that belong to the result and are no scores: an anchor with its
     precision, the number of samples.
@@ -87,8 +88,38 @@ class Scores:
             if self.tokens is not None:
                 rows = [passage.merge(sample[: len(passage)], merge) for sample in samples]
                 samples = np.stack(rows)
-            scores = replace(scores, left_out=None, standard_error=jackknife_error(samples))
+            assert scores.units is not None
+            scores = replace(
+                scores,
+                units=without_bias(scores.units, samples),
+                left_out=None,
+                standard_error=_widened(jackknife_error(samples), len(samples)),
+            )
         return scores
+
+
+def without_bias(
+    scores: Float[np.ndarray, " unit"], left_out: Float[np.ndarray, "left_out unit"]
+) -> Float[np.ndarray, " unit"]:
+    """Scores less the jackknife's estimate of their bias: n s − (n − 1) · mean of ``left_out``.
+
+    The length of a mean of n noisy vectors is too large by about c/n, and by c/(n − 1) with one
+    left out; so the two tell c. A plain mean has no bias, and stays. No score changes its sign.
+
+    >>> import numpy as np
+    >>> without_bias(np.array([5.0, 1.0]), np.array([[5.5, 9.0], [5.5, 9.0]]))
+    array([4.5, 0. ])
+    """
+    n = len(left_out)
+    corrected = n * scores - (n - 1) * left_out.mean(0)
+    return np.where(corrected * scores < 0, 0.0, corrected)
+
+
+def _widened(error: Float[np.ndarray, " unit"], samples: int) -> Float[np.ndarray, " unit"]:
+    """A standard error from few samples, widened by Student's t: ±1.96 of it hold 95 %."""
+    from scipy.special import ndtri, stdtrit
+
+    return error * float(stdtrit(samples - 1, 0.975) / ndtri(0.975))
 
 
 def jackknife_error(left_out: Float[np.ndarray, "left_out unit"]) -> Float[np.ndarray, " unit"]:

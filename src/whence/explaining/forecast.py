@@ -37,7 +37,7 @@ class Forecast:
     ``trace`` is the one pass that all methods share that look inside the model. ``methods`` holds
     what each method adds to that and to the methods before it: masks that several of them draw are
     counted with the first. None stands for a method that does not tell. ``evidence`` counts the
-    curves of the random rankings and of each method's; a ranking with equal scores takes more.
+    curves of the random rankings and of each method's.
     ``plan`` says what was made smaller, in words, and is empty where nothing was.
 
     >>> forecast = Forecast(Passes(1, 1), {"gradient-l2": Passes(), "lime": Passes(200)}, 640)

@@ -87,12 +87,14 @@ class Estimate:
     """An estimate of β and its standard error.
 
     ``r2`` is the share of the game's variance that the stand-in explained where it was not fitted.
+    ``unknown`` says why the standard error cannot be told, where it cannot; it is infinite then.
     """
 
     units: Float[np.ndarray, " unit"]
     standard_error: Float[np.ndarray, " unit"]
     estimator: str
     r2: float | None
+    unknown: str = ""
 
 
 def ends_of(units: int) -> Bool[np.ndarray, "2 unit"]:

@@ -156,10 +156,14 @@ def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: 
 
         beta, distinct = sampled(samples)
         error = relative_error(beta.units, beta.standard_error, plan.top)
-        note = f"{_sampled_from(distinct)}; {_uncertain_by(error, top)}"
+        note = _sampled_from(distinct)
+        if not beta.unknown:
+            note = f"{note}; {_uncertain_by(error, top)}"
         asked = f"the {_percent(plan.tolerance)} asked for"
         if error <= plan.tolerance:
             return _scores(beta, distinct, f"{note}, within {asked}")
+        if samples == plan.budget and beta.unknown:
+            return _scores(beta, distinct, f"{note}; the budget of {plan.budget} inputs is spent")
         if samples == plan.budget:
             note = f"{note}, not {asked}: the budget of {plan.budget} inputs is spent"
             return _scores(beta, distinct, note)
@@ -231,4 +235,6 @@ def _scores(beta: Estimate, distinct: int, note: str) -> Scores:
     # Where all masks were asked, how well a stand-in would have fitted is not known.
     if beta.estimator != "enumeration":
         detail["r2"] = beta.r2
+    if beta.unknown:
+        return Scores(units=beta.units, note=f"{note}; {beta.unknown}", detail=detail)
     return Scores(units=beta.units, standard_error=beta.standard_error, note=note, detail=detail)

@@ -14,13 +14,13 @@ from whence.core.scores import Scores
 from whence.trace.trace import Trace
 
 
-@method("smooth-grad", version=1, cites="smilkov2017smoothgrad")
+@method("smooth-grad", version=2, cites="smilkov2017smoothgrad")
 @dataclass(frozen=True, slots=True)
 class SmoothGrad:
     """How strongly the target reacts to each word, averaged over noisy copies of the text.
 
-    The noise is Gaussian, on the embeddings; special tokens stay as they are. The standard error is
-    the jackknife's over the samples.
+    The noise is Gaussian, on the embeddings; special tokens stay as they are. The jackknife
+    over the samples gives the standard error, and takes off what noise adds to a length.
     """
 
     samples: int = setting(16, "How many noisy copies are run.")
@@ -40,7 +40,7 @@ class SmoothGrad:
     price: ClassVar[str] = "One forward and one backward pass for each noisy copy (16)."
     misleads: ClassVar[str] = (
         "Noisy embeddings are no words: with much noise the model leaves what it was trained "
-        "on. Noise lifts all unsigned scores, so look at the standard errors."
+        "on. Few samples lift all unsigned scores a little, so look at the standard errors."
     )
 
     @property

@@ -1,7 +1,8 @@
 """Evidence: is a ranking better than random rankings of the same text, under the same removals?
 
 It stands on two metrics, ``support`` for signed scores and ``matter`` for unsigned ones. The
-control is the same metric on random rankings.
+control is the same metric on random rankings; for scores with ties, on random rankings with the
+same ties.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ from whence.metrics.rankings import (
 )
 from whence.metrics.standing import BAND, LEVEL, Standing, standing, wilson
 from whence.metrics.support import Support
+from whence.metrics.ties import (
+    Copies,
+    are_tied,
+    copies_of,
+    joined,
+    number_of_copies,
+    sizes_of,
+    smoothed,
+    tiers_in,
+)
 
 __all__ = [
     "RANKINGS",
@@ -35,15 +46,21 @@ __all__ = [
     "control",
     "control_passes",
     "evidence",
+    "few_copies",
     "judged",
+    "nothing_ranked",
     "orders_of",
     "own_evidence",
     "ranking_passes",
     "summed_up",
+    "tied_rows",
     "trial_of",
     "untested",
     "wilson",
 ]
+
+ONE_UNIT = "there is only one unit, so there is nothing to rank"
+ALL_EQUAL = "all units have the same score, so nothing is ranked"
 
 SUPPORT = Support()
 MATTER = Matter()
@@ -110,7 +127,8 @@ def evidence(
     rankings that the ranking beats (a half is chance), with a 95 % interval (Wilson's); ``p`` is
     the chance that a random ranking does as well (near 1: does no worse). The verdict over several
     removals is *better* or *worse* only where every one of them says so (an intersection–union
-    test), and ``p`` is then the largest of theirs. ``forwards`` counts the passes of the curves,
+    test), and ``p`` is then the largest of theirs. Scores that are equal in part are held against
+    copies of themselves (``metrics/ties.py``). ``forwards`` counts the passes of the curves,
     those of the shared control among them.
 
     >>> import whence
@@ -126,21 +144,16 @@ def evidence(
     rankings = len(controls[0].rankings)
     steps = len(controls[0].curves.steps) - 1
     if len(scores) < 2:
-        return Evidence(
-            measure=CURVES,
-            verdict=Verdict.SAME,
-            value=0.5,
-            interval=(0.0, 1.0),
-            p=1.0,
-            question=question,
-            rankings=rankings,
-            steps=steps,
-            note="there is only one unit, so there is nothing to rank",
-        )
-    orders = rankings_of(scores, controls[0].game, seed)
-    trials = tuple(_tried(control, orders, metric) for control in controls)
+        return nothing_ranked(question, rankings, steps, ONE_UNIT)
+    if len(np.unique(scores)) == 1:
+        return nothing_ranked(question, rankings, steps, ALL_EQUAL)
+    trials = tuple(_tried(scores, control, metric, seed) for control in controls)
     note = ""
-    if controls[0].is_complete and 1 / rankings > LEVEL:
+    if are_tied(scores):
+        copies = tied_rows(scores, controls[0], seed).copies
+        rankings = len(copies)
+        note = few_copies(copies)
+    elif controls[0].is_complete and 1 / rankings > LEVEL:
         note = f"{len(scores)} units have only {rankings} rankings: too few for a verdict"
     paid = sum(control.forwards for control in controls)
     return summed_up(trials, question, rankings, steps, paid, note)
@@ -192,21 +205,93 @@ def own_evidence(a: Attribution) -> Evidence | None:
     return earlier.own
 
 
+def nothing_ranked(question: str, rankings: int, steps: int, note: str) -> Evidence:
+    """The evidence where there is no ranking to be judged."""
+    return Evidence(
+        measure=CURVES,
+        verdict=Verdict.SAME,
+        value=0.5,
+        interval=(0.0, 1.0),
+        p=1.0,
+        question=question,
+        rankings=rankings,
+        steps=steps,
+        note=note,
+    )
+
+
+def few_copies(copies: Copies) -> str:
+    """That equal scores leave too few rankings for a verdict, if they do."""
+    if copies.smallest_p <= LEVEL:
+        return ""
+    return (
+        f"equal scores leave only {copies.distinct} different rankings here: too few for a verdict"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TiedRows:
+    """Tied scores and their copies under one removal, one row for each order.
+
+    ``own`` is the row of the scores themselves; the other rows are the control's rankings.
+    """
+
+    curves: Curves
+    tiers: Int[np.ndarray, "row unit"]
+    own: int
+    number: int  # of copies that there can be
+
+    @property
+    def copies(self) -> Copies:
+        """Which rows are the same copy."""
+        return copies_of(self.tiers, self.tiers[self.own], self.number)
+
+
+def tied_rows(scores: Float[np.ndarray, " unit"], control: Control, seed: int = 0) -> TiedRows:
+    """The scores, with equal ones in an order drawn by lot, and the control cut into their tiers.
+
+    Where the control has every order, the one that was drawn is among them.
+    """
+    sizes = sizes_of(scores)
+    own_order = rankings_of(scores, control.game, seed)
+    if control.is_complete:
+        orders = control.rankings
+        rows = control.curves
+        (own,) = np.flatnonzero((orders == own_order).all(1)).tolist()
+    else:
+        orders = np.concatenate([control.rankings, own_order])
+        rows = joined([control.curves, curves(control.game, own_order, control.steps)])
+        own = len(control.rankings)
+    return TiedRows(
+        smoothed(rows, orders, sizes), tiers_in(orders, sizes), own, number_of_copies(sizes)
+    )
+
+
 def _tried(
-    control: Control, orders: Int[np.ndarray, "order unit"], metric: Support | Matter
+    scores: Float[np.ndarray, " unit"], control: Control, metric: Support | Matter, seed: int
 ) -> Trial:
     """The ranking beside the control, under one removal."""
     paid_before = control.game.cost.forwards
-    ranked = curves(control.game, orders, control.steps)
+    if are_tied(scores):
+        rows = tied_rows(scores, control, seed)
+        copies = rows.copies
+        value, random = copies.apart(metric.of(rows.curves))
+        is_complete = copies.is_complete
+        ranked, control_curves = copies.curves_apart(rows.curves)
+    else:
+        ranked = curves(control.game, rankings_of(scores, control.game, seed), control.steps)
+        control_curves = control.curves
+        value, random = metric.of(ranked), metric.of(control_curves)
+        is_complete = control.is_complete
     beside = standing(
-        float(metric.of(ranked).mean()),
-        metric.of(control.curves),
+        float(value.mean()),
+        random,
         better=metric.better,
-        is_complete=control.is_complete,
+        is_complete=is_complete,
         scale=control.curves.largest,
     )
     paid = control.game.cost.forwards - paid_before
-    drawn = _for_figures(ranked, control.curves)
+    drawn = _for_figures(ranked, control_curves)
     return trial_of(control.game.removal, beside, paid, drawn)
 
 

@@ -15,6 +15,15 @@ from whence.games.protocol import AnyGame
 from whence.metrics.protocol import Metric
 from whence.metrics.rankings import RANKINGS, random_rankings, rankings_of
 from whence.metrics.standing import standing
+from whence.metrics.ties import (
+    are_tied,
+    copies_of,
+    mirrored,
+    number_of_copies,
+    sizes_of,
+    tiers_in,
+    tiers_of,
+)
 
 
 def measure(
@@ -29,8 +38,9 @@ def measure(
     """A metric of an attribution, beside what random rankings of the same game get by it.
 
     The game says what is measured: its target, how that is read, and its removal. Keywords beyond
-    these are the metric's settings. Where scores are equal, their order is drawn by lot, several
-    times, and the metric is the mean.
+    these are the metric's settings. Where scores are equal, their order is drawn by lot, and the
+    metric is the mean over that order and the one with equal scores the other way round; the
+    control is rankings with the same ties, averaged alike.
 
     >>> import whence
     >>> model, text = whence.load("sentiment"), "a truly wonderful and moving little film"
@@ -54,13 +64,25 @@ def measure(
     else:
         ours = rankings_of(attribution.scores, game, seed)
         others = random.orders
-    value = float(as_values(instance(game, ours), info.name, len(ours)).mean())
-    of_random = as_values(instance(game, others), info.name, len(others))
+    is_complete = random.is_complete
+    if takes_scores or not are_tied(attribution.scores):
+        value = float(as_values(instance(game, ours), info.name, len(ours)).mean())
+        of_random = as_values(instance(game, others), info.name, len(others))
+    else:
+        rows = others if is_complete else np.concatenate([others, ours])
+        sizes = sizes_of(attribution.scores)
+        both = np.concatenate([rows, mirrored(rows, sizes)])
+        values = as_values(instance(game, both), info.name, len(both))
+        copies = copies_of(
+            tiers_in(both, sizes), tiers_of(attribution.scores), number_of_copies(sizes)
+        )
+        own, of_random = copies.apart(values)
+        value, is_complete = float(own.mean()), copies.is_complete
     beside = standing(
         value,
         of_random,
         better=instance.better,
-        is_complete=random.is_complete,
+        is_complete=is_complete,
         scale=max(abs(value), float(np.abs(of_random).max()), abs(game.full), abs(game.empty)),
     )
     return Measurement(
@@ -75,7 +97,7 @@ def measure(
         random_mean=beside.mean,
         random_low=beside.low,
         random_high=beside.high,
-        rankings=len(random),
+        rankings=len(of_random),
         beaten=beside.beaten,
         interval=beside.interval,
         p=beside.p,

@@ -13,7 +13,6 @@ from whence.core.evidence import USUAL_RANKINGS
 from whence.games.protocol import AnyGame
 
 RANKINGS = USUAL_RANKINGS
-TIE_BREAKS = 8  # orders among equal scores that are averaged: none of them is the method's own
 MOST_LISTED = 8  # units of which all orders are listed, if there are few enough of them
 # of random numbers, so that the method ``random``, of the same seed, does not share the control's
 CONTROL_STREAM = 1
@@ -61,22 +60,18 @@ def _are_listed(units: int, count: int) -> bool:
 
 def rankings_of(
     scores: Float[np.ndarray, " unit"], game: AnyGame, seed: int = 0
-) -> Int[np.ndarray, "order unit"]:
-    """The rankings of the scores: several where some are equal, by lots drawn from the seed."""
+) -> Int[np.ndarray, "1 unit"]:
+    """The ranking of the scores; where some are equal, by lots drawn from the seed."""
     return orders_of(scores, np.random.default_rng([seed, TIES_STREAM, *game.digest]))
 
 
 def orders_of(
     scores: Float[np.ndarray, " unit"], rng: np.random.Generator
-) -> Int[np.ndarray, "order unit"]:
-    """The ranking of the scores, highest first.
-
-    Where some scores are equal there are several, with the equal ones in random order.
+) -> Int[np.ndarray, "1 unit"]:
+    """The ranking of the scores, highest first, with equal ones in random order.
 
     >>> orders_of(np.array([0.1, 0.7, 0.2]), np.random.default_rng(0)).tolist()
     [[1, 2, 0]]
     """
-    is_tied = len(np.unique(scores)) < len(scores)
-    count = TIE_BREAKS if is_tied else 1
-    lots = rng.random((count, len(scores)))
-    return np.stack([np.lexsort((lot, -scores)) for lot in lots])
+    lots = rng.random(len(scores))
+    return np.lexsort((lots, -scores))[None]

@@ -3,7 +3,7 @@
 The target of the whole is the mean of the windows' targets, and so is everything here: what is
 measured of a ranking is the mean of what is measured in each window, where the ranking of the whole
 is the ranking of the window's own units. A random ranking of the whole is one random ranking in
-each window.
+each window; where scores are equal, one with the same ties.
 """
 
 from __future__ import annotations
@@ -23,17 +23,23 @@ from whence.metrics.evidence import (
     MATTER,
     SUPPORT,
     Control,
+    TiedRows,
     band,
     evidence,
+    few_copies,
+    nothing_ranked,
     own_evidence,
     summed_up,
+    tied_rows,
     trial_of,
 )
 from whence.metrics.matter import Matter
 from whence.metrics.rankings import RANKINGS, rankings_of
 from whence.metrics.standing import standing
 from whence.metrics.support import Support
+from whence.metrics.ties import Copies, are_tied, copies_of
 
+ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
 JOINING_STREAM = 3  # of random numbers; rankings.py has the others
 
 
@@ -123,17 +129,28 @@ def joint_evidence(
     12
     """
     pieces = _pieces(scores, controls[0])
+    question = "support" if signed else "matter"
     metric = SUPPORT if signed else MATTER
-    trials = tuple(_tried(pieces, control, metric, seed) for control in controls)
+    steps = max(len(window.curves.steps) - 1 for window in controls[0].windows)
     count = len(controls[0].rows)
+    is_tied = any(are_tied(piece) for piece in pieces)
+    if is_tied and all(len(np.unique(piece)) == 1 for piece in pieces):
+        whole = nothing_ranked(question, count, steps, ALL_EQUAL_IN_WINDOWS)
+        return replace(whole, windows=_alone(pieces, signed, controls, seed))
+    tried = _tried_with_ties if is_tied else _tried
+    trials = tuple(tried(pieces, control, metric, seed) for control in controls)
     note = ""
-    if controls[0].is_complete and 1 / count > LEVEL:
+    if is_tied:
+        copies = _tied(pieces, controls[0], seed).copies
+        count = len(copies)
+        note = few_copies(copies)
+    elif controls[0].is_complete and 1 / count > LEVEL:
         note = f"the units of all windows have only {count} rankings: too few for a verdict"
     whole = summed_up(
         trials,
-        question="support" if signed else "matter",
+        question=question,
         rankings=count,
-        steps=max(len(window.curves.steps) - 1 for window in controls[0].windows),
+        steps=steps,
         paid_by_controls=sum(control.forwards for control in controls),
         note=note,
     )
@@ -190,27 +207,98 @@ def _tried(
         scale=control.largest,
     )
     removal = control.windows[0].game.removal
-    return trial_of(removal, beside, forwards, _for_figures(ranked, control))
+    random = [
+        Curves(window.curves.steps, window.curves.deletion[own], window.curves.insertion[own])
+        for window, own in zip(control.windows, control.rows.T, strict=True)
+    ]
+    return trial_of(removal, beside, forwards, _for_figures(ranked, random))
+
+
+@dataclass(frozen=True, eq=False)
+class TiedWholes:
+    """Tied scores of a text in windows and their copies, under one removal.
+
+    ``rows`` says which of each window's rows belongs to each of the whole text's.
+    """
+
+    windows: tuple[TiedRows, ...]
+    rows: Int[np.ndarray, "row window"]
+    copies: Copies
+
+
+def _tied(
+    pieces: Sequence[Float[np.ndarray, " _"]], control: JointControl, seed: int
+) -> TiedWholes:
+    """The rows of all windows, and which of the whole text's are the same copy."""
+    windows = []
+    for piece, window in zip(pieces, control.windows, strict=True):
+        windows.append(tied_rows(piece, window, seed))
+    own = np.array([[window.own for window in windows]])
+    rows = control.rows
+    if not control.is_complete:
+        rows = np.concatenate([rows, own])
+    tiers = _tiers(windows, rows)
+    (own_tiers,) = _tiers(windows, own)
+    number = prod(window.number for window in windows)
+    return TiedWholes(tuple(windows), rows, copies_of(tiers, own_tiers, number))
+
+
+def _tiers(
+    windows: Sequence[TiedRows], rows: Int[np.ndarray, "row window"]
+) -> Int[np.ndarray, "row unit"]:
+    """The tiers of the whole text's units, window by window."""
+    every = [window.tiers[own] for window, own in zip(windows, rows.T, strict=True)]
+    return np.concatenate(every, axis=1)
+
+
+def _tried_with_ties(
+    pieces: Sequence[Float[np.ndarray, " _"]],
+    control: JointControl,
+    metric: Support | Matter,
+    seed: int,
+) -> Trial:
+    """Tied scores beside copies of themselves, under one removal."""
+    paid_before = sum(window.game.cost.forwards for window in control.windows)
+    wholes = _tied(pieces, control, seed)
+    paid = sum(window.game.cost.forwards for window in control.windows) - paid_before
+    each = []
+    for window, own in zip(wholes.windows, wholes.rows.T, strict=True):
+        each.append(metric.of(window.curves)[own])
+    value, random = wholes.copies.apart(np.mean(each, axis=0))
+    beside = standing(
+        float(value.mean()),
+        random,
+        better=metric.better,
+        is_complete=wholes.copies.is_complete,
+        scale=control.largest,
+    )
+    ranked, of_random = [], []
+    for window, own in zip(wholes.windows, wholes.rows.T, strict=True):
+        own_curves = Curves(
+            window.curves.steps, window.curves.deletion[own], window.curves.insertion[own]
+        )
+        own_ranked, own_random = wholes.copies.curves_apart(own_curves)
+        ranked.append(own_ranked)
+        of_random.append(own_random)
+    removal = control.windows[0].game.removal
+    return trial_of(removal, beside, paid, _for_figures(ranked, of_random))
 
 
 # ------------------------------------------------------------------------------ for the figure
 
 
-def _for_figures(ranked: Sequence[Curves], control: JointControl) -> TrialCurves:
-    """The mean of the windows' curves, at the steps of the window that has most of them."""
+def _for_figures(ranked: Sequence[Curves], random: Sequence[Curves]) -> TrialCurves:
+    """The mean of the windows' curves, at the steps of the window that has most of them.
+
+    The rows of ``random`` are those of the whole text, in every window.
+    """
     longest = max(ranked, key=lambda curves_: len(curves_.steps)).steps
     shares = longest / longest[-1]
     units = sum(int(of_window.steps[-1]) for of_window in ranked)
-    random = [window.curves for window in control.windows]
-    rows = control.rows.T
     deletion = [_at(shares, c.deletion.mean(0)[None], c.steps) for c in ranked]
     insertion = [_at(shares, c.insertion.mean(0)[None], c.steps) for c in ranked]
-    random_deletion = [
-        _at(shares, c.deletion, c.steps)[own] for c, own in zip(random, rows, strict=True)
-    ]
-    random_insertion = [
-        _at(shares, c.insertion, c.steps)[own] for c, own in zip(random, rows, strict=True)
-    ]
+    random_deletion = [_at(shares, c.deletion, c.steps) for c in random]
+    random_insertion = [_at(shares, c.insertion, c.steps) for c in random]
     return TrialCurves(
         steps=tuple(np.round(shares * units).astype(int).tolist()),
         deletion=tuple(np.mean(deletion, axis=0)[0].tolist()),

@@ -183,10 +183,8 @@ def lines(a: Attribution) -> list[str]:
 
 def rankings(every: Sequence[Attribution]) -> int | None:
     """How many random rankings stood beside; None where it is not told."""
-    for a in every:
-        if a.evidence is not None and a.evidence.rankings:
-            return a.evidence.rankings
-    return None
+    counts = [a.evidence.rankings for a in every if a.evidence is not None]
+    return max(counts, default=0) or None  # equal scores may leave a method fewer
 
 
 def random_rankings(every: Sequence[Attribution]) -> str:
