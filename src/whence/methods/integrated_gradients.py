@@ -126,19 +126,18 @@ class IntegratedGradients:
         missed_before = np.inf
         while True:
             missed = integral.missed()
-            still_open = integral.missed(only_open=True)
             if missed <= self.tolerance:
                 return integral.stopped("met")
-            if still_open <= self.tolerance:
+            if integral.is_rounding():
                 return integral.stopped("rounding")
             if integral.nodes + 2 * PER_PANEL > self.max_nodes:
                 return integral.stopped("spent")
             if integral.nodes >= look_at:
-                # a look that found jumps has changed what there is to do, and earns another try
-                if still_open > HELPS * missed_before:
+                if missed > HELPS * missed_before:
                     return integral.stopped("slow")
-                searches -= integral.look(self.tolerance, -(-searches // 2))
-                missed_before = integral.missed(only_open=True)
+                searches -= integral.look(self.tolerance, -(-searches // 2), self.max_nodes)
+                # what a look cuts out changes what is left to do, and earns another try
+                missed_before = integral.missed()
                 look_at = 2 * integral.nodes
                 continue
             integral.halve_the_worst()

@@ -15,6 +15,7 @@ from torch import Tensor
 from whence.trace.path import PER_PANEL, Jump, Panel, Part, Path, Steep
 
 SURE = 3.0  # times the rounding of a value: a panel that misses less is as good as it gets
+CLEAR = 10.0  # times the rounding: what a panel misses beyond that is not rounding
 WORTH = 1 / 16  # of what is tolerated: a jump below that is not looked for
 NOTHING = 1e-12  # a change of the target below that is none
 
@@ -59,12 +60,14 @@ class Integral:
         a, b = panel
         return abs(float(self.parts[panel].tokens.sum()) - (self.values[b] - self.values[a]))
 
-    def missed(self, only_open: bool = False) -> float:
-        """The share of the change that panels miss; of all, or of those that may get better."""
+    def missed(self) -> float:
+        """The share of the change that panels miss, without signs, so that none cancel."""
         gaps = [self.gap(panel) for panel in self.parts]
-        if only_open:
-            gaps = [gap for gap in gaps if gap > SURE * self.rounding]
         return sum(gaps) / max(abs(self.change), NOTHING)
+
+    def is_rounding(self, times: float = SURE) -> bool:
+        """Whether every panel misses no more than rounding does, so that halving cannot help."""
+        return max(self.gap(panel) for panel in self.parts) <= times * self.rounding
 
     def swing(self) -> float:
         """How far the target moves up and down along the path, over its change."""
@@ -73,6 +76,8 @@ class Integral:
 
     def stopped(self, stop: Stop) -> Integral:
         """The same, with why it is not refined further."""
+        if stop != "met" and self.is_rounding(CLEAR):
+            stop = "rounding"
         self.stop = stop
         return self
 
@@ -83,7 +88,7 @@ class Integral:
         (self.values[middle],) = self.path.values(np.array([middle]))
         self._replace((a, b), [(a, middle), (middle, b)])
 
-    def look(self, tolerance: float, searches: int) -> int:
+    def look(self, tolerance: float, searches: int, max_nodes: int) -> int:
         """Find out what the worst panels miss: rounding, jumps, which are cut out, or steepness.
 
         Gives the number of panels that were searched for a jump.
@@ -91,10 +96,12 @@ class Integral:
         worst = sorted(self.parts, key=self.gap, reverse=True)
         if not self.rounding:
             self.rounding = self.path.rounding(sum(worst[0]) / 2)
-        least = max(SURE * self.rounding, WORTH * tolerance * abs(self.change))
+        least = max(CLEAR * self.rounding, WORTH * tolerance * abs(self.change))
         searched = 0
         for panel in worst[:searches]:
-            if self.gap(panel) < least or self.missed(only_open=True) <= tolerance:
+            if self.gap(panel) < least or self.missed() <= tolerance:
+                break
+            if self.nodes + 2 * PER_PANEL > max_nodes:
                 break
             searched += 1
             found = self.path.search(panel, self.parts[panel], self.values, least)
@@ -102,7 +109,9 @@ class Integral:
                 self.jumps.append(found)
                 self._replace(panel, _around(panel, found))
             elif len(found.places) > SHALLOW:
-                self._replace(panel, _towards(panel, found))
+                smaller = _towards(panel, found)
+                if self.nodes + PER_PANEL * len(smaller) <= max_nodes:
+                    self._replace(panel, smaller)
         return searched
 
     def _replace(self, panel: Panel, smaller: list[Panel]) -> None:
