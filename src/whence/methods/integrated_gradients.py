@@ -9,7 +9,7 @@ until the whole gap is small enough. Where that takes long, it is asked what sta
 rounding of the model's numbers, jumps, which are cut out, or a path that is rough.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -81,6 +81,13 @@ class IntegratedGradients:
     def lean(self, units: int) -> dict[str, int]:
         del units
         return {"max_nodes": max(LEAN, self.nodes)}
+
+    def within(self, units: int, passes: int) -> dict[str, int]:
+        """So many nodes that the passes suffice, and the first ones at least."""
+        for nodes in range(self.max_nodes, self.nodes, -PER_PANEL):
+            if replace(self, max_nodes=nodes).passes(units).weight <= passes:
+                return {"max_nodes": nodes}
+        return {"max_nodes": self.nodes}
 
     def passes(self, units: int) -> Passes:
         del units
