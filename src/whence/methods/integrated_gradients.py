@@ -17,7 +17,7 @@ import torch
 
 from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
-from whence.trace.baselines import Baseline, baseline_embeddings
+from whence.trace.baselines import AnyBaseline, baseline_embeddings, chosen_baseline
 from whence.trace.integral import Integral
 from whence.trace.path import DEPTH, JOLTS, PER_PANEL, Jump, Panel, Path
 from whence.trace.routers import chooses
@@ -33,7 +33,7 @@ HELPS = 0.5  # of what was missed, that twice the nodes may miss, or more of the
 
 @method(
     "integrated-gradients",
-    version=1,
+    version=2,
     cites="sundararajan2017axiomatic",
     aliases=("ig",),
 )
@@ -50,10 +50,10 @@ class IntegratedGradients:
     path that is too rough for so few points.
     """
 
-    baseline: Baseline = setting(
-        "mean",
+    baseline: AnyBaseline = setting(
+        "auto",
         "What stands for an empty text: the vocabulary's mean embedding, the mask or pad "
-        "token's, or zero.",
+        "token's, or zero; auto takes the mask token's where there is one, else the mean.",
     )
     nodes: int = setting(16, "At how many points of the way the gradient is taken at first.")
     tolerance: float = setting(
@@ -103,6 +103,10 @@ class IntegratedGradients:
     def _searches(self) -> int:
         return self.max_nodes // NODES_OF_A_SEARCH
 
+    def as_run(self, trace: Trace) -> dict[str, str]:
+        """What ``auto`` stood for."""
+        return {"baseline": chosen_baseline(trace.model, self.baseline)}
+
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(
             trace.content.shape, dtype=torch.float64, device=trace.embeddings.device
@@ -120,7 +124,7 @@ class IntegratedGradients:
         )
 
     def _integrate(self, trace: Trace, i: int) -> Integral:
-        start = baseline_embeddings(trace, i, self.baseline)
+        start = baseline_embeddings(trace, i, chosen_baseline(trace.model, self.baseline))
         path = Path(trace, i, start, trace.embeddings_of(i) - start)
         places = np.arange(SCOUTS) / SCOUTS
         values = dict(zip(places.tolist(), path.values(places), strict=True))

@@ -14,6 +14,28 @@ from whence.models.model import Model
 from whence.trace.trace import Trace
 
 Baseline = Literal["mean", "mask", "pad", "zero"]
+AnyBaseline = Literal["auto", "mean", "mask", "pad", "zero"]
+
+
+def chosen_baseline(model: Model, baseline: AnyBaseline) -> Baseline:
+    """The baseline by its name.
+
+    ``auto`` is ``mask`` where the model was trained with a mask token, and ``mean`` elsewhere: in
+    decoders, and for images. (What this rests on is in docs/baselines.md.)
+
+    >>> import whence
+    >>> chosen_baseline(whence.load("sentiment"), "auto")
+    'mask'
+    >>> chosen_baseline(whence.load("writer"), "auto")
+    'mean'
+    """
+    if baseline != "auto":
+        return baseline
+    if not model.kind.reads_text or "mask" not in model.kind.removals[:1]:
+        return "mean"
+    if model.tokenizer.mask_token_id is None:
+        return "mean"
+    return "mask"
 
 
 def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tensor, "token dim"]:
