@@ -20,8 +20,8 @@ AnyBaseline = Literal["auto", "mean", "mask", "pad", "zero"]
 def chosen_baseline(model: Model, baseline: AnyBaseline) -> Baseline:
     """The baseline by its name.
 
-    ``auto`` is ``mask`` where the model was trained with a mask token, and ``mean`` elsewhere: in
-    decoders, and for images. (What this rests on is in docs/baselines.md.)
+    ``auto`` is ``mask`` where there is a mask token, and ``mean`` elsewhere: without one, in
+    decoders, and for images. What this rests on is in docs/baselines.md.
 
     >>> import whence
     >>> chosen_baseline(whence.load("sentiment"), "auto")
@@ -31,9 +31,10 @@ def chosen_baseline(model: Model, baseline: AnyBaseline) -> Baseline:
     """
     if baseline != "auto":
         return baseline
-    if not model.kind.reads_text or "mask" not in model.kind.removals[:1]:
+    # a decoder's tokenizer may have a mask token that its model never saw
+    if not model.kind.reads_text or model.is_causal:
         return "mean"
-    if model.tokenizer.mask_token_id is None:
+    if getattr(model.tokenizer, "mask_token_id", None) is None:
         return "mean"
     return "mask"
 
