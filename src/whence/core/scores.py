@@ -57,8 +57,9 @@ class Scores:
         changes: Sequence[float] | None = None,
         notes: Sequence[str] | None = None,
         left_out: ArrayLike | None = None,
+        details: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> list[Scores]:
-        """One Scores for each row of "ask token", with each ask's own change, note and jackknife.
+        """One Scores for each row of "ask token", with each ask's change, note, jackknife, detail.
 
         >>> import numpy as np
         >>> [s.note for s in Scores.rows(np.zeros((2, 3)), notes=["", "a plateau"])]
@@ -73,6 +74,7 @@ class Scores:
                     left_out=None if samples is None else samples[:, i],
                     change=None if changes is None else float(changes[i]),
                     note=notes[i] if notes else "",
+                    detail=details[i] if details else None,
                 )
             )
         return scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -21,11 +21,16 @@ from whence.models.passing import in_one_line
 from whence.trace.forecast import forecast_trace
 from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import check
+from whence.trace.routers import chooses
 from whence.trace.trace import Passes, Trace, trace
 
 OPTIONS = (
     "rollout, value-weighted and gradient methods hold no whole maps, "
     "overflow='truncate' or 'window' or a shorter text"
+)
+OF_ROUTERS = (
+    "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
+    "and say nothing of a switch to others"
 )
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
@@ -137,6 +142,9 @@ def _call(call: MethodCall, shared: Shared, saids: Sequence[Said]) -> list[Findi
     peak = memory_above(traced.model, shared.memory_mark)
     merge = getattr(call.settings, "merge", "sum")
     attention = _attention(traced.model, _path_of(call, traced.attention_via))
+    settings = call.settings
+    if hasattr(settings, "as_run"):
+        settings = replace(settings, **settings.as_run(traced))
     findings = []
     for i, said in enumerate(saids):
         own_forwards = traced.passes.forwards[i] - shared.passes.forwards[i]
@@ -151,7 +159,9 @@ def _call(call: MethodCall, shared: Shared, saids: Sequence[Said]) -> list[Findi
             shared=shared.by_several_methods or shared.passes.forwards[i] == 0,
         )
         on_units = scores[i].on_units(traced.passages[i], merge)
-        findings.append(Finding(said, on_units, cost, call.settings, attention))
+        if cost.backwards and not on_units.note and chooses(traced.model.hf):
+            on_units = replace(on_units, note=OF_ROUTERS)
+        findings.append(Finding(said, on_units, cost, settings, attention))
     return findings
 
 

@@ -2,8 +2,8 @@
 
 Without a budget the plan follows from the size of the model and the length of the text, never from
 a clock, so that every machine gives the same results. With one, what is made smaller comes in this
-order: the control (fewer random rankings and steps), the samples of methods that draw some, then
-the dearest methods are left out.
+order: the control (fewer random rankings and steps), the samples of methods that draw some, those
+of methods that can stop anywhere once more, then the dearest methods are left out.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ LEAN_RANKINGS = FEWEST_RANKINGS
 LEAN_STEPS = 5
 # nominal seconds, over which a run without a budget is made lean
 NOMINAL_LIMIT = 90.0
+# nominal seconds that a method which can stop anywhere takes at most, without a budget
+NOMINAL_LIMIT_OF_A_METHOD = 60.0
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ def plan_for(job: Job, text: Text, clock: Clock) -> Plan:
             return full
         reason = f"the whole plan would take {cost_of_full:,} passes of a model of this size"
         lean = _lean(job, text, replace(full, reason=reason))
+        lean = _cut_to_nominal_time(job, text, lean)
         return full if replace(lean, reason="") == full else lean
 
     budget = Budget.of(request.budget)
@@ -205,33 +208,85 @@ def _with_lean_control(request: Request, plan: Plan) -> Plan:
 
 def _lean_settings(job: Job, units: int) -> Mapping[str, Mapping[str, Any]]:
     """By method: what it declares as lean, where the caller gave no such setting and it saves."""
-    given = {wish.method: wish.settings for wish in job.request.wishes}
     lean = {}
     for call in (*job.looking, *job.playing):
         if not hasattr(call.settings, "lean"):
             continue
-        lowered = dict(call.settings.lean(units))
-        for name in given[call.name]:
-            lowered.pop(name, None)
+        lowered = _not_given(job, call, call.settings.lean(units))
         cheaper = replace(call, settings=replace(call.settings, **lowered))
         if _weight(cheaper, units) < _weight(call, units):
             lean[call.name] = lowered
     return lean
 
 
+def _cut_to(job: Job, text: Text, plan: Plan, most: int) -> Plan:
+    """Let methods that can stop anywhere stop sooner, the dearest first, until the run fits.
+
+    Or until none of them can be made cheaper.
+    """
+    while (over := cost(job, text, plan).passes - most) > 0:
+        calls = _that_stop_anywhere(job, text, plan)
+        if not calls:
+            break
+        dearest = max(calls, key=lambda call: _weight(call, text.units))
+        allowed = max(1, _weight(dearest, text.units) - over)
+        plan = _allowing(job, text, plan, dearest, allowed)
+    return plan
+
+
+def _cut_to_nominal_time(job: Job, text: Text, plan: Plan) -> Plan:
+    """Of a very large model, no method that can stop anywhere takes more than its limit."""
+    longest = max(text.windows, key=len)
+    allowed = max(1, int(NOMINAL_LIMIT_OF_A_METHOD / nominal_seconds(job.model, longest, 1)))
+    for call in _that_stop_anywhere(job, text, plan):
+        if _weight(call, text.units) > allowed:
+            plan = _allowing(job, text, plan, call, allowed)
+    return plan
+
+
+def _that_stop_anywhere(job: Job, text: Text, plan: Plan) -> list[MethodCall]:
+    """The methods of a plan that can be made cheaper still, by settings that nobody gave."""
+    remaining = planned(job, plan)
+    calls = []
+    for call in (*remaining.looking, *remaining.playing):
+        if not hasattr(call.settings, "within"):
+            continue
+        settings = _not_given(job, call, call.settings.within(text.units, 1))
+        cheapest = replace(call, settings=replace(call.settings, **settings))
+        if _weight(cheapest, text.units) < _weight(call, text.units):
+            calls.append(call)
+    return calls
+
+
+def _allowing(job: Job, text: Text, plan: Plan, call: MethodCall, passes: int) -> Plan:
+    """The plan, with settings by which a method takes so many passes, or the fewest it can."""
+    settings = _not_given(job, call, call.settings.within(text.units, passes))
+    lowered = {**plan.settings.get(call.name, {}), **settings}
+    return replace(plan, settings={**plan.settings, call.name: lowered})
+
+
+def _not_given(job: Job, call: MethodCall, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that the caller gave."""
+    given = {wish.method: wish.settings for wish in job.request.wishes}[call.name]
+    return {name: value for name, value in settings.items() if name not in given}
+
+
 def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
-    """Leave out one method after the other, the dearest first, until the rest fits."""
-    while cost(job, text, plan).passes > most:
-        remaining = planned(job, plan)
+    """Leave out one method after the other, the dearest first, until the rest fits.
+
+    Before, those that can stop anywhere are cut; what counts is what they take at least.
+    """
+    while cost(job, text, cut := _cut_to(job, text, plan, most)).passes > most:
+        remaining = planned(job, cut)
         calls = [*remaining.looking, *remaining.playing]
         weights = {call.name: _weight(call, text.units) for call in calls}
         if len(calls) < 2:
-            raise _too_small(job, text, plan)
+            raise _too_small(job, text, cut)
         dearest = max(weights, key=lambda name: weights[name])
         left_out = {**plan.left_out, dearest: _why(job, weights[dearest])}
         lowered = {name: lean for name, lean in plan.settings.items() if name != dearest}
         plan = replace(plan, left_out=left_out, settings=lowered)
-    return plan
+    return cut
 
 
 def _weight(call: MethodCall, units: int) -> int:

@@ -34,6 +34,8 @@ MANY = 1024
 FIRM = 128
 # masks, where a model is large or a budget small: enough for rules of two units
 LEAN = 256
+# masks, below which no bound says anything
+FEWEST = 64
 # score of a unit of the anchor: it is in the rule, even if the draws show no fall without it
 LEAST = 1e-6
 
@@ -129,6 +131,10 @@ class Anchors:
     def lean(self, units: int) -> dict[str, int]:
         del units
         return {"budget": LEAN}
+
+    def within(self, units: int, passes: int) -> dict[str, int]:
+        del units
+        return {"budget": min(self.budget, max(FEWEST, passes))}
 
     def passes(self, units: int) -> Passes:
         if 2**units <= self.budget:
@@ -352,7 +358,8 @@ class Anchors:
         limit = "" if self.max_size is None else f" and max_size={self.max_size}"
         return (
             f"no anchor of precision {percent(self.precision)} was found "
-            f"within budget={self.budget}{limit}; the best one: {note}"
+            f"within budget={self.budget}{limit}, which does not say that there is none; "
+            f"the best one so far: {note}"
         )
 
 

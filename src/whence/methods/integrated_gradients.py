@@ -5,34 +5,35 @@ in one short stretch and is flat elsewhere, and evenly laid nodes are wasted on 
 target's *values* tell where: they cost a third of a gradient, and between any two of them
 completeness is known exactly. So a few values are scouted, panels are laid where the target moves,
 each with a few Gauss–Legendre nodes, and the panel whose own completeness gap is largest is halved
-until the whole gap is small enough.
+until the whole gap is small enough. Where that takes long, it is asked what stands in the way: the
+rounding of the model's numbers, jumps, which are cut out, or a path that is rough.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
-from whence.trace.baselines import Baseline, baseline_embeddings
+from whence.trace.baselines import AnyBaseline, baseline_embeddings, chosen_baseline
+from whence.trace.integral import Integral
+from whence.trace.path import DEPTH, JOLTS, PER_PANEL, Jump, Panel, Path
+from whence.trace.routers import chooses
 from whence.trace.trace import Trace
 
 SCOUTS = 8  # stretches of the path whose change of the target is looked at first
-PER_PANEL = 4  # nodes: exact for polynomials up to degree 7
 FLAT_SHARE = 0.3  # of the panels laid evenly, so that no stretch is trusted blindly
 LEAN = 64  # nodes at most, where a model is large or a budget small
-
-Panel = tuple[float, float]
+LOOK = 32  # nodes, after which it is asked what stands in the way; most paths are done before
+NODES_OF_A_SEARCH = 32  # for so many nodes that are allowed, a jump is looked for in one panel
+HELPS = 0.5  # of what was missed, that twice the nodes may miss, or more of them do not help
 
 
 @method(
     "integrated-gradients",
-    version=1,
+    version=2,
     cites="sundararajan2017axiomatic",
     aliases=("ig",),
 )
@@ -43,14 +44,16 @@ class IntegratedGradients:
     Special tokens stay as they are, so that everything is explained by the text's own tokens.
     Points (Gauss–Legendre nodes) are added where they are missing until the completeness gap, the
     relative difference between the sum of scores and the change of the target, is at most
-    ``tolerance`` (panel by panel, so that two misses cannot cancel), or ``max_nodes`` are spent.
-    The gap is always reported.
+    ``tolerance`` (panel by panel, so that two misses cannot cancel), or ``max_nodes`` are spent, or
+    more of them do not help. The gap is always reported. Where the tolerance is not met, the note
+    says why: the model's own rounding, jumps of the target (a router that switches experts), or a
+    path that is too rough for so few points.
     """
 
-    baseline: Baseline = setting(
-        "mean",
+    baseline: AnyBaseline = setting(
+        "auto",
         "What stands for an empty text: the vocabulary's mean embedding, the mask or pad "
-        "token's, or zero.",
+        "token's, or zero; auto takes the mask token's where there is one, else the mean.",
     )
     nodes: int = setting(16, "At how many points of the way the gradient is taken at first.")
     tolerance: float = setting(
@@ -79,87 +82,139 @@ class IntegratedGradients:
         del units
         return {"max_nodes": max(LEAN, self.nodes)}
 
+    def within(self, units: int, passes: int) -> dict[str, int]:
+        """So many nodes that the passes suffice, and the first ones at least."""
+        for nodes in range(self.max_nodes, self.nodes, -PER_PANEL):
+            if replace(self, max_nodes=nodes).passes(units).weight <= passes:
+                return {"max_nodes": nodes}
+        return {"max_nodes": self.nodes}
+
     def passes(self, units: int) -> Passes:
         del units
         first = PER_PANEL * max(1, round(self.nodes / PER_PANEL))
         nodes = max(first, self.max_nodes)
         halvings = (nodes - first) // (2 * PER_PANEL)
-        return Passes(forwards=SCOUTS + nodes + halvings, backwards=nodes, at_most=True)
+        looks = 0
+        if nodes >= LOOK + 2 * PER_PANEL:
+            looks = JOLTS + DEPTH * self._searches
+        return Passes(forwards=SCOUTS + nodes + halvings + looks, backwards=nodes, at_most=True)
+
+    @property
+    def _searches(self) -> int:
+        return self.max_nodes // NODES_OF_A_SEARCH
+
+    def as_run(self, trace: Trace) -> dict[str, str]:
+        """What ``auto`` stood for."""
+        return {"baseline": chosen_baseline(trace.model, self.baseline)}
 
     def __call__(self, trace: Trace) -> list[Scores]:
         scores = torch.zeros(
             trace.content.shape, dtype=torch.float64, device=trace.embeddings.device
         )
-        changes = []
-        notes = []
+        integrals = []
         for i, passage in enumerate(trace.passages):
-            scores[i, : len(passage)], change, missed = self._integrate(trace, i)
-            note = ""
-            if missed > self.tolerance:
-                note = (
-                    f"parts of the path still miss {100 * missed:.2g} % of the target's change "
-                    f"after max_nodes={self.max_nodes} points: allow more, or take another baseline"
-                )
-            changes.append(change)
-            notes.append(note)
-        return Scores.rows(scores, changes=changes, notes=notes)
+            integral = self._integrate(trace, i)
+            scores[i, : len(passage)] = integral.tokens
+            integrals.append(integral)
+        return Scores.rows(
+            scores,
+            changes=[integral.smooth_change for integral in integrals],
+            notes=[self._note(trace, integral) for integral in integrals],
+            details=[integral.detail() for integral in integrals],
+        )
 
-    def _integrate(self, trace: Trace, i: int) -> tuple[Float[Tensor, " token"], float, float]:
-        """Scores, the target's change that they explain, and the share of it that panels miss."""
-        start = baseline_embeddings(trace, i, self.baseline)
-        way = trace.embeddings_of(i) - start
+    def _integrate(self, trace: Trace, i: int) -> Integral:
+        start = baseline_embeddings(trace, i, chosen_baseline(trace.model, self.baseline))
+        path = Path(trace, i, start, trace.embeddings_of(i) - start)
         places = np.arange(SCOUTS) / SCOUTS
-        values = dict(zip(places.tolist(), _values(trace, i, start, way, places), strict=True))
+        values = dict(zip(places.tolist(), path.values(places), strict=True))
         values[1.0] = float(trace.values[i])
-        change = values[1.0] - values[0.0]
         panels = lay_panels(values, max(1, round(self.nodes / PER_PANEL)))
-        parts = dict(zip(panels, _panel_scores(trace, i, start, way, panels), strict=True))
-        spent = PER_PANEL * len(panels)
+        integral = Integral(path, values, dict(zip(panels, path.parts(panels), strict=True)))
+
+        searches = self._searches
+        look_at = LOOK
+        missed_before = np.inf
         while True:
-            gaps = {}
-            for (a, b), part in parts.items():
-                gaps[a, b] = abs(float(part.sum()) - (values[b] - values[a]))
-            missed = sum(gaps.values()) / max(abs(change), 1e-12)
-            if missed <= self.tolerance or spent + 2 * PER_PANEL > self.max_nodes:
-                return torch.stack(list(parts.values())).sum(0), change, missed
-            a, b = max(gaps, key=lambda panel: gaps[panel])
-            middle = (a + b) / 2
-            (values[middle],) = _values(trace, i, start, way, np.array([middle]))
-            del parts[a, b]
-            halves = [(a, middle), (middle, b)]
-            spent += 2 * PER_PANEL
-            parts |= dict(zip(halves, _panel_scores(trace, i, start, way, halves), strict=True))
+            missed = integral.missed()
+            if missed <= self.tolerance:
+                return integral.stopped("met")
+            if integral.is_rounding():
+                return integral.stopped("rounding")
+            if integral.nodes + 2 * PER_PANEL > self.max_nodes:
+                return integral.stopped("spent")
+            if integral.nodes >= look_at:
+                if missed > HELPS * missed_before:
+                    return integral.stopped("slow")
+                searches -= integral.look(self.tolerance, -(-searches // 2), self.max_nodes)
+                # what a look cuts out changes what is left to do, and earns another try
+                missed_before = integral.missed()
+                look_at = 2 * integral.nodes
+                continue
+            integral.halve_the_worst()
+
+    def _note(self, trace: Trace, integral: Integral) -> str:
+        """Why the tolerance was not met; nothing where it was, and there were no jumps."""
+        has_router = chooses(trace.model.hf)
+        sentences = []
+        if integral.jumps:
+            sentences.append(jumps_in_words(integral.jumps, integral.change, has_router))
+        missed = (
+            f"parts of the path still miss {100 * integral.missed():.2g} % of the target's change"
+        )
+        if integral.stop == "rounding":
+            kind = str(integral.path.way.dtype).removeprefix("torch.")
+            remedy = "; in float64 they would" if kind != "float64" else ""
+            sentences.append(
+                f"{missed}: that is the model's own rounding in {kind}, its value is uncertain by "
+                f"{integral.rounding:.1g}, and more points do not help{remedy}"
+            )
+        elif integral.stop != "met":
+            points = f"after max_nodes={self.max_nodes} points"
+            if integral.stop == "slow":
+                points = f"after {integral.nodes} points, and twice as many hardly helped"
+            sentences.append(f"{missed} {points}{self._obstacle(integral, has_router)}")
+        return ". ".join(sentences)
+
+    def _obstacle(self, integral: Integral, has_router: bool) -> str:
+        """What seems to stand in the way of more exact scores, and what to do."""
+        if integral.jumps:
+            return ": more such jumps, or too few points"
+        remedy = ": allow more, or take another baseline"
+        if has_router:
+            return (
+                "; the model chooses among experts by size, so that it is not continuous where the "
+                f"choice switches{remedy}"
+            )
+        if integral.swing() > 2:
+            return (
+                f"; on the way the target moves up and down by {integral.swing():.2g} times its "
+                f"change{remedy}"
+            )
+        return remedy
 
 
-def _values(
-    trace: Trace,
-    i: int,
-    start: Float[Tensor, "token dim"],
-    way: Float[Tensor, "token dim"],
-    places: Float[np.ndarray, " place"],
-) -> list[float]:
-    """The target's value at places of the path, 0 at the baseline and 1 at the text."""
-    points = start + torch.from_numpy(places).to(way)[:, None, None] * way
-    return trace.values_at(i, points).double().tolist()
+def jumps_in_words(jumps: list[Jump], change: float, has_router: bool) -> str:
+    """What jumps are, where they lie and what they are worth.
 
-
-def _panel_scores(
-    trace: Trace,
-    i: int,
-    start: Float[Tensor, "token dim"],
-    way: Float[Tensor, "token dim"],
-    panels: Sequence[Panel],
-) -> Float[Tensor, "panel token"]:
-    """Each panel's part of the integral, by Gauss–Legendre nodes inside it; all in one batch."""
-    node, weight = np.polynomial.legendre.leggauss(PER_PANEL)
-    ends = np.array(panels)
-    length = ends[:, 1:] - ends[:, :1]
-    places = ends[:, :1] + length * (node + 1) / 2
-    weights = torch.from_numpy(length * weight / 2).to(way.device)
-    points = start + torch.from_numpy(places.ravel()).to(way)[:, None, None] * way
-    slopes = trace.gradients_at(i, points)
-    along = torch.einsum("ntd,td->nt", slopes, way).double().unflatten(0, places.shape)
-    return torch.einsum("pn,pnt->pt", weights, along)
+    >>> jumps_in_words([Jump(0.25, 0.2501, -0.5)], 2.0, has_router=True)
+    'the model is not continuous along the path, as its router switches experts: the target jumps \
+once, near 0.25 of the way, by -25 % of its change, which belongs to no word; scores explain the \
+rest'
+    """
+    why = ", as its router switches experts" if has_router else ""
+    places = sorted(jump.before for jump in jumps)
+    net = 100 * sum(jump.size for jump in jumps) / (change or 1e-12)
+    where = f"once, near {places[0]:.2g} of the way, by"
+    if len(jumps) > 1:
+        where = (
+            f"at least {len(jumps)} times between {places[0]:.2g} and {places[-1]:.2g} of the way, "
+            "together by"
+        )
+    return (
+        f"the model is not continuous along the path{why}: the target jumps {where} "
+        f"{net:.2g} % of its change, which belongs to no word; scores explain the rest"
+    )
 
 
 def lay_panels(values: dict[float, float], count: int) -> list[Panel]:

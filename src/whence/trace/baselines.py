@@ -15,6 +15,29 @@ from whence.models.unbroken import unbroken
 from whence.trace.trace import Trace
 
 Baseline = Literal["mean", "mask", "pad", "zero"]
+AnyBaseline = Literal["auto", "mean", "mask", "pad", "zero"]
+
+
+def chosen_baseline(model: Model, baseline: AnyBaseline) -> Baseline:
+    """The baseline by its name.
+
+    ``auto`` is ``mask`` where there is a mask token, and ``mean`` elsewhere: without one, in
+    decoders, and for images. What this rests on is in docs/baselines.md.
+
+    >>> import whence
+    >>> chosen_baseline(whence.load("sentiment"), "auto")
+    'mask'
+    >>> chosen_baseline(whence.load("writer"), "auto")
+    'mean'
+    """
+    if baseline != "auto":
+        return baseline
+    # a decoder's tokenizer may have a mask token that its model never saw
+    if not model.kind.reads_text or model.is_causal:
+        return "mean"
+    if getattr(model.tokenizer, "mask_token_id", None) is None:
+        return "mean"
+    return "mask"
 
 
 def baseline_embeddings(trace: Trace, i: int, baseline: Baseline) -> Float[Tensor, "token dim"]:

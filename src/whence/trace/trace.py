@@ -31,6 +31,7 @@ from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
+from whence.trace.routers import watching_for_choices
 
 ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
@@ -463,6 +464,7 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         without_leftovers(model.hf) if extra_outputs else nullcontext(),
         _watched(model, plan, observer) as seen,
         embedded(model, batch, make_leaf) if plan.embeddings else nullcontext(),
+        watching_for_choices(model.hf),
     ):
         outputs = model.run(batch.inputs, **extra_outputs)
 

@@ -248,6 +248,14 @@ def _check_cost(author: Author, example: Any) -> None:
                 "lean(self, units) gives settings that make it cheaper, by name, "
                 f"and this does not: {problem}."
             ) from problem
+    if hasattr(example, "within"):
+        try:
+            replace(example, **example.within(A_FEW_UNITS, 1))
+        except (TypeError, ValueError) as problem:
+            raise author.error(
+                "within(self, units, passes) gives settings, by name, with which it takes no more "
+                f"passes than that, or the fewest it can, and this does not: {problem}."
+            ) from problem
 
 
 def _with_defaults(author: Author) -> Any:
