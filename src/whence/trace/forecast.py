@@ -1,22 +1,39 @@
-"""How much memory the attention of a text will take, known before anything runs.
+"""What a run will hold in memory, known before it begins.
 
-Everything comes from the model's configuration and from the length of the text.
+Most of it is measured, on texts of a few tokens (``footprint``). What cannot be rehearsed, an
+image of a fixed size for one, follows roughly from the model's configuration.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from whence.core.passage import Passage
-from whence.core.registry import WHOLE_MAPS, Needs
+from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
 from whence.models.model import Model
-from whence.trace.attention import BLOCK_BYTES
+from whence.trace.attention import BLOCK_BYTES, can_observe
+from whence.trace.footprint import UNITS, Footprint, Run, footprint_of
+from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
+from whence.trace.trace import RERUN_TOKENS
 
-# maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
+# buffers of the libraries that multiply matrices, and holes in the heap: 3 to 8 MB were seen
+OVERHEAD = 5 * 10**6
+# blocks of rows that are held while attention is reduced: scores, weights, a product, an output
+BLOCKS = 4
+
+# Where nothing could be measured, of one token and layer, in hidden sizes. Of BERT were counted
+# 16 that are held for a backward pass, 24 on the way of a forward pass, and maps of each head.
+HELD_FOR_BACKWARD = 16
+ON_THE_WAY = 24
 GRAPH_COPIES = 3
-# the same where relevance passes through: factors and signs beside them
 RULED_COPIES = 4
+# No run of a transformer was seen to come near these: so many of the widest layer's entries for
+# each token and layer, so many copies of all maps, and points of a method of many passes.
+AT_MOST_WIDE = 12
+AT_MOST_MAPS = 12
+AT_MOST_POINTS = 160
 
 
 def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
@@ -76,33 +93,161 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
         reply = 1 + len(passage.reply)
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}
 
+def forecast_run(
+    model: Model,
+    passage: Passage,
+    run: Run,
+    *,
+    rows: int = 1,
+    rerun_tokens: int = RERUN_TOKENS,
+) -> Forecast:
+    """What a trace of so many passages of this length, and methods on it, hold at most.
+
+    ``rerun_tokens`` are those of one batch, where a method runs the model again.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> passage = model.encode("not bad at all")
+    >>> forecast_run(model, passage, Run(Needs.EMBEDDING_GRADIENTS)).is_known
+    True
+    """
+    run = replace(run, units=_count_units(passage), reply=_count_reply(passage))
+    own = footprint_of(model, run)
+    if own is None:
+        return _by_configuration(model, passage, run.needs, rows)
+
+    tokens = len(passage)
+    kept = rows * own.kept(tokens)
+    peaks = [_while_traced(model, run, own, tokens, rows), kept + rows * own.beside(tokens)]
+    at_once = max(1, rerun_tokens // tokens) if model.pads else 1
+    around = own.around_values(tokens)
+    if around is not None:
+        peaks.append(kept + around + at_once * forward_bytes(model, passage))
+    around = own.around_gradients(tokens)
+    if around is not None:
+        peaks.append(kept + around + at_once * gradient_bytes(model, passage))
+    return Forecast(kept, max(peaks) - kept + OVERHEAD)
+
 
 def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1) -> Forecast:
-    """What a trace of passages of this length holds of attention."""
+    """What a trace of passages of this length holds, before any method reads it."""
+    return forecast_run(model, passage, Run(needs), rows=batch)
+
+
+def forward_bytes(model: Model, passage: Passage) -> int:
+    """What one row of a batch takes on its way through the model."""
+    return _of_one_row(model, passage, Needs.NOTHING)
+
+
+def gradient_bytes(model: Model, passage: Passage) -> int:
+    """What one row of a batch takes, forward and backward."""
+    return _of_one_row(model, passage, Needs.EMBEDDING_GRADIENTS)
+
+
+def _of_one_row(model: Model, passage: Passage, needs: Needs) -> int:
+    own = footprint_of(model, Run(needs, reply=_count_reply(passage)))
+    if own is None:
+        return _by_configuration(model, passage, needs, 1).total
+    return own.of_trace(len(passage))
+
+
+def _count_units(passage: Passage) -> int:
+    """No more than are rehearsed: with these, all that grows with units has its full size."""
+    return max(1, min(UNITS, len(passage.unit_spans)))
+
+
+def _count_reply(passage: Passage) -> int:
+    return 0 if passage.reply is None else len(passage.reply)
+
+
+def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int) -> int:
+    """The most that is held until the trace is done.
+
+    Attention that is only reduced passes in blocks of rows, of which a short text has just one: what
+    it holds is that of a plain pass, what is kept, and some blocks.
+    """
+    whole = rows * own.of_trace(tokens)
+    if not _in_blocks(model, run):
+        return whole
+    plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
+    if plain is None:
+        return whole
+    kept = rows * own.kept(tokens)
+    return min(whole, kept + rows * plain.of_trace(tokens) + BLOCKS * BLOCK_BYTES)
+
+
+def _in_blocks(model: Model, run: Run) -> bool:
+    reduces = bool(run.needs & (Needs.HEAD_MEANS | Needs.VALUE_WEIGHTED))
+    holds_whole_maps = bool(run.needs & (WHOLE_MAPS | GRADIENTS))
+    sees_blocks = run.via != "output" and can_observe(model.hf) and not is_lxmert(model.hf)
+    return reduces and not holds_whole_maps and sees_blocks
+
+
+def at_most(model: Model, tokens: int, batched_tokens: int) -> int | None:
+    """More than any run will hold, by the configuration alone; None where that does not tell.
+
+    ``batched_tokens`` are those of the largest batch.
+    """
+    shape = attention_shape(model)
+    width = _width(model)
+    if not shape or not width:
+        return None
+    layers = sum(layers for layers, _ in shape.values())
+    heads = max(heads for _, heads in shape.values())
+    config = _text_config(model)
+    wide = max(4 * width, int(getattr(config, "intermediate_size", 0) or 0))
+    batched_tokens = max(tokens, batched_tokens)
+
+    activations = layers * AT_MOST_WIDE * wide * batched_tokens
+    maps = layers * AT_MOST_MAPS * heads * tokens * batched_tokens
+    points = AT_MOST_POINTS * width * tokens
+    logits = AT_MOST_WIDE * int(getattr(config, "vocab_size", 0) or 0) * batched_tokens
+    return model.dtype.itemsize * (activations + maps + points + logits) + OVERHEAD
+
+
+def _text_config(model: Model) -> Any:
+    config = model.config
+    if hasattr(config, "get_text_config") and model.kind.reads_text:
+        return config.get_text_config()
+    return config
+
+
+def _width(model: Model) -> int:
+    """The hidden size; 0 where the configuration does not tell."""
+    width = getattr(_text_config(model), "hidden_size", None)
+    return width if isinstance(width, int) else 0
+
+
+def _by_configuration(model: Model, passage: Passage, needs: Needs, rows: int) -> Forecast:
+    """A rough forecast, where nothing could be measured; unknown if the configuration is silent."""
     cell = model.dtype.itemsize
     lengths = lengths_of(model, passage)
+    shape, width = attention_shape(model), _width(model)
+    if not shape or not width:
+        return Forecast(0, 0, is_known=False)
+
     kept = graph = widest = 0
-    for kind, (layers, heads) in attention_shape(model).items():
+    for kind, (layers, heads) in shape.items():
         queries, keys = lengths[kind]
-        area = batch * queries * keys * cell
+        area = rows * queries * keys * cell
+        stream = rows * queries * width * cell
         whole = layers * heads * area
-        widest = max(widest, heads * area)
+        widest = max(widest, ON_THE_WAY * stream + 2 * heads * area)
         if needs & WHOLE_MAPS:
             kept += whole
         if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
             kept += layers * area
         if needs & Needs.VALUE_WEIGHTED:
             kept += layers * area
+        if needs & GRADIENTS:
+            graph += layers * HELD_FOR_BACKWARD * stream
         if needs & Needs.ATTENTION_GRADIENTS:
             graph += (1 + GRAPH_COPIES) * whole
         elif needs & Needs.EMBEDDING_GRADIENTS and kept:
             graph += GRAPH_COPIES * whole
         if needs & Needs.ATTENTION_GRAPH:  # one passage at a time
-            graph += RULED_COPIES * whole // batch
-
-    in_blocks = not needs & WHOLE_MAPS and not graph
-    passing = min(widest, BLOCK_BYTES) if in_blocks else 2 * widest
-    return Forecast(kept, graph + passing)
+            graph += (RULED_COPIES * whole + 2 * layers * HELD_FOR_BACKWARD * stream) // rows
+    return Forecast(kept, graph + widest + OVERHEAD)
 
 
 def forecast_maps(
@@ -116,7 +261,7 @@ def forecast_maps(
     """What ``attend`` holds: chosen layers and heads (None: all) over ``places`` from and to."""
     cell = model.dtype.itemsize
     lengths = lengths_of(model, passage)
-    width = int(getattr(model.config, "hidden_size", 0))
+    width = _width(model)
     kept = working = 0
     for kind, (all_layers, all_heads) in attention_shape(model).items():
         rows, columns = places[kind]
@@ -126,8 +271,8 @@ def forecast_maps(
 
         # blocks of query rows, and one layer's result twice while its blocks are joined
         queries, keys = lengths[kind]
-        block = min(all_heads * queries * keys * cell, BLOCK_BYTES)
+        block = BLOCKS * min(all_heads * queries * keys * cell, BLOCK_BYTES)
         working = max(working, block + 2 * one_layer * cell)
         if neurons:
             kept += all_layers * (queries + keys) * width * (cell + 4)
-    return Forecast(kept, working)
+    return Forecast(kept, working + forward_bytes(model, passage) + OVERHEAD)

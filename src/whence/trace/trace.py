@@ -77,6 +77,8 @@ class Trace:
     passes: Passes = field(default_factory=lambda: Passes([], []))
     # called after each batch of reruns, so that a progress bar moves
     tick: Callable[[], None] = lambda: None
+    # of one batch of reruns; a budget of memory may ask for fewer
+    rerun_tokens: int = RERUN_TOKENS
 
     @property
     def logits(self) -> Float[Tensor, "ask label"]:
@@ -161,12 +163,16 @@ class Trace:
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
-        slopes = []
+        # laid out beforehand: a list of parts that is joined at the end would be held twice
+        slopes = torch.empty_like(points)
+        done = 0
         with torch.inference_mode(False), torch.enable_grad():
             for leaf, value in self._rerun(i, points):
-                slopes += torch.autograd.grad(value.sum(), [leaf])
+                (slope,) = torch.autograd.grad(value.sum(), [leaf])
+                slopes[done : done + len(leaf)] = slope
+                done += len(leaf)
                 self.passes.backwards[i] += len(leaf)
-        return torch.cat(slopes)
+        return slopes
 
     def _rerun(
         self, i: int, points: Float[Tensor, "point token dim"]
@@ -174,7 +180,7 @@ class Trace:
         """Batches of (embeddings, values), with the model's own fast attention."""
         self.check_embeddings()
         model, passage, target = self.model, self.passages[i], self.targets[i]
-        points_at_once = max(1, RERUN_TOKENS // len(passage)) if model.pads else 1
+        points_at_once = max(1, self.rerun_tokens // len(passage)) if model.pads else 1
         with model.lock, untouched(model.hf):
             for chunk in points.split(points_at_once):
                 batch = model.batch([passage] * len(chunk))
