@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -17,16 +17,8 @@ from whence.core.request import Ask
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
-from whence.trace.forecast import forecast_trace
 from whence.trace.lxmert import is_lxmert
-from whence.trace.memory import check
 from whence.trace.trace import Passes, Trace, trace
-
-OPTIONS = (
-    "rollout, value-weighted and gradient methods hold no whole maps, "
-    "overflow='truncate' or 'window' or a shorter text"
-)
-TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +32,7 @@ class Look:
 
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
-    groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
-    if job.needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
-        for group in groups:
-            longest = max((asks[i].passage for i in group), key=len)
-            forecast = forecast_trace(job.model, longest, job.needs, len(group))
-            check(forecast, job.request.memory, OPTIONS)
+    groups = job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
     look_of: dict[int, Look] = {}
     for group in groups:
         looks = _look_at_group(job, [asks[i] for i in group])
@@ -65,6 +52,7 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
         attention_via=job.request.attention_via,
         tick=told.tick,
     )
+    traced = replace(traced, rerun_tokens=job.room.rerun_tokens)
     told.passes = traced.passes
     told.tick()
     seconds = (time.perf_counter() - begun) / len(asks)

@@ -62,6 +62,7 @@ class Game:
     memory: Memory
     counter: Counter
     tick: Tick
+    tokens_at_once: int = TOKENS_AT_ONCE
 
     @property
     def size(self) -> int:
@@ -180,7 +181,7 @@ class Game:
         """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
-        tokens_at_once = TOKENS_AT_ONCE if self.model.pads else 0
+        tokens_at_once = self.tokens_at_once if self.model.pads else 0
         with untouched(self.model.hf), torch.inference_mode():
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
@@ -265,7 +266,12 @@ def game_of(
     return game_on(remover_of(model, passage, removal, seed), [target])
 
 
-def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = None) -> Game:
+def game_on(
+    remover: Remover,
+    targets: Sequence[Target],
+    tick: Tick | None = None,
+    tokens_at_once: int = TOKENS_AT_ONCE,
+) -> Game:
     """The game about the first of ``targets``, on a memory that serves all of them."""
     model, passage = remover.model, remover.passage
     logits = model.logits([passage])
@@ -286,6 +292,7 @@ def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = Non
         memory=memory,
         counter=Counter(forwards=1),
         tick=tick or (lambda _done, _of: None),
+        tokens_at_once=tokens_at_once,
     )
 
 

@@ -36,6 +36,10 @@ PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded. 
 LENGTHS = (48, 72, 96)  # tokens of the texts that are rehearsed: three fix a polynomial
 UNITS = 36  # of each of them: more than the 32 copies that a search over removals holds at once
 
+# Backward formulas that, while anyone counts, write into a copy of fresh zeros; else in place.
+COPIES_OF_ZEROS = frozenset({"aten::index_put", "aten::scatter_add", "aten::index_add"})
+MAKE_ZEROS = frozenset({"aten::new_zeros", "aten::zeros", "aten::zeros_like"})
+
 Method = Callable[[Trace], Any]
 
 
@@ -50,7 +54,8 @@ class Counting(TorchDispatchMode):
         super().__init__()
         self.alive = 0
         self.moments: list[int] = []
-        self.known: dict[int, weakref.ref[Any]] = {}
+        self.known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.last_zeros = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -58,23 +63,26 @@ class Counting(TorchDispatchMode):
         del types
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        given = {_key(tensor) for tensor in _tensors((args, kwargs))}
+        name = func._schema.name
+        inputs = [_key(tensor) for tensor in _tensors((args, kwargs))]
+        if name in COPIES_OF_ZEROS and inputs and inputs[0] == self.last_zeros:
+            self._forget(inputs[0])
         for tensor in _tensors(out):
             key = _key(tensor)
-            if key not in self.known and key not in given:
+            if key not in self.known and key not in inputs:
                 self._count(key, tensor.untyped_storage())
+                self.last_zeros = key if name in MAKE_ZEROS else 0
         self.moments.append(self.alive)
         return out
 
     def _count(self, key: int, storage: torch.UntypedStorage) -> None:
-        size = storage.nbytes()
+        gone = weakref.ref(storage, lambda _: self._forget(key))
+        self.known[key] = gone, storage.nbytes()
+        self.alive += storage.nbytes()
 
-        def gone(_: Any) -> None:
-            if self.known.pop(key, None) is not None:
-                self.alive -= size
-
-        self.known[key] = weakref.ref(storage, gone)
-        self.alive += size
+    def _forget(self, key: int) -> None:
+        _, size = self.known.pop(key, (None, 0))
+        self.alive -= size
 
     def note(self) -> int:
         """The number of this moment, which is noted too."""
@@ -90,6 +98,14 @@ def _key(tensor: Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
+@dataclass(frozen=True)
+class Call:
+    """A method's call for reruns: when, and at how many points."""
+
+    moment: int
+    points: int
+
+
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
     """One short run: bytes at each moment, and which moments are which.
@@ -99,8 +115,8 @@ class Rehearsal:
 
     moments: Float[np.ndarray, " moment"]
     traced: int
-    values: tuple[int, ...] = ()
-    gradients: tuple[int, ...] = ()
+    values: tuple[Call, ...] = ()
+    gradients: tuple[Call, ...] = ()
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -108,15 +124,21 @@ class Rehearsal:
         return len(self.moments), self.traced, self.values, self.gradients
 
     def summary(self) -> Rehearsal:
-        """Four moments, where rehearsals have none in common: a model that branches."""
+        """Its few extreme moments, where rehearsals have none in common: a model that branches."""
         while_traced, after = self.moments[: self.traced + 1], self.moments[self.traced :]
-        at_values = self.moments[list(self.values)]
-        at_gradients = self.moments[list(self.gradients)]
-        four = [while_traced.max(), after[0], after.max()]
-        four += [at_values.max(initial=0.0), at_gradients.max(initial=0.0)]
+        extremes = [while_traced.max(), after[0], after.max()]
+        extremes.append(max((self.moments[call.moment] for call in self.values), default=0.0))
+        extremes.append(max((self.moments[call.moment] for call in self.gradients), default=0.0))
         return Rehearsal(
-            np.array(four), 1, (3,) if self.values else (), (4,) if self.gradients else ()
+            np.array(extremes), 1, _largest(self.values, 3), _largest(self.gradients, 4)
         )
+
+
+def _largest(calls: tuple[Call, ...], moment: int) -> tuple[Call, ...]:
+    """All calls as one."""
+    if not calls:
+        return ()
+    return (Call(moment, max(call.points for call in calls)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +147,8 @@ class Footprint:
 
     coefficients: Float[np.ndarray, "power moment"]
     traced: int
-    values: tuple[int, ...]
-    gradients: tuple[int, ...]
+    values: tuple[Call, ...]
+    gradients: tuple[Call, ...]
 
     def _at(self, tokens: int) -> Float[np.ndarray, " moment"]:
         powers = float(tokens) ** np.arange(len(self.coefficients))
@@ -145,19 +167,23 @@ class Footprint:
         moments = self._at(tokens)
         return round(moments[self.traced :].max() - moments[self.traced])
 
-    def around_values(self, tokens: int) -> int | None:
-        """The most that is held beside it when a method calls for values; None if none does."""
-        return self._around(self.values, tokens)
+    def with_values(self, tokens: int, at_once: int, one_row: int) -> int:
+        """The most that is held beside it in batches of values, each row of so many bytes."""
+        return self._with_reruns(self.values, tokens, at_once, one_row)
 
-    def around_gradients(self, tokens: int) -> int | None:
-        """The same for gradients."""
-        return self._around(self.gradients, tokens)
+    def with_gradients(self, tokens: int, at_once: int, one_row: int) -> int:
+        """The same for batches of gradients."""
+        return self._with_reruns(self.gradients, tokens, at_once, one_row)
 
-    def _around(self, calls: tuple[int, ...], tokens: int) -> int | None:
-        if not calls:
-            return None
+    def _with_reruns(
+        self, calls: tuple[Call, ...], tokens: int, at_once: int, one_row: int
+    ) -> int:
         moments = self._at(tokens)
-        return round(moments[list(calls)].max() - moments[self.traced])
+        peaks = [0.0]
+        for call in calls:
+            around = moments[call.moment] - moments[self.traced]
+            peaks.append(around + min(at_once, call.points) * one_row)
+        return round(max(peaks))
 
 
 @dataclass(frozen=True)
@@ -266,14 +292,14 @@ class Rehearsed(Trace):
     """A trace whose reruns are not run: it notes what is held when they are called for."""
 
     counting: Counting = field(default_factory=Counting)
-    calls_for_values: list[int] = field(default_factory=list)
-    calls_for_gradients: list[int] = field(default_factory=list)
+    calls_for_values: list[Call] = field(default_factory=list)
+    calls_for_gradients: list[Call] = field(default_factory=list)
 
     def values_at(
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, " point"]:
         """No change along any path, so that no method looks closer."""
-        self.calls_for_values.append(self.counting.note())
+        self.calls_for_values.append(Call(self.counting.note(), len(points)))
         return self.values[i].repeat(len(points))
 
     def gradients_at(
@@ -282,7 +308,7 @@ class Rehearsed(Trace):
         """Gradients of nothing, of the right size."""
         del i
         slopes = torch.zeros_like(points)
-        self.calls_for_gradients.append(self.counting.note())
+        self.calls_for_gradients.append(Call(self.counting.note(), len(points)))
         return slopes
 
 

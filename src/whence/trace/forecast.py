@@ -120,12 +120,12 @@ def forecast_run(
     kept = rows * own.kept(tokens)
     peaks = [_while_traced(model, run, own, tokens, rows), kept + rows * own.beside(tokens)]
     at_once = max(1, rerun_tokens // tokens) if model.pads else 1
-    around = own.around_values(tokens)
-    if around is not None:
-        peaks.append(kept + around + at_once * forward_bytes(model, passage))
-    around = own.around_gradients(tokens)
-    if around is not None:
-        peaks.append(kept + around + at_once * gradient_bytes(model, passage))
+    if own.values:
+        one_row = forward_bytes(model, passage)
+        peaks.append(kept + own.with_values(tokens, at_once, one_row))
+    if own.gradients:
+        one_row = gradient_bytes(model, passage)
+        peaks.append(kept + own.with_gradients(tokens, at_once, one_row))
     return Forecast(kept, max(peaks) - kept + OVERHEAD)
 
 
@@ -163,8 +163,8 @@ def _count_reply(passage: Passage) -> int:
 def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int) -> int:
     """The most that is held until the trace is done.
 
-    Attention that is only reduced passes in blocks of rows, of which a short text has just one: what
-    it holds is that of a plain pass, what is kept, and some blocks.
+    Attention that is only reduced passes in blocks of rows, of which a short text has just one. It
+    holds what is kept and either a plain pass at its widest, or some blocks beside the rest of it.
     """
     whole = rows * own.of_trace(tokens)
     if not _in_blocks(model, run):
@@ -173,7 +173,8 @@ def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int
     if plain is None:
         return whole
     kept = rows * own.kept(tokens)
-    return min(whole, kept + rows * plain.of_trace(tokens) + BLOCKS * BLOCK_BYTES)
+    widest = rows * plain.of_trace(tokens)
+    return min(whole, kept + max(widest, widest // 2 + BLOCKS * BLOCK_BYTES))
 
 
 def _in_blocks(model: Model, run: Run) -> bool:
