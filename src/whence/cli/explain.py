@@ -6,6 +6,7 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
+from whence.cli import running
 from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
@@ -86,7 +87,7 @@ def command(
     results = Results(len(lines), as_json, full, every_row, kept=bool(html or save or csv))
     with loaded(model, dtype, device) as loaded_model:
         from whence.explaining.explain import explain_as_asked
-        from whence.trace.forecast import forecast_trace
+        from whence.explaining.room import forecast_request
 
         at_once = 1 if evidence else AT_ONCE
         for first in range(0, len(lines), at_once):
@@ -97,7 +98,7 @@ def command(
                 )
                 passages.append(passage)
             longest = max(passages, key=len)
-            tell_forecast(forecast_trace(loaded_model, longest, info.needs))
+            tell_forecast(forecast_request(loaded_model, longest, request, running.LOUD))
 
             label = label_of(info.name, first, len(lines))
             with progress(label, is_first=first == 0) as say:

@@ -60,9 +60,7 @@ class Games:
         name = chosen_removal(self.model, removal)
         if name not in self.by_removal:
             remover = remover_of(self.model, self.passage, name, self.seed)
-            self.by_removal[name] = game_on(
-                remover, self.targets, self._tick, self.tokens_at_once
-            )
+            self.by_removal[name] = game_on(remover, self.targets, self._tick, self.tokens_at_once)
         return self.by_removal[name].about(target)
 
     def _tick(self, done: int, of: int) -> None:

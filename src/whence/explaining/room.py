@@ -10,14 +10,21 @@ from dataclasses import replace
 
 from whence.core.errors import TooLarge, WhenceError
 from whence.core.passage import Passage, first_tokens
-from whence.core.registry import Needs, find_method
-from whence.core.request import Wish
+from whence.core.registry import find_method
+from whence.core.request import Request, Wish
 from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, forecast_of
 from whence.explaining.job import Job, Room, job_of
 from whence.games.game import ROWS_AT_ONCE
+from whence.models.model import Model
 from whence.trace.footprint import Run
-from whence.trace.forecast import OVERHEAD, at_most, forecast_run, forward_bytes
+from whence.trace.forecast import (
+    OVERHEAD,
+    at_most,
+    forecast_run,
+    forward_bytes,
+    rough_forecast,
+)
 from whence.trace.memory import Forecast, as_bytes
 
 # methods of four kinds: a refusal says which of them would fit
@@ -58,6 +65,17 @@ def forecast_memory(job: Job, passage: Passage, room: Room | None = None) -> For
     larger = max(inside, outside, key=lambda forecast: forecast.total)
     is_known = inside.is_known and outside.is_known
     return replace(larger, what=_what(job, passage), is_known=is_known)
+
+
+def forecast_request(
+    model: Model, passage: Passage, request: Request, worth_knowing: int
+) -> Forecast:
+    """The same for a request; roughly where it is far below what is worth knowing."""
+    job = job_of(model, request)
+    rough = rough_forecast(model, passage, job.needs)
+    if rough.is_known and 2 * rough.total < worth_knowing:
+        return replace(rough, what=_what(job, passage))
+    return forecast_memory(job, passage)
 
 
 def forecast_inside(job: Job, passage: Passage, rows: int, rerun_tokens: int) -> Forecast:

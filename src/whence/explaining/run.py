@@ -196,9 +196,7 @@ def _games(job: Job, passage: Passage) -> Games | None:
     if not job.playing and not job.request.evidence:
         return None
     request, room = job.request, job.room
-    return Games(
-        job.model, passage, request.targets, request.seed, job.meter, room.game_tokens
-    )
+    return Games(job.model, passage, request.targets, request.seed, job.meter, room.game_tokens)
 
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:

@@ -57,9 +57,7 @@ class Counting(TorchDispatchMode):
         self.known: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.last_zeros = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
@@ -175,9 +173,7 @@ class Footprint:
         """The same for batches of gradients."""
         return self._with_reruns(self.gradients, tokens, at_once, one_row)
 
-    def _with_reruns(
-        self, calls: tuple[Call, ...], tokens: int, at_once: int, one_row: int
-    ) -> int:
+    def _with_reruns(self, calls: tuple[Call, ...], tokens: int, at_once: int, one_row: int) -> int:
         moments = self._at(tokens)
         peaks = [0.0]
         for call in calls:

@@ -93,6 +93,7 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
         reply = 1 + len(passage.reply)
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}
 
+
 def forecast_run(
     model: Model,
     passage: Passage,
@@ -114,7 +115,7 @@ def forecast_run(
     run = replace(run, units=_count_units(passage), reply=_count_reply(passage))
     own = footprint_of(model, run)
     if own is None:
-        return _by_configuration(model, passage, run.needs, rows)
+        return rough_forecast(model, passage, run.needs, rows)
 
     tokens = len(passage)
     kept = rows * own.kept(tokens)
@@ -147,7 +148,7 @@ def gradient_bytes(model: Model, passage: Passage) -> int:
 def _of_one_row(model: Model, passage: Passage, needs: Needs) -> int:
     own = footprint_of(model, Run(needs, reply=_count_reply(passage)))
     if own is None:
-        return _by_configuration(model, passage, needs, 1).total
+        return rough_forecast(model, passage, needs).total
     return own.of_trace(len(passage))
 
 
@@ -219,8 +220,8 @@ def _width(model: Model) -> int:
     return width if isinstance(width, int) else 0
 
 
-def _by_configuration(model: Model, passage: Passage, needs: Needs, rows: int) -> Forecast:
-    """A rough forecast, where nothing could be measured; unknown if the configuration is silent."""
+def rough_forecast(model: Model, passage: Passage, needs: Needs, rows: int = 1) -> Forecast:
+    """A forecast from the configuration alone; unknown where that is silent."""
     cell = model.dtype.itemsize
     lengths = lengths_of(model, passage)
     shape, width = attention_shape(model), _width(model)
