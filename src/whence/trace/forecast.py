@@ -79,9 +79,11 @@ def _shape_of_two_sides(config: Any) -> dict[str, tuple[int, int]]:
     }
 
 
-def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
-    """Queries and keys of each kind."""
-    own = len(passage)
+def lengths_of(
+    model: Model, passage: Passage, tokens: int | None = None
+) -> dict[str, tuple[int, int]]:
+    """Queries and keys of each kind; ``tokens`` in place of the passage's own length."""
+    own = len(passage) if tokens is None else tokens
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
 
@@ -101,10 +103,12 @@ def forecast_run(
     *,
     rows: int = 1,
     rerun_tokens: int = RERUN_TOKENS,
+    tokens: int | None = None,
 ) -> Forecast:
-    """What a trace of so many passages of this length, and methods on it, hold at most.
+    """What a trace of so many passages like this one, and methods on it, hold at most.
 
-    ``rerun_tokens`` are those of one batch, where a method runs the model again.
+    ``rerun_tokens`` are those of one batch, where a method runs the model again; ``tokens`` is a
+    length in place of the passage's own.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -115,9 +119,9 @@ def forecast_run(
     run = replace(run, units=_count_units(passage), reply=_count_reply(passage))
     own = footprint_of(model, run)
     if own is None:
-        return rough_forecast(model, passage, run.needs, rows)
+        return rough_forecast(model, passage, run.needs, rows, tokens)
 
-    tokens = len(passage)
+    tokens = len(passage) if tokens is None else tokens
     kept = rows * own.kept(tokens)
     peaks = [_while_traced(model, run, own, tokens, rows), kept + rows * own.beside(tokens)]
     at_once = max(1, rerun_tokens // tokens) if model.pads else 1
@@ -130,9 +134,11 @@ def forecast_run(
     return Forecast(kept, max(peaks) - kept + OVERHEAD)
 
 
-def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1) -> Forecast:
-    """What a trace of passages of this length holds, before any method reads it."""
-    return forecast_run(model, passage, Run(needs), rows=batch)
+def forecast_trace(
+    model: Model, passage: Passage, needs: Needs, batch: int = 1, tokens: int | None = None
+) -> Forecast:
+    """What a trace of passages like this one holds, before any method reads it."""
+    return forecast_run(model, passage, Run(needs), rows=batch, tokens=tokens)
 
 
 def forward_bytes(model: Model, passage: Passage) -> int:
@@ -220,10 +226,12 @@ def _width(model: Model) -> int:
     return width if isinstance(width, int) else 0
 
 
-def rough_forecast(model: Model, passage: Passage, needs: Needs, rows: int = 1) -> Forecast:
+def rough_forecast(
+    model: Model, passage: Passage, needs: Needs, rows: int = 1, tokens: int | None = None
+) -> Forecast:
     """A forecast from the configuration alone; unknown where that is silent."""
     cell = model.dtype.itemsize
-    lengths = lengths_of(model, passage)
+    lengths = lengths_of(model, passage, tokens)
     shape, width = attention_shape(model), _width(model)
     if not shape or not width:
         return Forecast(0, 0, is_known=False)
