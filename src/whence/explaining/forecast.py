@@ -37,7 +37,8 @@ class Forecast:
     what each method adds to that and to the methods before it: masks that several of them draw are
     counted with the first. None stands for a method that does not tell. ``evidence`` counts the
     curves of the random rankings and of each method's; a ranking with equal scores takes more.
-    ``plan`` says what was made smaller, in words, and is empty where nothing was.
+    ``plan`` says what was made smaller, in words, and is empty where nothing was. ``peak_bytes`` is
+    the most memory that the run will hold beside the model; None where it was not asked for.
 
     >>> forecast = Forecast(Passes(1, 1), {"gradient-l2": Passes(), "lime": Passes(200)}, 640)
     >>> forecast.passes, forecast.of_methods
@@ -49,6 +50,7 @@ class Forecast:
     evidence: int = 0
     seconds_per_pass: float | None = None
     plan: str = ""
+    peak_bytes: int | None = None
 
     @property
     def of_methods(self) -> int:
@@ -99,6 +101,7 @@ class Forecast:
             "methods": by_method,
             "evidence": self.evidence,
             "plan": self.plan,
+            "peak_bytes": self.peak_bytes,
         }
 
     def __str__(self) -> str:

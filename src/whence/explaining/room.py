@@ -16,6 +16,7 @@ from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, forecast_of
 from whence.explaining.job import Job, Room, job_of
 from whence.games.game import ROWS_AT_ONCE
+from whence.games.scoring import ALL_MASKS
 from whence.models.model import Model
 from whence.trace.footprint import Run
 from whence.trace.forecast import (
@@ -29,9 +30,12 @@ from whence.trace.memory import Forecast, as_bytes
 
 # methods of four kinds: a refusal says which of them would fit
 EXAMPLES = ("occlusion", "rollout", "gradient-l2", "attention-mean")
-# bytes of the arithmetic on sampled masks, for each mask and unit; for each mask of a batch and
-# token; and of a mask in the game's memory, beside its bits
-PER_SAMPLE = 48
+# Bytes, as measured with 50 to 1,000 units: of a regression on sampled masks, for each mask and
+# unit (45 to 52); of a surrogate's fit (510 to 690); of what is laid out for each mask and token;
+# and of a mask in the game's memory, beside its bits.
+FITTING = ("auto", "surrogate")
+PER_SAMPLE = 50
+PER_FITTED = 600
 PER_ROW = 3
 PER_MASK = 250
 
@@ -109,12 +113,16 @@ def forecast_outside(job: Job, passage: Passage, game_tokens: int) -> Forecast:
 
 
 def _of_sampling(job: Job, units: int) -> int:
-    """The arithmetic of the method that draws most."""
+    """The arithmetic of the method that draws most: a surrogate is the larger part of it."""
     most = 0
     for call in job.playing:
         declared = declared_passes(call, units)
-        if declared is not None:
-            most = max(most, PER_SAMPLE * declared.forwards * units)
+        if declared is None:
+            continue
+        may_fit = getattr(call.settings, "estimator", "plain") in FITTING
+        draws_all = declared.pool == ALL_MASKS
+        each = PER_FITTED if may_fit and not draws_all else PER_SAMPLE
+        most = max(most, each * declared.forwards * units)
     return most
 
 

@@ -172,6 +172,7 @@ class Trace:
                 slopes[done : done + len(leaf)] = slope
                 done += len(leaf)
                 self.passes.backwards[i] += len(leaf)
+                del leaf, value, slope  # or they are held while the next batch runs
         return slopes
 
     def _rerun(
