@@ -129,6 +129,7 @@ from pathlib import Path
 torch.set_num_threads(1)
 from bench.forecast import bert, forecast, run, text_of, wishes_of
 import whence
+from whence.core.errors import TooLarge
 torch.manual_seed(0)
 model = bert(256)
 passage = text_of(model, 1024)
@@ -146,7 +147,7 @@ def rise(memory):
         whence.compare(model, passage, wishes_of(method), units="sentence", evidence=False,
                        memory=memory)
         refused = False
-    except whence.TooLarge:
+    except TooLarge:
         refused = True
     return refused, status("VmHWM") - before
 

@@ -286,3 +286,14 @@ def forecast_maps(
         if neurons:
             kept += all_layers * (queries + keys) * width * (cell + 4)
     return Forecast(kept, working + forward_bytes(model, passage) + OVERHEAD)
+
+
+def forecast_effects(model: Model, passage: Passage) -> int:
+    """Bytes of a batch with a row for each head of a layer, whose maps pass whole."""
+    lengths = lengths_of(model, passage)
+    rows = widest = 0
+    for kind, (_, heads) in attention_shape(model).items():
+        queries, keys = lengths[kind]
+        rows = max(rows, heads if model.pads else 1)
+        widest = max(widest, GRAPH_COPIES * heads * queries * keys * model.dtype.itemsize)
+    return rows * (widest + forward_bytes(model, passage)) + OVERHEAD
