@@ -16,7 +16,8 @@ from whence.explaining.doctor import sample
 from whence.models.model import Model
 from whence.trace import footprint
 from whence.trace.footprint import LENGTHS, Counting, Run, footprint_of
-from whence.trace.forecast import OVERHEAD, forecast_run, forecast_trace, forward_bytes
+from whence.trace.forecast import HOLES, OVERHEAD, forecast_run, forecast_trace, forward_bytes
+from whence.trace.memory import Forecast
 from whence.trace.trace import trace
 
 TOKENS = 300
@@ -58,6 +59,11 @@ def writer() -> Model:
 def text_of(model: Model, tokens: int) -> Passage:
     whole = model.encode("the food " * tokens, units="token", overflow="truncate")
     return truncate(whole, tokens)
+
+
+def of_tensors(forecast: Forecast) -> float:
+    """Without what is added for libraries and the heap."""
+    return (forecast.total - OVERHEAD) / (1 + HOLES)
 
 
 def counted(model: Model, passage: Passage, needs: Needs) -> int:
@@ -105,7 +111,7 @@ def test_a_peak_is_not_where_a_short_text_has_its_own(writer: Model) -> None:
 def test_activations_are_forecast_not_only_maps(bert: Model) -> None:
     """The forecast of issue 12 was of the attention maps of a gradient method: none at all."""
     passage = text_of(bert, TOKENS)
-    gradients = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS).total - OVERHEAD
+    gradients = of_tensors(forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS))
     hidden = TOKENS * 64 * 4
     assert gradients > 2 * 8 * hidden  # two layers, each with more than eight of its inputs
     assert gradients > 2 * forward_bytes(bert, passage)
@@ -120,9 +126,9 @@ def test_methods_of_many_passes_hold_points_and_a_batch(bert: Model, name: str) 
     info = find_method(name)
     run = Run(info.needs, methods=(settings_of(info, {}, 0),))
     passage = text_of(bert, TOKENS)
-    usual = forecast_run(bert, passage, run).total
-    one_by_one = forecast_run(bert, passage, run, rerun_tokens=1).total
-    row = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS).total - OVERHEAD
+    usual = of_tensors(forecast_run(bert, passage, run))
+    one_by_one = of_tensors(forecast_run(bert, passage, run, rerun_tokens=1))
+    row = of_tensors(forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS))
     at_once = 2048 // TOKENS
     assert usual - one_by_one == pytest.approx((at_once - 1) * row, rel=0.05)
     points = 16 * TOKENS * 64 * 4
@@ -131,7 +137,7 @@ def test_methods_of_many_passes_hold_points_and_a_batch(bert: Model, name: str) 
     settings = settings_of(info, {"max_nodes": 16} if name.startswith("int") else {}, 0)
     with Counting() as counting:
         settings(trace(bert, [passage], needs=info.needs))
-    assert usual - OVERHEAD == pytest.approx(max(counting.moments), rel=0.05)
+    assert usual == pytest.approx(max(counting.moments), rel=0.05)
 
 
 def test_a_rehearsal_is_done_once_and_leaves_nothing(bert: Model) -> None:

@@ -20,7 +20,7 @@ from whence.games.scoring import ALL_MASKS
 from whence.models.model import Model
 from whence.trace.footprint import Run
 from whence.trace.forecast import (
-    OVERHEAD,
+    as_forecast,
     at_most,
     forecast_run,
     forward_bytes,
@@ -109,7 +109,7 @@ def forecast_outside(job: Job, passage: Passage, game_tokens: int) -> Forecast:
     batch = at_once * forward_bytes(job.model, passage)
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
     remembered = masks * (units // 8 + PER_MASK)
-    return Forecast(remembered, max(batch, _of_sampling(job, units)) + OVERHEAD)
+    return as_forecast(remembered, max(batch, _of_sampling(job, units)))
 
 
 def _of_sampling(job: Job, units: int) -> int:

@@ -18,8 +18,10 @@ from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
 from whence.trace.trace import RERUN_TOKENS
 
-# buffers of the libraries that multiply matrices, and holes in the heap: 3 to 8 MB were seen
-OVERHEAD = 5 * 10**6
+# Beside tensors: buffers of the libraries that multiply matrices (0 to 5 MB were seen), and holes
+# in the heap, a share of what is held.
+OVERHEAD = 2_500_000
+HOLES = 0.05
 # blocks of rows that are held while attention is reduced: scores, weights, a product, an output
 BLOCKS = 4
 
@@ -131,7 +133,12 @@ def forecast_run(
     if own.gradients:
         one_row = gradient_bytes(model, passage)
         peaks.append(kept + own.with_gradients(tokens, at_once, one_row))
-    return Forecast(kept, max(peaks) - kept + OVERHEAD)
+    return as_forecast(kept, max(peaks) - kept)
+
+
+def as_forecast(kept: int, working: int) -> Forecast:
+    """What tensors hold, with what is held beside them."""
+    return Forecast(kept, working + round(HOLES * (kept + working)) + OVERHEAD)
 
 
 def forecast_trace(
@@ -257,7 +264,7 @@ def rough_forecast(
             graph += GRAPH_COPIES * whole
         if needs & Needs.ATTENTION_GRAPH:  # one passage at a time
             graph += (RULED_COPIES * whole + 2 * layers * HELD_FOR_BACKWARD * stream) // rows
-    return Forecast(kept, graph + widest + OVERHEAD)
+    return as_forecast(kept, graph + widest)
 
 
 def forecast_maps(
@@ -285,7 +292,7 @@ def forecast_maps(
         working = max(working, block + 2 * one_layer * cell)
         if neurons:
             kept += all_layers * (queries + keys) * width * (cell + 4)
-    return Forecast(kept, working + forward_bytes(model, passage) + OVERHEAD)
+    return as_forecast(kept, working + forward_bytes(model, passage))
 
 
 def forecast_effects(model: Model, passage: Passage) -> int:
@@ -296,4 +303,4 @@ def forecast_effects(model: Model, passage: Passage) -> int:
         queries, keys = lengths[kind]
         rows = max(rows, heads if model.pads else 1)
         widest = max(widest, GRAPH_COPIES * heads * queries * keys * model.dtype.itemsize)
-    return rows * (widest + forward_bytes(model, passage)) + OVERHEAD
+    return as_forecast(0, rows * (widest + forward_bytes(model, passage))).total
