@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,26 +150,31 @@ def run(model: Model, passage: Passage, method: str) -> None:
     whence.compare(model, passage, wishes_of(method), units="sentence", evidence=False)
 
 
-def measured(model: Model, passage: Passage, short: Passage, method: str) -> int:
-    """The rise of resident memory in a fork; -1 where it failed."""
+def forked(work: Callable[[], int]) -> int:
+    """A number from a fork, so that nothing it leaves in the heap is there for the next one."""
     gc.collect()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        rise = -1
+        number = -1
         try:
-            run(model, short, method)
-            Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
-            before = _status("VmRSS")
-            run(model, passage, method)
-            rise = _status("VmHWM") - before
+            number = work()
         finally:
-            os.write(writer, str(rise).encode())
+            os.write(writer, str(number).encode())
             os._exit(0)
     os.waitpid(child, 0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
         return int(pipe.read())
+
+
+def measured(model: Model, passage: Passage, short: Passage, method: str) -> int:
+    """The rise of resident memory above that after a short text."""
+    run(model, short, method)
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
+    before = _status("VmRSS")
+    run(model, passage, method)
+    return _status("VmHWM") - before
 
 
 def _status(name: str) -> int:
@@ -188,13 +194,12 @@ def main() -> None:
     torch.set_num_threads(1)
     model = FAMILIES[options.family](options.width)
     short = text_of(model, 24)
-    run(model, short, TOGETHER)
     outside = 0
     for tokens in options.tokens:
         passage = text_of(model, tokens)
         for method in options.methods or (*METHODS, TOGETHER):
-            expected = forecast(model, passage, method)
-            true = measured(model, passage, short, method)
+            expected = forked(partial(forecast, model, passage, method))
+            true = forked(partial(measured, model, passage, short, method))
             ratio = expected / true
             is_close = abs(ratio - 1) <= WITHIN or abs(expected - true) <= SMALL
             outside += not is_close

@@ -308,6 +308,24 @@ class Rehearsed(Trace):
         return slopes
 
 
+@dataclass(frozen=True)
+class OneValue:
+    """A method that runs the model once more, at the text itself; in a rehearsal too."""
+
+    def __call__(self, trace: Trace) -> object:
+        """The target's value there."""
+        return Trace.values_at(trace, 0, trace.embeddings_of(0)[None])
+
+
+@dataclass(frozen=True)
+class OneGradient:
+    """The same, forward and backward."""
+
+    def __call__(self, trace: Trace) -> object:
+        """The target's gradient there."""
+        return Trace.gradients_at(trace, 0, trace.embeddings_of(0)[None])
+
+
 def _continued(lengths: Sequence[int], rehearsals: Sequence[Rehearsal]) -> Footprint:
     """Polynomials through what was counted."""
     first = rehearsals[0]

@@ -13,7 +13,15 @@ from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
 from whence.models.model import Model
 from whence.trace.attention import BLOCK_BYTES, can_observe
-from whence.trace.footprint import UNITS, Footprint, Run, footprint_of
+from whence.trace.footprint import (
+    UNITS,
+    Footprint,
+    Method,
+    OneGradient,
+    OneValue,
+    Run,
+    footprint_of,
+)
 from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
 from whence.trace.trace import RERUN_TOKENS
@@ -150,15 +158,24 @@ def forecast_trace(
 
 def forward_bytes(model: Model, passage: Passage) -> int:
     """What one row of a batch takes on its way through the model."""
-    return _of_one_row(model, passage, Needs.NOTHING)
+    return _of_one_row(model, passage, OneValue(), Needs.NOTHING)
 
 
 def gradient_bytes(model: Model, passage: Passage) -> int:
     """What one row of a batch takes, forward and backward."""
-    return _of_one_row(model, passage, Needs.EMBEDDING_GRADIENTS)
+    return _of_one_row(model, passage, OneGradient(), Needs.EMBEDDING_GRADIENTS)
 
 
-def _of_one_row(model: Model, passage: Passage, needs: Needs) -> int:
+def _of_one_row(model: Model, passage: Passage, rerun: Method, like: Needs) -> int:
+    """A rerun's peak: less than a trace's, which keeps what the model gives out."""
+    run = Run(Needs.EMBEDDINGS, methods=(rerun,), reply=_count_reply(passage))
+    own = footprint_of(model, run)
+    if own is None or not own.beside(len(passage)):  # such a model is not run again
+        return _of_trace(model, passage, like)
+    return own.beside(len(passage))
+
+
+def _of_trace(model: Model, passage: Passage, needs: Needs) -> int:
     own = footprint_of(model, Run(needs, reply=_count_reply(passage)))
     if own is None:
         return rough_forecast(model, passage, needs).total
