@@ -30,6 +30,7 @@ from whence.trace.trace import RERUN_TOKENS
 # in the heap, a share of what is held.
 OVERHEAD = 2_500_000
 HOLES = 0.05
+UNITS_APART = 4
 # blocks of rows that are held while attention is reduced: scores, weights, a product, an output
 BLOCKS = 4
 
@@ -126,7 +127,7 @@ def forecast_run(
     >>> forecast_run(model, passage, Run(Needs.EMBEDDING_GRADIENTS)).is_known
     True
     """
-    run = replace(run, units=_count_units(passage), reply=_count_reply(passage))
+    run = replace(run, units=_count_units(passage, run.needs), reply=_count_reply(passage))
     own = footprint_of(model, run)
     if own is None:
         return rough_forecast(model, passage, run.needs, rows, tokens)
@@ -182,9 +183,15 @@ def _of_trace(model: Model, passage: Passage, needs: Needs) -> int:
     return own.of_trace(len(passage))
 
 
-def _count_units(passage: Passage) -> int:
-    """No more than are rehearsed: with these, all that grows with units has its full size."""
-    return max(1, min(UNITS, len(passage.unit_spans)))
+def _count_units(passage: Passage, needs: Needs) -> int:
+    """The units of a rehearsal: only methods that run the model again may hold a row for each.
+
+    Their number is rounded up, so that texts of about the same number share a rehearsal.
+    """
+    if not needs & Needs.RERUNS:
+        return UNITS
+    units = len(passage.unit_spans)
+    return min(UNITS, UNITS_APART * max(1, -(-units // UNITS_APART)))
 
 
 def _count_reply(passage: Passage) -> int:
@@ -233,7 +240,8 @@ def at_most(model: Model, tokens: int, batched_tokens: int) -> int | None:
     activations = layers * AT_MOST_WIDE * wide * batched_tokens
     maps = layers * AT_MOST_MAPS * heads * tokens * batched_tokens
     points = AT_MOST_POINTS * width * tokens
-    logits = AT_MOST_WIDE * int(getattr(config, "vocab_size", 0) or 0) * batched_tokens
+    labels = len(model.labels) if model.kind.has_head else 0  # a vocabulary has many
+    logits = AT_MOST_WIDE * labels * batched_tokens
     return model.dtype.itemsize * (activations + maps + points + logits) + OVERHEAD
 
 
