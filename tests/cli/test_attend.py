@@ -123,10 +123,10 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
 
     monkeypatch.setattr(running, "LOUD", 10)
     assert "forecast: attention maps need about" in run("attend", TEXT).err
-    assert "forecast: attention maps need about" in run("explain", TEXT, "--method", "rollout").err
+    assert "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout").err
     done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
     assert done.code == 2
-    assert "rollout" in done.err
+    assert "a larger budget" in done.err
 
 
 def test_a_setting_is_switched_off_by_no(run) -> None:

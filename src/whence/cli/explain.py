@@ -9,6 +9,7 @@ import typer
 from typer.main import get_command
 
 from whence.cli import options as o
+from whence.cli import running
 from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
@@ -94,11 +95,12 @@ def command(
     results = Results(len(lines), as_json, full, every_row, save, html, csv)
     with loaded(model, dtype, device) as loaded_model, results.kept():
         from whence.explaining.explain import explain_as_asked
-        from whence.trace.forecast import forecast_trace
+        from whence.explaining.room import forecast_request
 
         def explained(some: Sequence[tuple[Line, Passage]], first: int) -> list[Attribution]:
             passages = [passage for _, passage in some]
-            tell_forecast(forecast_trace(loaded_model, max(passages, key=len), info.needs))
+            longest = max(passages, key=len)
+            tell_forecast(forecast_request(loaded_model, longest, request, running.LOUD))
             label = label_of(info.name, first, len(lines))
             with progress(label, is_first=first == 0) as say:
                 return explain_as_asked(loaded_model, passages, request, say)

@@ -36,8 +36,8 @@ class Cost:
     """What a result cost. A pass is one sequence through the model, however many shared a batch.
 
     ``shared`` tells that the passes were paid once for several methods or targets.
-    ``peak_bytes`` is by how much the process's memory rose above its highest mark so far (on an
-    accelerator: the peak of the run); None where the system does not tell.
+    ``peak_bytes`` is by how much memory rose, at its peak, above what was in use when the run
+    began; None where that is not known, as the process had once held more.
     """
 
     forwards: int = 0

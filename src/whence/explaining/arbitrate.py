@@ -6,7 +6,7 @@ The choice is then tried on removals that it never saw.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,8 +16,7 @@ from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.registry import Needs
 from whence.core.target import Target, as_target
-from whence.explaining.inside import OPTIONS, TRACE_TOKENS
-from whence.explaining.job import Progress
+from whence.explaining.job import TRACE_TOKENS, Progress
 from whence.metrics.held_out import correlation, subsets
 from whence.models.model import Model
 from whence.trace.baselines import Baseline
@@ -29,12 +28,15 @@ from whence.trace.configurations import (
     ranked_faithful_truthfulness,
     readings,
 )
-from whence.trace.forecast import forecast_trace
+from whence.trace.footprint import Run
+from whence.trace.forecast import forecast_run
 from whence.trace.guard import check_model
-from whence.trace.memory import check
+from whence.trace.memory import as_bytes, check
 from whence.trace.removals import drops
-from whence.trace.trace import Trace, trace
+from whence.trace.trace import RERUN_TOKENS, Trace, trace
 
+NEEDS = Needs.ATTENTION | Needs.EMBEDDINGS
+OPTIONS = "shorter texts, as all attention maps of one are held"
 RESAMPLES = 1000
 SHUFFLES = 200  # of each text's scores, for the control
 
@@ -121,8 +123,11 @@ def arbitrate(
 
     wanted: list[Configuration] = []
     measured: list[_Text] = []
-    for group in model.groups(passages, TRACE_TOKENS):
-        run = _traced(model, [passages[i] for i in group], target, memory)
+    search = _Search(baseline, held_out, seed)
+    tokens_at_once, rerun_tokens = _room(model, passages, search, memory)
+    for group in model.groups(passages, tokens_at_once):
+        run = _traced(model, [passages[i] for i in group], target)
+        run = replace(run, rerun_tokens=rerun_tokens)
         wanted = wanted or configurations(run)
         for k in range(len(group)):
             if progress is not None:
@@ -161,13 +166,38 @@ def _encoded(model: Model, text: Any, target: Target) -> Passage:
     return model.placed(model.fitted(passage, "error"), target)
 
 
-def _traced(
-    model: Model, passages: list[Passage], target: Target, memory: str | int | float | None
-) -> Trace:
+@dataclass(frozen=True)
+class _Search:
+    """The work on one text, as it is rehearsed to forecast its memory."""
+
+    baseline: Baseline
+    held_out: int
+    seed: int
+
+    def __call__(self, run: Trace) -> object:
+        wanted = configurations(run)
+        return _measured(run, 0, wanted, self.baseline, self.held_out, self.seed)
+
+
+def _room(
+    model: Model, passages: Sequence[Passage], search: _Search, memory: str | int | float | None
+) -> tuple[int, int]:
+    """How many tokens are traced, and run again, at once; refuses what does not fit alone."""
+    check_model(model, NEEDS)
     longest = max(passages, key=len)
-    check(forecast_trace(model, longest, Needs.ATTENTION, len(passages)), memory, OPTIONS)
-    check_model(model, Needs.ATTENTION | Needs.EMBEDDINGS)
-    run = trace(model, passages, target, Needs.ATTENTION | Needs.EMBEDDINGS)
+    work = Run(NEEDS, methods=(search,))
+    for traced, rerun in ((TRACE_TOKENS, RERUN_TOKENS), (len(longest), RERUN_TOKENS)):
+        rows = max(1, traced // len(longest))
+        forecast = forecast_run(model, longest, work, rows=rows, rerun_tokens=rerun)
+        if forecast.total <= as_bytes(memory):
+            return traced, rerun
+    alone = forecast_run(model, longest, work, rerun_tokens=1)
+    check(alone, memory, OPTIONS)
+    return len(longest), 1
+
+
+def _traced(model: Model, passages: list[Passage], target: Target) -> Trace:
+    run = trace(model, passages, target, NEEDS)
     run.check_embeddings()
     return run
 

@@ -20,7 +20,7 @@ from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
-from whence.trace.forecast import attention_shape, forecast_maps
+from whence.trace.forecast import attention_shape, forecast_effects, forecast_maps
 from whence.trace.generated import Generated, continued, generate
 from whence.trace.guard import check_model
 from whence.trace.lxmert import axes, is_lxmert, memberships
@@ -165,6 +165,8 @@ def _check_memory(
 
     layers = None if look.chosen_layers is None else len(look.chosen_layers)
     need = forecast_maps(model, passage, places, _count_heads(look), layers, look.neurons)
+    if look.effects:
+        need = replace(need, working=max(need.working, forecast_effects(model, passage)))
     if tell is not None:
         tell(need)
     check(need, look.memory, OPTIONS)

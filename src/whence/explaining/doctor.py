@@ -24,7 +24,8 @@ from whence.explaining.explain import compare
 from whence.models.model import Model
 from whence.models.sample import PROMPT, read_somewhere, sample
 from whence.models.texts import tokenize
-from whence.trace.attention import BLOCK_BYTES, can_observe
+from whence.trace.attention import can_observe
+from whence.trace.forecast import forecast_trace
 from whence.trace.guard import attention, findings
 from whence.trace.trace import Trace, trace
 
@@ -68,17 +69,20 @@ class SelfCheck:
 
 @dataclass(frozen=True)
 class CostOfLength:
-    """What a text of so many tokens will take: seconds fitted to short texts, bytes counted.
+    """What a text of so many tokens will take, continued from short texts.
 
-    ``gradient_seconds`` are those of a forward and a backward pass.
+    ``gradient_seconds`` are those of a forward and a backward pass. Bytes are those at the peak of
+    a run: of gradients, of one that keeps all maps, their gradients too, or their mean over heads.
+    None stands for what the model cannot do, or is not known.
     """
 
     tokens: int
     forward_seconds: float
     gradient_seconds: float | None
-    maps_bytes: int
-    maps_and_gradients_bytes: int
-    head_mean_bytes: int
+    gradient_bytes: int | None
+    maps_bytes: int | None
+    maps_and_gradients_bytes: int | None
+    head_mean_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -255,8 +259,7 @@ def _largest_difference(captured: Trace, eager: Trace) -> float | None:
 def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfLength, ...]]:
     """The lengths that were timed, and a forecast for each length that the model can read.
 
-    Times at a few short lengths are continued by a·T + b·T²; the bytes of the maps are counted at
-    the model's own dtype.
+    Times at a few short lengths are continued by a·T + b·T²; bytes are forecast as for any run.
     """
     passages = _of_lengths(model)
     forward = _times(model, passages, Needs.NOTHING)
@@ -271,33 +274,29 @@ def forecast(model: Model, sizes: Sizes) -> tuple[tuple[int, ...], tuple[CostOfL
         if gradient is not None:
             gradient_seconds = _continued(lengths[: len(gradient)], gradient, tokens)
 
-        maps_bytes, head_mean_bytes = _bytes_of_maps(model, sizes, tokens)
+        def most(needs: Needs, tokens: int = tokens) -> int | None:
+            return _most_bytes(model, passages[0], needs, tokens)
+
         forecasts.append(
             CostOfLength(
                 tokens=tokens,
                 forward_seconds=_continued(lengths, forward, tokens),
                 gradient_seconds=gradient_seconds,
-                maps_bytes=maps_bytes,
-                maps_and_gradients_bytes=2 * maps_bytes,
-                head_mean_bytes=head_mean_bytes,
+                gradient_bytes=most(Needs.EMBEDDING_GRADIENTS) if gradient else None,
+                maps_bytes=most(Needs.ATTENTION) if sizes else None,
+                maps_and_gradients_bytes=(
+                    most(Needs.ATTENTION_GRADIENTS) if sizes and gradient else None
+                ),
+                head_mean_bytes=most(Needs.HEAD_MEANS) if sizes else None,
             )
         )
     return tuple(lengths), tuple(forecasts)
 
 
-def _bytes_of_maps(model: Model, sizes: Sizes, tokens: int) -> tuple[int, int]:
-    """All maps of a text of so many tokens; and their means over heads, made as layers pass.
-
-    The means need room for a block of one layer's maps beside them.
-    """
-    cell = torch.empty((), dtype=model.dtype).element_size()
-    one_map = tokens**2 * cell
-    layers = sum(size["layers"] for size in sizes.values())
-    maps = sum(size["layers"] * size["heads"] for size in sizes.values())
-    most_heads = max((size["heads"] for size in sizes.values()), default=0)
-
-    block = min(most_heads * one_map, BLOCK_BYTES)
-    return maps * one_map, layers * one_map + block
+def _most_bytes(model: Model, passage: Passage, needs: Needs, tokens: int) -> int | None:
+    """What a run with these needs holds at its peak; None where it is not known."""
+    need = forecast_trace(model, passage, needs, tokens=tokens)
+    return need.total if need.is_known else None
 
 
 def _of_lengths(model: Model) -> list[Passage]:

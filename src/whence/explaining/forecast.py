@@ -17,7 +17,6 @@ from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, Needs, Passes
 from whence.explaining.job import Job, MethodCall
 from whence.explaining.outside import usual_removals
-from whence.games.game import TOKENS_AT_ONCE
 from whence.games.removals import chosen_removal
 from whence.metrics.evidence import control_passes, ranking_passes
 from whence.models.model import Model
@@ -38,7 +37,8 @@ class Forecast:
     what each method adds to that and to the methods before it: masks that several of them draw are
     counted with the first. None stands for a method that does not tell. ``evidence`` counts the
     curves of the random rankings and of each method's.
-    ``plan`` says what was made smaller, in words, and is empty where nothing was.
+    ``plan`` says what was made smaller, in words, and is empty where nothing was. ``peak_bytes`` is
+    the most memory that the run will hold beside the model; None where it was not asked for.
 
     >>> forecast = Forecast(Passes(1, 1), {"gradient-l2": Passes(), "lime": Passes(200)}, 640)
     >>> forecast.passes, forecast.of_methods
@@ -50,6 +50,7 @@ class Forecast:
     evidence: int = 0
     seconds_per_pass: float | None = None
     plan: str = ""
+    peak_bytes: int | None = None
 
     @property
     def of_methods(self) -> int:
@@ -100,6 +101,7 @@ class Forecast:
             "methods": by_method,
             "evidence": self.evidence,
             "plan": self.plan,
+            "peak_bytes": self.peak_bytes,
         }
 
     def __str__(self) -> str:
@@ -235,7 +237,7 @@ def timed_pass(job: Job, passage: Passage, passes: int) -> float:
     model = job.model
     copies = 1
     if model.shares_batches:
-        in_a_batch = TOKENS_AT_ONCE // len(passage)
+        in_a_batch = job.room.game_tokens // len(passage)
         copies = max(1, min(in_a_batch, int(SHARE_OF_TIMING * passes)))
     logits = model.logits([passage] * copies)
     for target in job.request.targets:

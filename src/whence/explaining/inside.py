@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
@@ -18,21 +20,14 @@ from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.models.passing import in_one_line
-from whence.trace.forecast import forecast_trace
 from whence.trace.lxmert import is_lxmert
-from whence.trace.memory import check
 from whence.trace.routers import chooses
 from whence.trace.trace import Passes, Trace, trace
 
-OPTIONS = (
-    "rollout, value-weighted and gradient methods hold no whole maps, "
-    "overflow='truncate' or 'window' or a shorter text"
-)
 OF_ROUTERS = (
     "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
     "and say nothing of a switch to others"
 )
-TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +41,7 @@ class Look:
 
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
-    groups = job.model.groups([ask.passage for ask in asks], TRACE_TOKENS)
-    if job.needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH):
-        for group in groups:
-            longest = max((asks[i].passage for i in group), key=len)
-            forecast = forecast_trace(job.model, longest, job.needs, len(group))
-            check(forecast, job.request.memory, OPTIONS)
+    groups = job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
     look_of: dict[int, Look] = {}
     for group in groups:
         looks = _look_at_group(job, [asks[i] for i in group])
@@ -71,6 +61,7 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
         attention_via=job.request.attention_via,
         tick=told.tick,
     )
+    traced = replace(traced, rerun_tokens=job.room.rerun_tokens)
     told.passes = traced.passes
     told.tick()
     seconds = (time.perf_counter() - begun) / len(asks)
@@ -126,7 +117,7 @@ class Shared:
     trace: Trace
     passes: Passes
     seconds: float  # for each ask
-    memory_mark: int
+    memory_mark: Mark
     by_several_methods: bool
 
 
@@ -216,20 +207,44 @@ def own_attention(model: Model) -> str:
     return str(getattr(model.config, "_attn_implementation", "eager"))
 
 
-def memory_mark(model: Model) -> int:
-    """Bytes at the high-water mark so far; on an accelerator, bytes in use from which it counts."""
+@dataclass(frozen=True)
+class Mark:
+    """Bytes in use at some moment, and the most that were ever in use before it."""
+
+    in_use: int
+    highest: int
+
+
+def memory_mark(model: Model) -> Mark:
+    """The memory at this moment, from which a run is counted."""
     if model.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(model.device)
-        return torch.cuda.memory_allocated(model.device)
-    return _high_water()
+        return Mark(torch.cuda.memory_allocated(model.device), 0)
+    return Mark(_in_use(), _high_water())
 
 
-def memory_above(model: Model, mark: int) -> int:
-    """By how many bytes the high-water mark has risen above an earlier ``mark``."""
+def memory_above(model: Model, mark: Mark) -> int | None:
+    """By how much the memory rose above an earlier ``mark`` at its peak.
+
+    None where that is not known: the process once held more, and its peak of then hides this one.
+    """
     if model.device.type == "cuda":
-        return torch.cuda.max_memory_allocated(model.device) - mark
-    return _high_water() - mark
+        return torch.cuda.max_memory_allocated(model.device) - mark.in_use
+    highest = _high_water()
+    if highest <= mark.highest or not mark.in_use:
+        return None
+    return highest - mark.in_use
 
 
 def _high_water() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _in_use() -> int:
+    """Zero where the system does not tell."""
+    try:
+        resident = Path("/proc/self/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(resident) * resource.getpagesize()

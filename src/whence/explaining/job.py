@@ -19,8 +19,12 @@ from whence.core.target import Target
 from whence.explaining.meter import Meter as Meter
 from whence.explaining.meter import Progress as Progress
 from whence.explaining.meter import as_meter
+from whence.games.game import TOKENS_AT_ONCE
 from whence.models.model import Model
 from whence.trace.guard import refusal
+from whence.trace.trace import RERUN_TOKENS
+
+TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,24 @@ class MethodCall:
 
 
 @dataclass(frozen=True)
+class Room:
+    """How many tokens go through the model at once: traced, run again by a method, and in games.
+
+    A budget of memory may ask for fewer than usual.
+    """
+
+    trace_tokens: int = TRACE_TOKENS
+    rerun_tokens: int = RERUN_TOKENS
+    game_tokens: int = TOKENS_AT_ONCE
+
+
+@dataclass(frozen=True)
 class Job:
     """What a run needs to know at every step.
 
     ``looking`` are the methods that look inside the model, on one trace that gives what they need
     together (``needs``); ``playing`` are those that look from outside, on games. ``plan`` says how
-    large the control of the evidence is; ``meter`` counts passes.
+    large the control of the evidence is; ``meter`` counts passes; ``room`` is what fits the memory.
     """
 
     model: Model
@@ -51,6 +67,7 @@ class Job:
     plan: Plan = field(default_factory=Plan)
     # methods that cannot work on this model, and why
     unfit: dict[str, Exception] = field(default_factory=dict)
+    room: Room = field(default_factory=Room)
 
 
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
@@ -88,7 +105,7 @@ def planned(job: Job, plan: Plan) -> Job:
     if plan.settings or plan.left_out:
         request = replace(job.request, wishes=plan.wishes(job.request.wishes))
         smaller = job_of(job.model, request)
-        return replace(smaller, meter=job.meter, plan=plan)
+        return replace(smaller, meter=job.meter, plan=plan, room=job.room)
     return replace(job, plan=plan)
 
 

@@ -17,7 +17,7 @@ from whence.core.target import Target
 from whence.explaining.inside import memory_above, memory_mark, own_attention
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter, Progress, as_meter
-from whence.games.game import Game, game_on, remover_of
+from whence.games.game import TOKENS_AT_ONCE, Game, game_on, remover_of
 from whence.games.removals import chosen_removal, second_removal
 from whence.metrics.evidence import STEPS, Control, control, judged
 from whence.models.model import Model
@@ -42,6 +42,7 @@ class Games:
     targets: tuple[Target, ...]
     seed: int
     say: Progress | Meter
+    tokens_at_once: int = TOKENS_AT_ONCE  # of one batch; a budget of memory may ask for fewer
     label: str = ""
     told: int = 0  # passes that were told so far
     by_removal: dict[str, Game] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Games:
         name = chosen_removal(self.model, removal)
         if name not in self.by_removal:
             remover = remover_of(self.model, self.passage, name, self.seed)
-            self.by_removal[name] = game_on(remover, self.targets, self._tick)
+            self.by_removal[name] = game_on(remover, self.targets, self._tick, self.tokens_at_once)
         return self.by_removal[name].about(target)
 
     def _tick(self, done: int, of: int) -> None:

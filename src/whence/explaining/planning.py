@@ -37,6 +37,7 @@ from whence.explaining.forecast import (
 )
 from whence.explaining.job import Job, MethodCall, job_of, planned
 from whence.explaining.meter import say_nothing
+from whence.explaining.room import forecast_memory
 from whence.games.game import check_is_model
 from whence.models.model import Model
 
@@ -77,7 +78,8 @@ def forecast(
 ) -> Forecast:
     """What ``compare`` (or, of one method, ``explain``) will cost with the same arguments.
 
-    One batch of the unperturbed text is timed; nothing else is run.
+    One batch of the unperturbed text is timed, and memory is measured on three short texts;
+    nothing else is run.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -107,7 +109,12 @@ def forecast(
     texts = [Text(model.windows(model.placed(text, request.targets[0])))]
     clock = Clock(job, texts)
     plans = [plan_for(job, text, clock) for text in texts]
-    return _forecast_of_plans(job, texts, plans, clock)
+    longest = max((window for text in texts for window in text.windows), key=len)
+    memory = forecast_memory(job, longest)
+    return replace(
+        _forecast_of_plans(job, texts, plans, clock),
+        peak_bytes=memory.total if memory.is_known else None,
+    )
 
 
 def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:

@@ -24,6 +24,7 @@ from whence.explaining.inside import Look, look_inside
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Outcome, Progress, job_of
 from whence.explaining.outside import Games, look_from_outside
 from whence.explaining.planning import Text, planned_jobs
+from whence.explaining.room import room_for
 from whence.explaining.windows import (
     asks_of_windows,
     joined,
@@ -56,6 +57,9 @@ def run(
     passages = [_encoded(job, text) for text in texts]
     windows_of = [model.windows(passage) for passage in passages]
     added_of = by_text(model, added, passages)
+    # before anything is run: what does not fit the memory is refused here
+    room = room_for(job, [window for windows in windows_of for window in windows])
+    job = replace(job, room=room)
 
     jobs = planned_jobs(job, _texts(windows_of, added_of))
 
@@ -193,7 +197,8 @@ def _games(job: Job, passage: Passage) -> Games | None:
     """The games on a passage, where a method or the evidence plays; none has run yet."""
     if not job.playing and not job.request.evidence:
         return None
-    return Games(job.model, passage, job.request.targets, job.request.seed, job.meter)
+    request, room = job.request, job.room
+    return Games(job.model, passage, request.targets, request.seed, job.meter, room.game_tokens)
 
 
 def _findings(job: Job, ask: Ask, look: Look | None, games: Games | None) -> Findings:

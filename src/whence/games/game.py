@@ -63,6 +63,7 @@ class Game:
     memory: Memory
     counter: Counter
     tick: Tick
+    tokens_at_once: int = TOKENS_AT_ONCE
 
     @property
     def size(self) -> int:
@@ -186,7 +187,7 @@ class Game:
                 part = masks[first : first + ROWS_AT_ONCE]
                 kept = self.remover.kept_tokens(part)
                 lengths = self.remover.lengths(kept).tolist()
-                for group in self.model.groups_of_lengths(lengths, TOKENS_AT_ONCE):
+                for group in self.model.groups_of_lengths(lengths, self.tokens_at_once):
                     self._run_batch(part[group], kept[group])
                     done += len(group)
                     self.tick(done, len(masks))
@@ -265,7 +266,12 @@ def game_of(
     return game_on(remover_of(model, passage, removal, seed), [target])
 
 
-def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = None) -> Game:
+def game_on(
+    remover: Remover,
+    targets: Sequence[Target],
+    tick: Tick | None = None,
+    tokens_at_once: int = TOKENS_AT_ONCE,
+) -> Game:
     """The game about the first of ``targets``, on a memory that serves all of them."""
     model, passage = remover.model, remover.passage
     logits = model.logits([passage])
@@ -286,6 +292,7 @@ def game_on(remover: Remover, targets: Sequence[Target], tick: Tick | None = Non
         memory=memory,
         counter=Counter(forwards=1),
         tick=tick or (lambda _done, _of: None),
+        tokens_at_once=tokens_at_once,
     )
 
 

@@ -32,6 +32,9 @@ WORTH = 2.1
 # Samples of the first round, unless four for each coefficient are more.
 FIRST_ROUND = 100
 
+# The pool of methods that enumerate.
+ALL_MASKS = "all masks"
+
 # The number of samples grows by this factor, or its square, from one round to the next.
 GROWTH = 1.5
 
@@ -83,7 +86,7 @@ class Plan:
         """
         units = functional.units
         if self.enumerates(units):
-            return Passes(forwards=2**units, pool="all masks")
+            return Passes(forwards=2**units, pool=ALL_MASKS)
         most = self.budget if self.samples == "auto" else self.samples
         pool = ""
         if np.array_equal(law_for(functional), even_law(units)):

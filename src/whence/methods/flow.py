@@ -8,14 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whence.core.passage import Passage
 from whence.core.registry import Needs, method, setting
 from whence.core.scores import Scores
+from whence.models.model import Model
 from whence.trace.flow import PATIENCE, attention_flow, joined_layers, pipe_widths
 from whence.trace.flow import Flow as MaximumFlow
+from whence.trace.forecast import attention_shape
 from whence.trace.rows import check_both_sides, padded
 from whence.trace.trace import Trace
 
 WORTH_A_NOTE = 1e-6
+BYTES_OF_A_PIPE = 160  # measured: its width, its flow, and the matrices of a round
 
 
 @method("flow", version=1, cites="abnar2020quantifying", aliases=("attention-flow", "max-flow"))
@@ -50,6 +54,11 @@ class Flow:
         "almost equal and their order rests on small differences. It has no sign and does not "
         "depend on the target."
     )
+
+    def holds(self, model: Model, passage: Passage) -> int:
+        """Bytes of the pipes: one for each pair of tokens in each layer."""
+        layers = sum(layers for layers, _ in attention_shape(model).values())
+        return BYTES_OF_A_PIPE * layers * len(passage) ** 2
 
     def __call__(self, trace: Trace) -> list[Scores]:
         rows = []

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
 if TYPE_CHECKING:
@@ -169,7 +170,10 @@ def _tried_with(
             return output
         return as_given_out(tokens.detach().requires_grad_(), output)
 
-    with model.lock, untouched(model.hf), torch.inference_mode(False), torch.enable_grad():
+    with (
+        model.lock,
+        unbroken(untouched(model.hf), torch.inference_mode(False), torch.enable_grad()),
+    ):
         handle = module.register_forward_hook(look)
         try:
             outputs = model.hf(pixel_values=pixels, output_hidden_states=True)

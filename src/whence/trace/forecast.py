@@ -1,22 +1,50 @@
-"""How much memory the attention of a text will take, known before anything runs.
+"""What a run will hold in memory, known before it begins.
 
-Everything comes from the model's configuration and from the length of the text.
+Most of it is measured, on texts of a few tokens (``footprint``). What cannot be rehearsed, an
+image of a fixed size for one, follows roughly from the model's configuration.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from whence.core.passage import Passage
-from whence.core.registry import WHOLE_MAPS, Needs
+from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
 from whence.models.model import Model
-from whence.trace.attention import BLOCK_BYTES
+from whence.trace.attention import BLOCK_BYTES, can_observe
+from whence.trace.footprint import (
+    UNITS,
+    Footprint,
+    Method,
+    OneGradient,
+    OneValue,
+    Run,
+    footprint_of,
+)
+from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
+from whence.trace.trace import RERUN_TOKENS
 
-# maps that a layer's graph holds for its backward pass: scores, weights, weights after dropout
+# Beside tensors: buffers of the libraries that multiply matrices (0 to 5 MB were seen), and holes
+# in the heap, a share of what is held.
+OVERHEAD = 2_500_000
+HOLES = 0.05
+UNITS_APART = 4
+# blocks of rows that are held while attention is reduced: scores, weights, a product, an output
+BLOCKS = 4
+
+# Where nothing could be measured, of one token and layer, in hidden sizes. Of BERT were counted
+# 16 that are held for a backward pass, 24 on the way of a forward pass, and maps of each head.
+HELD_FOR_BACKWARD = 16
+ON_THE_WAY = 24
 GRAPH_COPIES = 3
-# the same where relevance passes through: factors and signs beside them
 RULED_COPIES = 4
+# No run of a transformer was seen to come near these: so many of the widest layer's entries for
+# each token and layer, so many copies of all maps, and points of a method of many passes.
+AT_MOST_WIDE = 12
+AT_MOST_MAPS = 12
+AT_MOST_POINTS = 160
 
 
 def attention_shape(model: Model) -> dict[str, tuple[int, int]]:
@@ -62,9 +90,11 @@ def _shape_of_two_sides(config: Any) -> dict[str, tuple[int, int]]:
     }
 
 
-def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
-    """Queries and keys of each kind."""
-    own = len(passage)
+def lengths_of(
+    model: Model, passage: Passage, tokens: int | None = None
+) -> dict[str, tuple[int, int]]:
+    """Queries and keys of each kind; ``tokens`` in place of the passage's own length."""
+    own = len(passage) if tokens is None else tokens
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
 
@@ -77,32 +107,189 @@ def lengths_of(model: Model, passage: Passage) -> dict[str, tuple[int, int]]:
     return {"encoder": (own, own), "decoder": (reply, reply), "cross": (reply, own)}
 
 
-def forecast_trace(model: Model, passage: Passage, needs: Needs, batch: int = 1) -> Forecast:
-    """What a trace of passages of this length holds of attention."""
+def forecast_run(
+    model: Model,
+    passage: Passage,
+    run: Run,
+    *,
+    rows: int = 1,
+    rerun_tokens: int = RERUN_TOKENS,
+    tokens: int | None = None,
+) -> Forecast:
+    """What a trace of so many passages like this one, and methods on it, hold at most.
+
+    ``rerun_tokens`` are those of one batch, where a method runs the model again; ``tokens`` is a
+    length in place of the passage's own.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> passage = model.encode("not bad at all")
+    >>> forecast_run(model, passage, Run(Needs.EMBEDDING_GRADIENTS)).is_known
+    True
+    """
+    run = replace(run, units=_count_units(passage, run.needs), reply=_count_reply(passage))
+    own = footprint_of(model, run)
+    if own is None:
+        return rough_forecast(model, passage, run.needs, rows, tokens)
+
+    tokens = len(passage) if tokens is None else tokens
+    kept = rows * own.kept(tokens)
+    peaks = [_while_traced(model, run, own, tokens, rows), kept + rows * own.beside(tokens)]
+    at_once = max(1, rerun_tokens // tokens) if model.shares_batches else 1
+    if own.values:
+        one_row = forward_bytes(model, passage)
+        peaks.append(kept + own.with_values(tokens, at_once, one_row))
+    if own.gradients:
+        one_row = gradient_bytes(model, passage)
+        peaks.append(kept + own.with_gradients(tokens, at_once, one_row))
+    return as_forecast(kept, max(peaks) - kept)
+
+
+def as_forecast(kept: int, working: int) -> Forecast:
+    """What tensors hold, with what is held beside them."""
+    return Forecast(kept, working + round(HOLES * (kept + working)) + OVERHEAD)
+
+
+def forecast_trace(
+    model: Model, passage: Passage, needs: Needs, batch: int = 1, tokens: int | None = None
+) -> Forecast:
+    """What a trace of passages like this one holds, before any method reads it."""
+    return forecast_run(model, passage, Run(needs), rows=batch, tokens=tokens)
+
+
+def forward_bytes(model: Model, passage: Passage) -> int:
+    """What one row of a batch takes on its way through the model."""
+    return _of_one_row(model, passage, OneValue(), Needs.NOTHING)
+
+
+def gradient_bytes(model: Model, passage: Passage) -> int:
+    """What one row of a batch takes, forward and backward."""
+    return _of_one_row(model, passage, OneGradient(), Needs.EMBEDDING_GRADIENTS)
+
+
+def _of_one_row(model: Model, passage: Passage, rerun: Method, like: Needs) -> int:
+    """A rerun's peak: less than a trace's, which keeps what the model gives out."""
+    run = Run(Needs.EMBEDDINGS, methods=(rerun,), reply=_count_reply(passage))
+    own = footprint_of(model, run)
+    if own is None or not own.beside(len(passage)):  # such a model is not run again
+        return _of_trace(model, passage, like)
+    return own.beside(len(passage))
+
+
+def _of_trace(model: Model, passage: Passage, needs: Needs) -> int:
+    own = footprint_of(model, Run(needs, reply=_count_reply(passage)))
+    if own is None:
+        return rough_forecast(model, passage, needs).total
+    return own.of_trace(len(passage))
+
+
+def _count_units(passage: Passage, needs: Needs) -> int:
+    """The units of a rehearsal: only methods that run the model again may hold a row for each.
+
+    Their number is rounded up, so that texts of about the same number share a rehearsal.
+    """
+    if not needs & Needs.RERUNS:
+        return UNITS
+    units = len(passage.unit_spans)
+    return min(UNITS, UNITS_APART * max(1, -(-units // UNITS_APART)))
+
+
+def _count_reply(passage: Passage) -> int:
+    return 0 if passage.reply is None else len(passage.reply)
+
+
+def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int) -> int:
+    """The most that is held until the trace is done.
+
+    Attention that is only reduced passes in blocks of rows, of which a short text has just one. It
+    holds what is kept and either a plain pass at its widest, or some blocks beside the rest of it.
+    """
+    whole = rows * own.of_trace(tokens)
+    if not _in_blocks(model, run):
+        return whole
+    plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
+    if plain is None:
+        return whole
+    kept = rows * own.kept(tokens)
+    widest = rows * plain.of_trace(tokens)
+    return min(whole, kept + max(widest, widest // 2 + BLOCKS * BLOCK_BYTES))
+
+
+def _in_blocks(model: Model, run: Run) -> bool:
+    reduces = bool(run.needs & (Needs.HEAD_MEANS | Needs.VALUE_WEIGHTED))
+    holds_whole_maps = bool(run.needs & (WHOLE_MAPS | GRADIENTS))
+    sees_blocks = run.via != "output" and can_observe(model.hf) and not is_lxmert(model.hf)
+    return reduces and not holds_whole_maps and sees_blocks
+
+
+def at_most(model: Model, tokens: int, batched_tokens: int) -> int | None:
+    """More than any run will hold, by the configuration alone; None where that does not tell.
+
+    ``batched_tokens`` are those of the largest batch.
+    """
+    shape = attention_shape(model)
+    width = _width(model)
+    if not shape or not width:
+        return None
+    layers = sum(layers for layers, _ in shape.values())
+    heads = max(heads for _, heads in shape.values())
+    config = _text_config(model)
+    wide = max(4 * width, int(getattr(config, "intermediate_size", 0) or 0))
+    batched_tokens = max(tokens, batched_tokens)
+
+    activations = layers * AT_MOST_WIDE * wide * batched_tokens
+    maps = layers * AT_MOST_MAPS * heads * tokens * batched_tokens
+    points = AT_MOST_POINTS * width * tokens
+    labels = len(model.labels) if model.kind.has_head else 0  # a vocabulary has many
+    logits = AT_MOST_WIDE * labels * batched_tokens
+    return model.dtype.itemsize * (activations + maps + points + logits) + OVERHEAD
+
+
+def _text_config(model: Model) -> Any:
+    config = model.config
+    if hasattr(config, "get_text_config") and model.kind.reads_text:
+        return config.get_text_config()
+    return config
+
+
+def _width(model: Model) -> int:
+    """The hidden size; 0 where the configuration does not tell."""
+    width = getattr(_text_config(model), "hidden_size", None)
+    return width if isinstance(width, int) else 0
+
+
+def rough_forecast(
+    model: Model, passage: Passage, needs: Needs, rows: int = 1, tokens: int | None = None
+) -> Forecast:
+    """A forecast from the configuration alone; unknown where that is silent."""
     cell = model.dtype.itemsize
-    lengths = lengths_of(model, passage)
+    lengths = lengths_of(model, passage, tokens)
+    shape, width = attention_shape(model), _width(model)
+    if not shape or not width:
+        return Forecast(0, 0, is_known=False)
+
     kept = graph = widest = 0
-    for kind, (layers, heads) in attention_shape(model).items():
+    for kind, (layers, heads) in shape.items():
         queries, keys = lengths[kind]
-        area = batch * queries * keys * cell
+        area = rows * queries * keys * cell
+        stream = rows * queries * width * cell
         whole = layers * heads * area
-        widest = max(widest, heads * area)
+        widest = max(widest, ON_THE_WAY * stream + 2 * heads * area)
         if needs & WHOLE_MAPS:
             kept += whole
         if needs & Needs.HEAD_MEANS and not needs & WHOLE_MAPS:
             kept += layers * area
         if needs & Needs.VALUE_WEIGHTED:
             kept += layers * area
+        if needs & GRADIENTS:
+            graph += layers * HELD_FOR_BACKWARD * stream
         if needs & Needs.ATTENTION_GRADIENTS:
             graph += (1 + GRAPH_COPIES) * whole
         elif needs & Needs.EMBEDDING_GRADIENTS and kept:
             graph += GRAPH_COPIES * whole
         if needs & Needs.ATTENTION_GRAPH:  # one passage at a time
-            graph += RULED_COPIES * whole // batch
-
-    in_blocks = not needs & WHOLE_MAPS and not graph
-    passing = min(widest, BLOCK_BYTES) if in_blocks else 2 * widest
-    return Forecast(kept, graph + passing)
+            graph += (RULED_COPIES * whole + 2 * layers * HELD_FOR_BACKWARD * stream) // rows
+    return as_forecast(kept, graph + widest)
 
 
 def forecast_maps(
@@ -116,7 +303,7 @@ def forecast_maps(
     """What ``attend`` holds: chosen layers and heads (None: all) over ``places`` from and to."""
     cell = model.dtype.itemsize
     lengths = lengths_of(model, passage)
-    width = int(getattr(model.config, "hidden_size", 0))
+    width = _width(model)
     kept = working = 0
     for kind, (all_layers, all_heads) in attention_shape(model).items():
         rows, columns = places[kind]
@@ -126,8 +313,19 @@ def forecast_maps(
 
         # blocks of query rows, and one layer's result twice while its blocks are joined
         queries, keys = lengths[kind]
-        block = min(all_heads * queries * keys * cell, BLOCK_BYTES)
+        block = BLOCKS * min(all_heads * queries * keys * cell, BLOCK_BYTES)
         working = max(working, block + 2 * one_layer * cell)
         if neurons:
             kept += all_layers * (queries + keys) * width * (cell + 4)
-    return Forecast(kept, working)
+    return as_forecast(kept, working + forward_bytes(model, passage))
+
+
+def forecast_effects(model: Model, passage: Passage) -> int:
+    """Bytes of a batch with a row for each head of a layer, whose maps pass whole."""
+    lengths = lengths_of(model, passage)
+    rows = widest = 0
+    for kind, (_, heads) in attention_shape(model).items():
+        queries, keys = lengths[kind]
+        rows = max(rows, heads if model.shares_batches else 1)
+        widest = max(widest, GRAPH_COPIES * heads * queries * keys * model.dtype.itemsize)
+    return as_forecast(0, rows * (widest + forward_bytes(model, passage))).total

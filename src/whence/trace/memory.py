@@ -23,6 +23,7 @@ class Forecast:
     kept: int
     working: int
     what: str = "attention maps"
+    is_known: bool = True  # False where neither a measurement nor the configuration tells
 
     @property
     def total(self) -> int:
@@ -30,6 +31,8 @@ class Forecast:
         return self.kept + self.working
 
     def __str__(self) -> str:
+        if not self.is_known:
+            return f"how much memory {self.what} need is not known"
         return (
             f"{self.what} need about {human(self.total)} "
             f"({human(self.kept)} kept, {human(self.working)} on the way)"

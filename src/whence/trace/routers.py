@@ -7,13 +7,14 @@ looked for among the operations on numbers that follow from the input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+
+from whence.models.unbroken import in_one_piece
 
 CHOICES = ("topk", "argmax", "sort", "argsort")
 
@@ -43,7 +44,7 @@ class Watching(TorchFunctionMode):
         return operation(*args, **(kwargs or {}))
 
 
-@contextmanager
+@in_one_piece
 def watching_for_choices(hf: nn.Module) -> Iterator[None]:
     """Find out, in the first run of a model, whether it chooses. Later runs are not slowed."""
     if hf in _chooses:

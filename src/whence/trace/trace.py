@@ -86,6 +86,8 @@ class Trace:
     passes: Passes = field(default_factory=lambda: Passes([], []))
     # called after each batch of reruns, so that a progress bar moves
     tick: Callable[[], None] = lambda: None
+    # of one batch of reruns; a budget of memory may ask for fewer
+    rerun_tokens: int = RERUN_TOKENS
 
     @property
     def logits(self) -> Float[Tensor, "ask label"]:
@@ -178,14 +180,19 @@ class Trace:
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
-        slopes = []
+        # laid out beforehand: a list of parts that is joined at the end would be held twice
+        slopes = torch.empty_like(points)
+        done = 0
         with self.model.lock, self._rerunning(torch.enable_grad()):
             for chunk in self._chunks(i, points):
                 leaf, value = self._rerun(i, chunk)
-                slopes += slopes_of(self.model, value.sum(), [leaf])
+                (slope,) = slopes_of(self.model, value.sum(), [leaf])
+                slopes[done : done + len(leaf)] = slope
+                done += len(leaf)
                 self.passes.backwards[i] += len(leaf)
+                del leaf, value, slope  # or they are held while the next batch runs
                 self.tick()
-        return torch.cat(slopes)
+        return slopes
 
     def _rerunning(self, grad_mode: AbstractContextManager[None]) -> AbstractContextManager[None]:
         """The model, to be run again by its own fast attention."""
@@ -198,7 +205,7 @@ class Trace:
         """The points in batches."""
         points_at_once = 1
         if self.model.shares_batches:
-            points_at_once = max(1, RERUN_TOKENS // len(self.passages[i]))
+            points_at_once = max(1, self.rerun_tokens // len(self.passages[i]))
         return points.split(points_at_once)
 
     def _rerun(

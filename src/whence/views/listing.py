@@ -26,6 +26,7 @@ FORECAST_COLUMNS = (
     "tokens",
     "forward",
     "and backward",
+    "gradients",
     "all maps",
     "and gradients",
     "head mean",
@@ -124,16 +125,22 @@ def _forecast(report: Mapping[str, Any]) -> list[RenderableType]:
             f"{f['tokens']:,}",
             wording.duration(f["forward_seconds"]),
             "–" if backward is None else wording.duration(backward),
-            human(f["maps_bytes"]),
-            human(f["maps_and_gradients_bytes"]),
-            human(f["head_mean_bytes"]),
+            _bytes(f["gradient_bytes"]),
+            _bytes(f["maps_bytes"]),
+            _bytes(f["maps_and_gradients_bytes"]),
+            _bytes(f["head_mean_bytes"]),
         )
     measured = ", ".join(map(str, report["measured_tokens"]))
     note = (
         f"Time measured at {measured} tokens and continued by a·T + b·T²; "
-        "memory is that of attention maps."
+        "memory is the peak of a run above the model itself, forecast for gradients and for "
+        "attention."
     )
     return [table, Text(note, DIM)]
+
+
+def _bytes(count: int | None) -> str:
+    return "–" if count is None else human(count)
 
 
 # ---------------------------------------------------------------------- pieces

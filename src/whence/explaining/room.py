@@ -1,0 +1,219 @@
+"""The memory of a run: forecast before it begins, and its batches chosen so that it fits.
+
+A run that fits in no batches is refused, and the refusal says what would fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from whence.core.errors import TooLarge, WhenceError
+from whence.core.passage import Passage, first_tokens
+from whence.core.registry import find_method
+from whence.core.request import Request, Wish
+from whence.core.sizes import human
+from whence.explaining.forecast import declared_passes, forecast_of
+from whence.explaining.job import Job, Room, job_of
+from whence.games.game import ROWS_AT_ONCE
+from whence.games.scoring import ALL_MASKS
+from whence.models.model import Model
+from whence.trace.footprint import Run
+from whence.trace.forecast import (
+    as_forecast,
+    at_most,
+    forecast_run,
+    forward_bytes,
+    rough_forecast,
+)
+from whence.trace.memory import Forecast, as_bytes
+
+# methods of four kinds: a refusal says which of them would fit
+EXAMPLES = ("occlusion", "rollout", "gradient-l2", "attention-mean")
+# Bytes, as measured with 50 to 1,000 units: of a regression on sampled masks, for each mask and
+# unit (45 to 52); of a surrogate's fit (510 to 690); of what is laid out for each mask and token;
+# and of a mask in the game's memory, beside its bits.
+FITTING = ("auto", "surrogate")
+PER_SAMPLE = 50
+PER_FITTED = 600
+PER_ROW = 3
+PER_MASK = 250
+
+
+def room_for(job: Job, passages: Sequence[Passage]) -> Room:
+    """How much may go through the model at once; a run that fits in no way is refused.
+
+    None of the passages is run for it. Where the budget is above all that a model of this size
+    could hold, nothing at all is.
+    """
+    if not passages:
+        return Room()
+    longest = max(passages, key=len)
+    budget = as_bytes(job.request.memory)
+    bound = at_most(job.model, len(longest), Room().trace_tokens)
+    units = max(len(passage.unit_spans) for passage in passages)
+    if bound is not None and bound + _of_sampling(job, units) <= budget:
+        return Room()
+
+    room = _largest_room(job, longest, budget)
+    if room is None:
+        raise _refused(job, longest, budget)
+    return room
+
+
+def forecast_memory(job: Job, passage: Passage, room: Room | None = None) -> Forecast:
+    """The most that a job holds on one passage: inside the model, or playing."""
+    room = room or Room()
+    inside = forecast_inside(job, passage, 1, room.rerun_tokens)
+    outside = forecast_outside(job, passage, room.game_tokens)
+    larger = max(inside, outside, key=lambda forecast: forecast.total)
+    is_known = inside.is_known and outside.is_known
+    return replace(larger, what=_what(job, passage), is_known=is_known)
+
+
+def forecast_request(
+    model: Model, passage: Passage, request: Request, worth_knowing: int
+) -> Forecast:
+    """The same for a request; roughly where it is far below what is worth knowing."""
+    job = job_of(model, request)
+    rough = rough_forecast(model, passage, job.needs)
+    if rough.is_known and 2 * rough.total < worth_knowing:
+        return replace(rough, what=_what(job, passage))
+    return forecast_memory(job, passage)
+
+
+def forecast_inside(job: Job, passage: Passage, rows: int, rerun_tokens: int) -> Forecast:
+    """What the trace holds, and the methods that read it."""
+    if not job.looking:
+        return Forecast(0, 0)
+    rehearsed = []
+    declared = 0
+    for call in job.looking:
+        if hasattr(call.settings, "holds"):
+            declared = max(declared, call.settings.holds(job.model, passage))
+        else:
+            rehearsed.append(call.settings)
+    run = Run(job.needs, job.request.attention_via, tuple(rehearsed))
+    traced = forecast_run(job.model, passage, run, rows=rows, rerun_tokens=rerun_tokens)
+    return replace(traced, working=max(traced.working, declared))
+
+
+def forecast_outside(job: Job, passage: Passage, game_tokens: int) -> Forecast:
+    """What games hold: a batch of rows, their masks, and the arithmetic on what came of them."""
+    if not job.playing and not job.request.evidence:
+        return Forecast(0, 0)
+    tokens, units = len(passage), len(passage.unit_spans)
+    at_once = max(1, game_tokens // tokens) if job.model.shares_batches else 1
+    passes = forecast_of(job, passage)
+    masks = passes.evidence + sum(cost.forwards for cost in passes.methods.values() if cost)
+    batch = at_once * forward_bytes(job.model, passage)
+    batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
+    remembered = masks * (units // 8 + PER_MASK)
+    return as_forecast(remembered, max(batch, _of_sampling(job, units)))
+
+
+def _of_sampling(job: Job, units: int) -> int:
+    """The arithmetic of the method that draws most: a surrogate is the larger part of it."""
+    most = 0
+    for call in job.playing:
+        declared = declared_passes(call, units)
+        if declared is None:
+            continue
+        may_fit = getattr(call.settings, "estimator", "plain") in FITTING
+        draws_all = declared.pool == ALL_MASKS
+        each = PER_FITTED if may_fit and not draws_all else PER_SAMPLE
+        most = max(most, each * declared.forwards * units)
+    return most
+
+
+def _largest_room(job: Job, longest: Passage, budget: int) -> Room | None:
+    """The largest batches that fit; None where none does."""
+    usual, tokens = Room(), len(longest)
+
+    def fits_in_reruns(batch: int) -> bool:
+        return forecast_inside(job, longest, 1, batch).total <= budget
+
+    def fits_in_games(batch: int) -> bool:
+        return forecast_outside(job, longest, batch).total <= budget
+
+    reruns = _largest(usual.rerun_tokens, tokens, fits_in_reruns)
+    games = _largest(usual.game_tokens, tokens, fits_in_games)
+    if reruns is None or games is None:
+        return None
+
+    def fits_in_traces(batch: int) -> bool:
+        rows = max(1, batch // tokens)
+        return forecast_inside(job, longest, rows, reruns).total <= budget
+
+    traces = _largest(usual.trace_tokens, tokens, fits_in_traces)
+    return Room(traces or tokens, reruns, games)
+
+
+def _largest(usual: int, smallest: int, fits: Callable[[int], bool]) -> int | None:
+    """The usual size of a batch, or the first half, quarter … of it that fits."""
+    size = usual
+    while not fits(size):
+        if size <= smallest:
+            return None
+        size = max(smallest, size // 2)
+    return size
+
+
+def _what(job: Job, passage: Passage) -> str:
+    calls = [call.name for call in (*job.looking, *job.playing)]
+    methods = " and ".join(calls) if len(calls) < 3 else f"{len(calls)} methods"
+    if job.request.evidence:
+        methods += ", with evidence,"
+    return f"the passes of {methods} over {len(passage):,} tokens"
+
+
+def _refused(job: Job, longest: Passage, budget: int) -> TooLarge:
+    """What is needed, what there is, and what would fit."""
+    usual = forecast_memory(job, longest)
+    least = forecast_memory(job, longest, Room(len(longest), len(longest), len(longest)))
+    words = f"{usual}, and the budget is {human(budget)}."
+    if least.total < usual.total:
+        words += f" In the smallest batches it would still be {human(least.total)}."
+
+    options = [*_that_fit(job, longest, budget), *_shorter_that_fits(job, longest, budget)]
+    options.append(f"a larger budget, memory='{human(least.total)}' or more")
+    return TooLarge(f"{words} Options: {'; '.join(options)}.")
+
+
+def _that_fit(job: Job, longest: Passage, budget: int) -> list[str]:
+    """Other methods, or the same without evidence, as far as they fit."""
+    options = []
+    smallest = Room(len(longest), len(longest), len(longest))
+    if job.request.evidence:
+        without = replace(job, request=replace(job.request, evidence=False))
+        if forecast_memory(without, longest, smallest).total <= budget:
+            options.append("evidence=False (--no-evidence)")
+    fitting = []
+    asked = {wish.method for wish in job.request.wishes}
+    for name in EXAMPLES:
+        if name in asked:
+            continue
+        request = replace(job.request, wishes=(Wish(find_method(name).name),))
+        forecast = forecast_memory(job_of(job.model, request), longest, smallest)
+        if forecast.total <= budget:
+            fitting.append(f"{name} (about {human(forecast.total)})")
+    if fitting:
+        options.append(f"other methods that fit: {', '.join(fitting)}")
+    return options
+
+
+def _shorter_that_fits(job: Job, longest: Passage, budget: int) -> list[str]:
+    """The longest beginning of the text that fits, by halving."""
+    fits, too_long = 0, len(longest)
+    while too_long - fits > max(1, too_long // 20):
+        middle = (fits + too_long) // 2
+        part = first_tokens(longest, middle)
+        smallest = Room(middle, middle, middle)
+        try:
+            is_enough = forecast_memory(job, part, smallest).total <= budget
+        except WhenceError:
+            is_enough = False
+        fits, too_long = (middle, too_long) if is_enough else (fits, middle)
+    if fits < 1:
+        return []
+    return [f"a text of at most about {fits:,} tokens (or overflow='truncate', 'window')"]

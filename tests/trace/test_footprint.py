@@ -1,0 +1,196 @@
+"""What a run holds, measured on short texts: the same as counted on long ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+
+import whence
+from tests import tokenizers
+from tests.families import build
+from whence.core.passage import Passage, truncate
+from whence.core.registry import Needs, find_method, settings_of
+from whence.explaining.doctor import sample
+from whence.models.model import Model
+from whence.trace import footprint
+from whence.trace.footprint import LENGTHS, Counting, Run, footprint_of
+from whence.trace.forecast import HOLES, OVERHEAD, forecast_run, forecast_trace, forward_bytes
+from whence.trace.memory import Forecast
+from whence.trace.trace import trace
+
+TOKENS = 300
+
+
+@pytest.fixture(scope="module")
+def bert() -> Model:
+    torch.manual_seed(0)
+    config = tf.BertConfig(
+        vocab_size=3000,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=512,
+        pad_token_id=0,
+    )
+    hf = tf.BertForSequenceClassification(config).eval()
+    return whence.load(hf, tokenizer=tokenizers.wordpiece())
+
+
+@pytest.fixture(scope="module")
+def writer() -> Model:
+    """Its logits, 2,000 for each token, are more than all the rest."""
+    torch.manual_seed(0)
+    config = tf.GPT2Config(
+        vocab_size=2000,
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        n_positions=512,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    hf = tf.GPT2LMHeadModel(config).eval()
+    return whence.load(hf, tokenizer=tokenizers.byte_level())
+
+
+def text_of(model: Model, tokens: int) -> Passage:
+    whole = model.encode("the food " * tokens, units="token", overflow="truncate")
+    return truncate(whole, tokens)
+
+
+def of_tensors(forecast: Forecast) -> float:
+    """Without what is added for libraries and the heap."""
+    return (forecast.total - OVERHEAD) / (1 + HOLES)
+
+
+def counted(model: Model, passage: Passage, needs: Needs) -> int:
+    with Counting() as counting:
+        kept = trace(model, [passage], needs=needs)
+        assert kept is not None
+    return max(counting.moments)
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        Needs.NOTHING,
+        Needs.EMBEDDING_GRADIENTS,
+        Needs.ATTENTION,
+        Needs.ATTENTION_GRADIENTS,
+        Needs.ATTENTION | Needs.EMBEDDING_GRADIENTS,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("which", ["bert", "writer"])
+def test_a_long_text_is_as_three_short_ones_say(
+    which: str, needs: Needs, request: pytest.FixtureRequest
+) -> None:
+    """Continued from the peaks alone (they are at other moments) it would be a tenth off."""
+    model = request.getfixturevalue(which)
+    own = footprint_of(model, Run(needs))
+    assert own is not None
+    true = counted(model, text_of(model, TOKENS), needs)
+    assert own.of_trace(TOKENS) == pytest.approx(true, rel=0.02)
+
+
+def test_a_peak_is_not_where_a_short_text_has_its_own(writer: Model) -> None:
+    """The wrong version: one polynomial through the peaks of short texts forecasts half of it.
+
+    With few tokens a writer's logits are the most, with many its maps and their gradients.
+    """
+    own = footprint_of(writer, Run(Needs.ATTENTION_GRADIENTS))
+    assert own is not None
+    peaks = [own.of_trace(tokens) for tokens in LENGTHS]
+    through_peaks = np.polyval(np.polyfit(LENGTHS, peaks, 2), 2000)
+    assert through_peaks < 0.7 * own.of_trace(2000)
+
+
+def test_activations_are_forecast_not_only_maps(bert: Model) -> None:
+    """The forecast of issue 12 was of the attention maps of a gradient method: none at all."""
+    passage = text_of(bert, TOKENS)
+    gradients = of_tensors(forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS))
+    hidden = TOKENS * 64 * 4
+    assert gradients > 2 * 8 * hidden  # two layers, each with more than eight of its inputs
+    assert gradients > 2 * forward_bytes(bert, passage)
+
+
+def test_logits_over_a_vocabulary_are_forecast(writer: Model) -> None:
+    assert forward_bytes(writer, text_of(writer, TOKENS)) > TOKENS * 2000 * 4
+
+
+@pytest.mark.parametrize("name", ["integrated-gradients", "smooth-grad"])
+def test_methods_of_many_passes_hold_points_and_a_batch(bert: Model, name: str) -> None:
+    info = find_method(name)
+    run = Run(info.needs, methods=(settings_of(info, {}, 0),))
+    passage = text_of(bert, TOKENS)
+    usual = of_tensors(forecast_run(bert, passage, run))
+    one_by_one = of_tensors(forecast_run(bert, passage, run, rerun_tokens=1))
+    row = of_tensors(forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS))
+    at_once = 2048 // TOKENS
+    assert usual - one_by_one == pytest.approx((at_once - 1) * row, rel=0.05)
+    points = 16 * TOKENS * 64 * 4
+    assert one_by_one > row + 2 * points  # the points and their gradients
+    # and what is really held
+    settings = settings_of(info, {"max_nodes": 16} if name.startswith("int") else {}, 0)
+    with Counting() as counting:
+        settings(trace(bert, [passage], needs=info.needs))
+    assert usual == pytest.approx(max(counting.moments), rel=0.05)
+
+
+def test_a_rehearsal_is_done_once_and_leaves_nothing(bert: Model) -> None:
+    torch.manual_seed(3)
+    state = torch.random.get_rng_state()
+    lengths: list[int] = []
+    hook = bert.input_embeddings.register_forward_hook(
+        lambda _module, args, _output: lengths.append(args[0].shape[1])
+    )
+    try:
+        run = Run(Needs.HIDDEN_STATES)
+        first, again = footprint_of(bert, run), footprint_of(bert, run)
+    finally:
+        hook.remove()
+    assert first is again
+    assert lengths == list(LENGTHS)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_what_cannot_be_rehearsed_falls_back_on_the_configuration(
+    bert: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footprint, "_known", type(footprint._known)())
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(footprint, "_rehearse", broken)
+    passage = text_of(bert, TOKENS)
+    rough = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS)
+    assert rough.is_known
+    monkeypatch.setattr(footprint, "_known", type(footprint._known)())
+    monkeypatch.delattr(type(bert.config), "num_hidden_layers", raising=False)
+    monkeypatch.delitem(bert.config.__dict__, "num_hidden_layers")
+    unknown = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS)
+    assert not unknown.is_known
+    assert "not known" in str(unknown)
+
+
+def test_a_model_that_branches_is_fitted_by_its_peaks() -> None:
+    lengths = (10, 20, 30)
+    rows = []
+    for tokens in lengths:
+        moments = np.array([0.0, 5.0 * tokens, 2.0 * tokens, 3.0 * tokens] + [0.0] * tokens)
+        rows.append(footprint.Rehearsal(moments, 2))
+    fitted = footprint._continued(lengths, rows)
+    assert fitted.of_trace(100) == pytest.approx(500)
+    assert fitted.kept(100) == pytest.approx(200)
+    assert fitted.beside(100) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "vit"])
+def test_every_kind_of_model_has_a_forecast(family: str) -> None:
+    model = build(family)
+    passage = sample(model)
+    assert forecast_trace(model, passage, Needs.EMBEDDING_GRADIENTS).total > OVERHEAD
