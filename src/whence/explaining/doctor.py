@@ -314,7 +314,7 @@ def _bytes_of_maps(model: Model, sizes: Sizes, tokens: int) -> tuple[int, int]:
 
     The means need room for a block of one layer's maps beside them.
     """
-    cell = torch.empty((), dtype=model.dtype).element_size()
+    cell = model.dtype.itemsize
     one_map = tokens**2 * cell
     layers = sum(size["layers"] for size in sizes.values())
     maps = sum(size["layers"] * size["heads"] for size in sizes.values())
