@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -148,12 +149,12 @@ class Strike(Exception):
 
 
 @contextmanager
-def striking() -> Iterator[list[int]]:
-    """An alarm whose handler raises; the list counts how often it did, and strikes once more."""
-    struck: list[int] = []
+def striking() -> Iterator[list[bool]]:
+    """An alarm whose handler raises, and comes once more; the list says which came inside ours."""
+    struck: list[bool] = []
 
-    def strike(number: int, _frame: object) -> None:
-        struck.append(number)
+    def strike(_number: int, frame: FrameType | None) -> None:
+        struck.append(_is_inside(frame))
         if len(struck) % 2:  # a second one at once
             signal.setitimer(signal.ITIMER_REAL, 2e-6)
         raise Strike
@@ -164,6 +165,15 @@ def striking() -> Iterator[list[int]]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _is_inside(frame: FrameType | None) -> bool:
+    """Whether the run of a method is not over."""
+    while frame is not None:
+        if frame.f_code is explain.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def timed_interrupts(count: int, names: list[str]) -> tuple[int, int, list[str]]:
@@ -190,8 +200,8 @@ def timed_interrupts(count: int, names: list[str]) -> tuple[int, int, list[str]]
                     del kept
             except Strike:
                 _until_quiet()
-            landed += len(struck)
-            twice += len(struck) > 1
+            landed += sum(struck)
+            twice += sum(struck) > 1
             harm += [f"{names[k]}: {what}" for what in differences(befores[k], state(model))]
     return landed, twice, harm
 
