@@ -21,6 +21,9 @@ class Provenance:
     # by which path the attention was computed: "sdpa", "captured" …
     attention: str
     versions: dict[str, str]
+    # what torch.autocast computed in, where it was on: "bfloat16" …
+    # (the first results of whence 0.1 do not say)
+    autocast: str | None = None
 
     @classmethod
     def of(cls, model: Any, attention: str, *packages: str) -> Provenance:
@@ -41,6 +44,7 @@ class Provenance:
             device=str(model.device),
             attention=attention,
             versions=versions,
+            autocast=model.autocast,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def decode(
     _check(prompt, count)
     ids = list(prompt)
     for _ in range(count):
-        logits = score(torch.tensor([ids]))[0]
+        logits = score(torch.tensor([ids], device="cpu"))[0]
         for rule in rules:
             logits = rule(logits)
         if generator is None:
@@ -187,7 +187,8 @@ def beam_steps(
         if not going:
             return
 
-        rows = torch.tensor([[*prompt, *paths[i].ids] for i in going])  # (path, position)
+        # (path, position)
+        rows = torch.tensor([[*prompt, *paths[i].ids] for i in going], device="cpu")
         log_probabilities = score(rows).double().log_softmax(-1)  # (path, vocabulary)
         ordered = torch.sort(log_probabilities, dim=-1, descending=True, stable=True)
         # no path places more than ``width`` children
@@ -243,7 +244,7 @@ def log_probability(hf: Any, prompt: Sequence[int], new: Sequence[int]) -> float
     with unbroken(torch.no_grad()):
         logits = hf(input_ids=ids).logits[0, len(prompt) - 1 : -1]  # (new, vocabulary)
     each = logits.double().log_softmax(-1).cpu()
-    tokens = torch.tensor(list(new))[:, None]  # (new, 1)
+    tokens = torch.tensor(list(new), device="cpu")[:, None]  # (new, 1)
     return float(each.gather(-1, tokens).sum())
 
 

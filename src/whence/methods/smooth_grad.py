@@ -85,8 +85,11 @@ class SmoothGrad:
         """From the seed and the text, so that neither padding nor batch-mates change it."""
         seed = self.seed.to_bytes(8, "little", signed=True)
         digest = hashlib.sha256(passage.digest + seed).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
-        return torch.randn(self.samples, *x.shape, generator=generator, dtype=torch.float32).to(x)
+        generator = torch.Generator("cpu").manual_seed(int.from_bytes(digest[:7], "little"))
+        noise = torch.randn(
+            self.samples, *x.shape, generator=generator, dtype=torch.float32, device="cpu"
+        )
+        return noise.to(x)
 
     def _read(
         self, gradient: Float[Tensor, "*sample token dim"], x: Float[Tensor, "token dim"]

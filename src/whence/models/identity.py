@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import weakref
 
@@ -12,6 +13,17 @@ from torch import Tensor, nn
 _locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
 _locks_lock = threading.Lock()
 _fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[int, str]] = weakref.WeakKeyDictionary()
+
+
+def _fresh_locks() -> None:
+    """In a child process: whoever held a lock in another thread is not there to give it back."""
+    global _locks, _locks_lock
+    _locks = weakref.WeakKeyDictionary()
+    _locks_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_locks)
 
 # Whole numbers of as many bytes as a weight has.
 WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

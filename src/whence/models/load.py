@@ -120,6 +120,8 @@ def _wrap(hf: Any, tokenizer: Any, image_processor: Any) -> Model:
 
     if isinstance(hf, Model):
         return hf
+    # what ``torch.compile(model)`` gives holds the model itself, with the same weights
+    hf = getattr(hf, "_orig_mod", hf)
     if not isinstance(hf, torch.nn.Module) or not hasattr(hf, "config"):
         raise LoadError(
             "load takes a name, a folder, a hub id or a Hugging Face model, "

@@ -88,6 +88,14 @@ class Model:
         return next(p.dtype for p in self.hf.parameters() if p.is_floating_point())
 
     @property
+    def autocast(self) -> str | None:
+        """What ``torch.autocast`` makes of its products here and now; None where it is off."""
+        kind = self.device.type
+        if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+            return None
+        return str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+
+    @property
     def lock(self) -> threading.RLock:
         """Held by whoever runs the model."""
         return lock_of(self.hf)

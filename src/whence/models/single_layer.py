@@ -74,8 +74,9 @@ def positional_encoding(
     >>> positional_encoding(2, 4)[0], positional_encoding(2, 4)[1, 0].item().__round__(5)
     (tensor([0., 1., 0., 1.], dtype=torch.float64), 0.84147)
     """
-    pair = torch.arange(0, width, 2, dtype=torch.float64)
-    angle = torch.arange(places, dtype=torch.float64)[:, None] / base ** (pair / width)
+    pair = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
+    place = torch.arange(places, dtype=torch.float64, device="cpu")
+    angle = place[:, None] / base ** (pair / width)
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]
 
 

@@ -84,8 +84,9 @@ def permute(
         weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
     ) -> Float[Tensor, "b h q k"]:
         batch, keys = weights.shape[0], weights.shape[-1]
-        generator = torch.Generator().manual_seed(seed)
-        noise = torch.rand(keys, generator=generator).to(weights.device)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        noise = torch.rand(keys, generator=generator, dtype=torch.float32, device="cpu")
+        noise = noise.to(weights.device)
         places = torch.arange(keys, device=weights.device, dtype=noise.dtype)
         visible = allowed.expand(batch, *allowed.shape[1:])
         hidden_last = torch.full_like(noise, torch.inf)

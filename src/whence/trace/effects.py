@@ -41,7 +41,7 @@ def effects_of_heads(
         output = np.zeros((len(layers), heads))
         for layer in layers:
             at_once = heads if model.shares_batches else 1
-            for group in torch.arange(heads).split(at_once):
+            for group in torch.arange(heads, device="cpu").split(at_once):
                 changed = _run_without(plain, layer.index, kind, group)
                 where = layer.index, group.numpy()
                 value[where] = _value_change(plain, changed)
@@ -80,7 +80,7 @@ def without(layer: int, kind: str, heads: Tensor) -> Edit:
         output: Float[Tensor, "batch query head dim"],
     ) -> Float[Tensor, "batch query head dim"]:
         keep = output.new_ones(output.shape[0], 1, output.shape[2], 1)
-        keep[torch.arange(len(heads)), 0, heads] = 0
+        keep[torch.arange(len(heads), device="cpu"), 0, heads] = 0
         return output * keep
 
     return Edit("without each head", "output", change, layer, None, kind)

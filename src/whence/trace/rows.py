@@ -200,7 +200,7 @@ def _first_row(like: Tensor, places: int, at: int | None) -> Float[Tensor, " pla
     """Where a walk down the layers begins: at one place, or for None evenly at all of them."""
     if at is None:
         return like.new_full((places,), 1 / places)
-    return nn.functional.one_hot(torch.tensor(at), places).to(like)
+    return nn.functional.one_hot(torch.tensor(at, device=like.device), places).to(like)
 
 
 def _of_heads(

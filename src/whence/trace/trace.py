@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from whence.models.conduct import known
 from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
 from whence.models.unbroken import unbroken
-from whence.models.untouched import untouched, without_leftovers
+from whence.models.untouched import modules_of, untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
@@ -580,8 +581,33 @@ def _backward(
 
 def check_graph(model: Model, value: Tensor) -> None:
     """Raise where what the model said does not depend on the embeddings, as far as torch knows."""
-    if not value.requires_grad:
+    if value.grad_fn is None:
         raise no_gradient(model)
+    # the graph is walked once for a model: again when some of its modules are of another class
+    classes = hash(tuple(type(module) for module in modules_of(model.hf)))
+    if _whole_graphs.get(model.hf) == classes:
+        return
+    if any("NotImplemented" in node.name() for node in _nodes(value.grad_fn)):
+        raise no_gradient(model)
+    _whole_graphs[model.hf] = classes
+
+
+# Models in whose graph every operation has a gradient, by the classes of their modules. One that
+# has none, as those of quantised layers, gives nothing back: all is lost that came through it, and
+# what went round it, in a residual path, arrives and looks like a gradient.
+_whole_graphs: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+
+
+def _nodes(last: Any) -> list[Any]:
+    """Every node of the graph behind this one."""
+    nodes = [last]
+    seen = {last}
+    for node in nodes:  # which grows on the way
+        for before, _ in node.next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                nodes.append(before)
+    return nodes
 
 
 def no_gradient(model: Model) -> Unsupported:

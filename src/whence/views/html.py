@@ -372,7 +372,7 @@ def _settings_and_provenance(every: Sequence[Attribution]) -> str:
         ("seed", first.seed),
         ("units", f"{len(first.scores)}, by {first.units.kind}"),
         ("model", f"{p.model} ({p.architecture}), weights {p.fingerprint}{revision}"),
-        ("computed in", f"{p.dtype} on {p.device}; attention: {attention}"),
+        ("computed in", f"{wording.precision(p)} on {p.device}; attention: {attention}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in p.versions.items())),
     ]
     return _definitions(facts)

@@ -12,6 +12,7 @@ from typing import Any
 from whence.core.agreement import Agreement
 from whence.core.attribution import Attribution, Cost
 from whence.core.plan import Plan
+from whence.core.provenance import Provenance
 from whence.core.showing import visible
 from whence.core.sizes import human
 from whence.core.target import Target
@@ -129,6 +130,13 @@ def target(explained: Target, quotes: bool = False) -> str:
 def model_line(a: Attribution) -> str:
     """The model by name and class."""
     return f"{visible(a.provenance.model)} · {visible(a.provenance.architecture)}"
+
+
+def precision(p: Provenance) -> str:
+    """The type of the weights, and that of the products where torch.autocast was on."""
+    if p.autocast is None:
+        return p.dtype
+    return f"{p.dtype} under autocast to {p.autocast}"
 
 
 def milliseconds(seconds: float) -> str:
