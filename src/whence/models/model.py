@@ -512,7 +512,7 @@ class Model:
 
 
 def _embeddings_of_encoder(hf: Any) -> nn.Module | None:
-    """The embeddings of an encoder that has a table of its own beside the one it is tied to (T5)."""
+    """The embeddings of an encoder with a table of its own beside the one it is tied to (T5)."""
     for name, module in hf.named_modules():
         if name.endswith("encoder.embed_tokens") and isinstance(module, nn.Embedding):
             return module
