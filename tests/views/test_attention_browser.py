@@ -206,7 +206,7 @@ def test_a_clicked_place_stays_and_goes_into_the_figure(opened):
     page = opened(maps)
     alone(page, 1)
     page.locator(".places.from .place").nth(2).click()
-    figure = exported(page, "SAVE").decode()
+    figure = exported(page, "save-svg").decode()
     numbers = percents(re.findall(r">([\d.]+ %)</text>", figure))
     np.testing.assert_allclose(numbers, maps.weights["encoder"][0, 1, 2], atol=0.0025)
     page.locator(".places.from .place").nth(2).click()
@@ -414,7 +414,7 @@ def test_weights_below_the_threshold_are_not_drawn(opened):
 def test_of_too_many_equal_lines_no_place_is_favoured(opened):
     page = opened(maps_of(60, heads=1, spread=0.0))
     assert lines(page) == 3000
-    starts = re.findall(r"<path d=\"M\d+ ([\d.]+)L", exported(page, "SAVE").decode())
+    starts = re.findall(r"<path d=\"M\d+ ([\d.]+)L", exported(page, "save-svg").decode())
     counts = [starts.count(y) for y in set(starts)]
     assert len(counts) == 60
     assert max(counts) - min(counts) <= 1  # the first 3000 of 3600 would leave out ten places
@@ -608,7 +608,7 @@ def test_the_figures_hold_the_tokens_as_text(opened):
         if view == "model":
             page.locator(".map").first.click()
             settled(page)
-        figure = exported(page, "SAVE").decode()
+        figure = exported(page, "save-svg").decode()
         assert page.evaluate(
             """(source) => {
               const drawn = new DOMParser().parseFromString(source, "image/svg+xml");
@@ -630,7 +630,7 @@ def test_the_figures_hold_the_tokens_as_text(opened):
 def test_all_maps_are_exported_together(opened):
     page = opened(maps_of(6))
     show(page, "model")
-    figure = exported(page, "SAVE").decode()
+    figure = exported(page, "save-svg").decode()
     assert figure.count("<image") == 6
     assert len(set(re.findall(r'href="([^"]+)"', figure))) == 6
 
@@ -674,7 +674,7 @@ def test_hostile_tokens_are_shown_and_do_nothing(opened):
             for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
                 page.keyboard.press(key)
             assert HOSTILE[:20] in page.locator(".tip").inner_text()
-        figure = exported(page, "SAVE").decode()
+        figure = exported(page, "save-svg").decode()
         assert "<img" not in figure
         assert "<b>" not in figure
     assert page.locator("img, i:text('toy'), .label b").count() == 0
