@@ -47,16 +47,15 @@ def coverage(estimates: list[Estimate], truth: np.ndarray) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [sigmoid, bent_attention])
-@pytest.mark.parametrize(
-    ("estimators", "times"),
-    [(("plain",), 120), pytest.param(("surrogate", "auto"), 40, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("estimators", "times"), [(("plain",), 400), (("surrogate", "auto"), 60)])
 def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
     make: Callable[[int, int], Formula], estimators: tuple[Stand, ...], times: int
 ) -> None:
-    """On 150 other seeds: 0.93 to 0.96.
+    """On 150 other seeds: 0.93 to 0.96; here 0.944 to 0.955 for the plain one.
 
+    With 60 seeds the surrogate and auto have 0.929 to 0.952, with a standard error of 0.01.
     Without Student's t it was 0.895 to 0.925 for the surrogate and auto.
     """
     game = make(11, 3)
@@ -69,7 +68,8 @@ def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
         for name, one in by_case:  # all share one surrogate
             by_case[name, one].append(estimate(ALL[name](11), sample, one, seed))
     for (name, one), estimates in by_case.items():
-        assert 0.90 <= coverage(estimates, exact(ALL[name](11), game)) <= 0.98, (name, one)
+        fewest = 0.93 if one == "plain" else 0.92
+        assert fewest <= coverage(estimates, exact(ALL[name](11), game)) <= 0.97, (name, one)
 
 
 @settings(max_examples=15)

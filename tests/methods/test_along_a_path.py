@@ -173,7 +173,7 @@ def test_the_error_of_few_samples_is_widened() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["l2", "l1"])
+@pytest.mark.parametrize("form", ["l2"])
 def test_smooth_grads_norms_are_right_on_average_and_so_are_their_intervals(form: str) -> None:
     """150 runs of 16 samples, beside one of 4,096: norms of means were 15 % too high.
 
@@ -183,7 +183,7 @@ def test_smooth_grads_norms_are_right_on_average_and_so_are_their_intervals(form
     model = whence.load(MODEL)
     text = "the food is great but the service is not bad"
     settings = {"form": form, "evidence": False}
-    truth = whence.explain(model, text, "smooth-grad", samples=4096, seed=-1, **settings).scores
+    truth = whence.explain(model, text, "smooth-grad", samples=4096, seed=1000, **settings).scores
     runs = [whence.explain(model, text, "smooth-grad", seed=s, **settings) for s in range(150)]
     scores = np.array([run.scores for run in runs])
     errors = np.array([run.error.standard_error for run in runs if run.error is not None])

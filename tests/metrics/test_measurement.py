@@ -47,6 +47,32 @@ def test_value_control_and_interval(model: Model, occlusion: whence.Attribution)
     assert "better than random." in str(measured)
 
 
+def test_tied_scores_are_averaged_as_their_control_is(
+    model: Model, occlusion: whence.Attribution
+) -> None:
+    """An order by lot and its mirror, for the scores and for every copy of them, by hand.
+
+    The enemies: single orders as the control; copies counted as often as they were drawn.
+    """
+    v = whence.game(model, TEXT, target="positive")
+    scores = np.zeros(7)
+    scores[[2, 4]] = 1.0
+    measured = whence.measure(v, replace(occlusion, scores=scores), "deletion", rankings=60)
+    rows = np.concatenate([random_rankings(v, 60).orders, rankings_of(scores, v)])
+    by_copy: dict[frozenset[int], list[float]] = {}
+    for order in rows.tolist():
+        mirror = order[:2][::-1] + order[2:][::-1]
+        values = Deletion()(v, np.array([order, mirror]))
+        by_copy.setdefault(frozenset(order[:2]), []).append(float(values.mean()))
+    means = {copy: np.mean(values) for copy, values in by_copy.items()}
+    own = means[frozenset((2, 4))]
+    assert measured.value == pytest.approx(own, abs=1e-9)
+    as_good = sum(mean <= own + 1e-9 for mean in means.values())
+    assert measured.p == pytest.approx(as_good / len(means))
+    assert len(means) <= 21
+    assert measured.rankings == len(means) - (len(means) < 21)
+
+
 def test_the_reverse_is_worse(model: Model, occlusion: whence.Attribution) -> None:
     v = whence.game(model, TEXT, target="positive")
     reverse = replace(occlusion, scores=-occlusion.scores)
