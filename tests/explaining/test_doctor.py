@@ -68,6 +68,10 @@ def test_memory_is_of_maps_and_of_activations():
     last = report.forecast[-1]
     assert last.tokens == report.limit == 64
     maps = 2 * 4 * 64 * 64 * 4
+    assert last.maps_bytes is not None
+    assert last.maps_and_gradients_bytes is not None
+    assert last.head_mean_bytes is not None
+    assert last.gradient_bytes is not None
     # the maps, and what passes beside them
     assert maps < last.maps_bytes - OVERHEAD < 3 * maps
     # maps, their gradients, and what the graph holds of them
