@@ -27,6 +27,7 @@ if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
     install_import_hook("whence", "beartype.beartype")
 
 import pytest  # noqa: E402
+import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 # How long an example takes says nothing about the code on a machine that others use too. Examples
@@ -164,3 +165,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         what, remedy = OPTIONAL[word]
         tests = "1 test" if count == 1 else f"{count} tests"
         terminalreporter.write_line(f"{tests} skipped: {what}; {remedy} to run them")
+
+
+@pytest.fixture
+def without_onednn() -> Iterator[None]:
+    """For bfloat16: oneDNN's needs instructions that not every processor has, and dies there."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield

@@ -178,6 +178,7 @@ def test_smooth_grad_does_not_depend_on_torchs_default_dtype() -> None:
         torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.usefixtures("without_onednn")
 def test_a_mean_gradient_of_zero_is_seen_in_half_precision_too() -> None:
     model = build("bert")
     model.hf.bfloat16()
@@ -427,6 +428,7 @@ def test_labels_of_an_arbitration_are_the_predicted_ones() -> None:
         whence.arbitrate(model, "one text")
 
 
+@pytest.mark.usefixtures("without_onednn")
 def test_half_precision_is_told_where_it_ruins_the_rules() -> None:
     model = build("bert")
     model.hf.to(torch.bfloat16)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.families import FAMILIES, build, inputs
-from whence.core.errors import InputError, Unsupported
+from whence.core.errors import InputError, ModelError, Unsupported
 from whence.core.registry import Needs
 from whence.explaining.attend import attend
 from whence.explaining.explain import compare
@@ -101,8 +101,8 @@ def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name: str) -> Non
             victim.forward = crash
             try:
                 trace(model, inputs(model), needs=EVERYTHING)
-            except RuntimeError as problem:
-                calls.append(str(problem))
+            except ModelError as problem:
+                calls.append(str(problem.__cause__))
             finally:
                 del victim.forward
             if calls:
