@@ -168,7 +168,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 
 
 @pytest.fixture
-def without_onednn() -> Iterator[None]:
+def without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For bfloat16: oneDNN's needs instructions that not every processor has, and dies there."""
-    with torch.backends.mkldnn.flags(enabled=False):
-        yield
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)

@@ -22,7 +22,7 @@ from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, methods
 from whence.explaining.explain import compare
 from whence.models.model import Model
-from whence.models.sample import PROMPT, read_somewhere, sample
+from whence.models.sample import PROMPT, QUESTION, read_somewhere, sample
 from whence.models.texts import tokenize
 from whence.trace.attention import can_observe
 from whence.trace.forecast import forecast_trace
