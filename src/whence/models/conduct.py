@@ -236,6 +236,10 @@ def _compared_in_batch(
     except WhenceError as problem:
         return Finding(name, False, f"{fails} ({problem}); {follows}")
 
+    if alone.ndim == 1:
+        # of a question each text has labels of its own, and a batch as many as the longest
+        width = min(len(alone), len(together))
+        alone, together = alone[:width], together[:width]
     if alone.shape != together.shape:
         says = f"{fails} (another number of outputs comes back); {follows}"
         return Finding(name, False, says)

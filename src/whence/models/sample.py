@@ -50,12 +50,15 @@ def samples_of_two_lengths(model: Model, reply: bool = False) -> list[Passage]:
     if model.kind.reads_image:
         return [sample(model)]
 
-    if model.kind.second_text:
+    if model.kind.offers_choices:
         return [sample(model)]
 
-    whole = tokenize(model, PROMPT, None, "token")
+    first, second, lengths = PROMPT, None, (SHORT, LONGER)
+    if model.kind.second_text:
+        first, second, lengths = QUESTION, PROMPT, (2 * SHORT, 2 * LONGER)
+    whole = tokenize(model, first, second, "token")
     texts = []
-    for tokens in (SHORT, LONGER):
+    for tokens in lengths:
         limit = tokens if model.limit is None else min(tokens, model.limit)
         texts.append(read_somewhere(model, truncate(whole, min(limit, len(whole)))))
     if reply and model.is_encoder_decoder and not model.kind.reads_twice:
