@@ -82,11 +82,14 @@ class Animal:
         return f"{self.head}-{self.family}"
 
 
-def animals() -> Iterator[Animal]:
-    """Every family with every head, as transformers lists them."""
+def animals(every_head: bool = False) -> Iterator[Animal]:
+    """Every family that transformers lists, with the first of its heads, or with each of them."""
+    met: set[str] = set()
     for head, families in HEADS.items():
         for family in families:
-            yield Animal(family, head)
+            if every_head or family not in met:
+                yield Animal(family, head)
+            met.add(family)
 
 
 def built(animal: Animal) -> Any | None:
