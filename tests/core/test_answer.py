@@ -339,7 +339,8 @@ def test_a_short_text_is_a_caution():
 
 def test_fewer_rankings_than_usual_are_said():
     few = evidence(Verdict.BETTER, 0.025, rankings=39)
-    c = compared(*(scored(f"m{i}", {NOT: 2.0}, few) for i in range(3)))
+    untied = {unit: unit / 100 for unit in range(10)} | {NOT: 2.0}
+    c = compared(*(scored(f"m{i}", untied, few) for i in range(3)))
     assert "there were 39 random rankings, not 100 as usual" in cautions(c)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,20 @@ from whence.trace.trace import Trace, trace
 MODEL = "sentiment"
 
 
-@dataclass
-class PathTrace:
+class PathTrace(Trace):
     """All that integrated gradients ask of a trace: values and slopes of a function of tokens."""
 
-    function: Callable[[Tensor], Tensor]  # "point token" to "point"
-    tokens: int
-    asked: int = 0
-    content: Tensor = field(init=False)
-    embeddings: Tensor = field(init=False)
-    passages: list[Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.content = torch.ones(1, self.tokens, dtype=torch.bool)
-        self.embeddings = torch.ones(1, self.tokens, 1, dtype=torch.float64)
-        self.passages = [range(self.tokens)]
+    def __init__(self, function: Callable[[Tensor], Tensor], tokens: int) -> None:
+        parts: dict[str, Any] = {
+            "function": function,  # "point token" to "point"
+            "asked": 0,
+            "content": torch.ones(1, tokens, dtype=torch.bool),
+            "embeddings": torch.ones(1, tokens, 1, dtype=torch.float64),
+            "passages": [range(tokens)],
+            "model": whence.load(MODEL),  # asked for its dtype, and for no pass
+            "tick": lambda: None,
+        }
+        self.__dict__.update(parts)  # a trace is frozen
 
     @property
     def values(self) -> Tensor:
@@ -50,14 +48,14 @@ class PathTrace:
 
     def gradients_at(self, i: int, points: Tensor) -> Tensor:
         del i
-        self.asked += len(points)
+        self.__dict__["asked"] += len(points)
         at = points.detach().requires_grad_()
         (slopes,) = torch.autograd.grad(self.function(at[..., 0]).sum(), at)
         return slopes
 
 
 def integrated(path: PathTrace, **settings: Any) -> np.ndarray:
-    (scores,) = IntegratedGradients(baseline="zero", **settings)(path)  # type: ignore[arg-type]
+    (scores,) = IntegratedGradients(baseline="zero", **settings)(path)
     assert scores.tokens is not None
     return scores.tokens
 

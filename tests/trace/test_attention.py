@@ -51,6 +51,8 @@ def test_a_trace_without_attention_keeps_the_fast_path(monkeypatch: pytest.Monke
         lambda *a, **k: called.append("sdpa") or real(*a, **k),
     )
     model = build("bert")
+    assert model.shares_batches  # its own passes come before
+    called.clear()
     t = trace(model, inputs(model), needs=Needs.EMBEDDING_GRADIENTS)
     assert called == ["sdpa", "sdpa"]
     t.gradients_at(0, t.embeddings_of(0)[None])

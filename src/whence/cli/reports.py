@@ -115,6 +115,8 @@ class Results:
         self._finish()
 
     def _keep_part(self, shown: bool) -> None:
+        if not shown and not self._writes:
+            return  # the reader has gone, and nothing is lost
         note(f"ended early: {self.done:,} of {self.texts:,} texts are done")
         if shown and not self.as_json:
             self._show_many()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whence.cli.running import note
-from whence.core.errors import InputError, WhenceError
+from whence.core.errors import InputError, Unsupported, WhenceError
 
 if TYPE_CHECKING:
     from whence.core.passage import Passage
@@ -145,7 +145,7 @@ def naming(line: Line) -> Iterator[None]:
 def encode(model: Model, line: Line, **options: Any) -> Passage:
     """One text (of an image model: the file) as a passage; options as ``model.encode`` has them."""
     if line.is_file and model.kind.reads_text:
-        raise InputError(
+        raise Unsupported(
             f"{model.name} reads text, and several files were given: "
             "put one text in quotes, or use --file FILE."
         )

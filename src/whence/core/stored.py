@@ -145,7 +145,7 @@ got 'x'.
             raise self.expected(f"a whole number {bounds}")
         return self.value
 
-    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
+    def number(self, least: float = -math.inf, most: float = math.inf) -> int | float:
         """A finite number within bounds; a whole one stays whole."""
         if not _is_number(self.value):
             raise self.expected("a number")

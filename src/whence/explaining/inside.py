@@ -233,7 +233,8 @@ def memory_above(model: Model, mark: Mark) -> int | None:
     highest = _high_water()
     if highest <= mark.highest or not mark.in_use:
         return None
-    return highest - mark.in_use
+    # the two are read from different counters, which may differ by some pages
+    return max(0, highest - mark.in_use)
 
 
 def _high_water() -> int:

@@ -31,6 +31,7 @@ from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported, unknown_name
 from whence.core.passage import Passage
+from whence.core.registry import Needs
 from whence.games.infill import Filler
 from whence.models.batches import Batch
 from whence.models.conduct import embeddings
@@ -92,7 +93,12 @@ def second_removal(model: Model, first: str) -> str | None:
 
 
 def _has_embeddings(model: Model) -> bool:
-    """Whether replacing a token's embedding takes away all that the model knows of it."""
+    """Whether replacing a token's embedding takes away all that the model knows of it.
+
+    Where patches are no tokens, pixels are painted over instead.
+    """
+    if model.kind.unseen(model, Needs.EMBEDDINGS) is not None:
+        return True
     return embeddings(model).holds is not False
 
 

@@ -23,14 +23,16 @@ from whence.models.sample import samples_of_two_lengths
 from whence.models.state import habits_of
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
-from whence.models.values import NEVER
+from whence.models.values import NEVER, finite
 
 if TYPE_CHECKING:
     from whence.models.model import Model
 
 # Two ways to compute the same number may differ by so many roundings of the model's dtype, of the
-# largest number there is; and never by more than a twentieth, in whatever dtype.
+# largest number there is; and never by more than a twentieth, in whatever dtype. A model in float64
+# may still have parts in float32.
 ROUNDINGS = 1000
+SMALLEST_ROUNDING = 1e-5
 LARGEST_ROUNDING = 0.05
 
 USE_GAMES = "Methods that play (lime, shapley, occlusion, anchors) still work."
@@ -90,7 +92,8 @@ def _key(model: Model, name: str) -> tuple[Any, ...]:
 
 def tolerance(dtype: torch.dtype) -> float:
     """By what share of the largest number two ways to compute the same may differ."""
-    return min(LARGEST_ROUNDING, ROUNDINGS * torch.finfo(dtype).eps)
+    rounding = ROUNDINGS * torch.finfo(dtype).eps
+    return min(LARGEST_ROUNDING, max(SMALLEST_ROUNDING, rounding))
 
 
 def relative_difference(some: Tensor, others: Tensor) -> float:
@@ -112,7 +115,7 @@ def answers(model: Model, passages: Sequence[Passage]) -> list[Tensor]:
     with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):
         outputs = model.run(batch.inputs)
         if model.kind.has_head:
-            return list(model.read(outputs, batch))
+            return list(finite(model.read(outputs, batch)))
     states = outputs[0]
     return [state[: len(passage)] for state, passage in zip(states, passages, strict=True)]
 

@@ -163,7 +163,8 @@ class Model:
         try:
             if self.is_encoder_decoder:
                 return self.hf.get_encoder().get_input_embeddings()
-            return _embeddings_of_encoder(self.hf) or self.hf.get_input_embeddings()
+            own = _embeddings_of_encoder(self.hf) if isinstance(self.hf, nn.Module) else None
+            return own or self.hf.get_input_embeddings()
         except (NotImplementedError, AttributeError):
             return None
 
@@ -266,6 +267,8 @@ class Model:
         """The second text, or the choices, where the model reads such."""
         architecture = type(self.hf).__name__
         needed = self.kind.second_text
+        if pair is not None and not isinstance(pair, Sequence):
+            raise InputError(f"this model reads text, not a {type(pair).__name__}.")
         several = () if isinstance(pair, str) or pair is None else tuple(pair)
         if self.kind.offers_choices:
             if len(several) < 2:

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from whence.models.unbroken import unbroken
-from whence.models.untouched import untouched
+from whence.models.untouched import untouched, without_leftovers
 
 if TYPE_CHECKING:
     from whence.core.passage import Passage
@@ -172,7 +172,9 @@ def _tried_with(
 
     with (
         model.lock,
-        unbroken(untouched(model.hf), torch.inference_mode(False), torch.enable_grad()),
+        untouched(model.hf),
+        without_leftovers(model.hf),
+        unbroken(torch.inference_mode(False), torch.enable_grad()),
     ):
         handle = module.register_forward_hook(look)
         try:

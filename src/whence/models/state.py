@@ -134,4 +134,5 @@ def _draw_again_from(drawing: tuple[Any, ...]) -> None:
 def _same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     same_torch = bool(torch.equal(some[0], others[0]))
     same_numpy = some[1][2] == others[1][2] and bool((some[1][1] == others[1][1]).all())
-    return same_torch and same_numpy and some[2] == others[2]
+    # Python's own is put back with them, but tells nothing: whatever runs beside may draw from it
+    return same_torch and same_numpy

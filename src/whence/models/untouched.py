@@ -111,7 +111,7 @@ def _learn(parameter: nn.Parameter) -> None:
     parameter.requires_grad_(True)
 
 
-def _attend_as_before(change: tuple[Any, str]) -> None:
+def _attend_as_before(change: tuple[Any, str | None]) -> None:
     config, was = change
     if config._attn_implementation_internal != was:
         config._attn_implementation_internal = was

@@ -28,6 +28,7 @@ from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs
 from whence.core.request import Via
 from whence.core.target import Target
+from whence.models.conduct import repeats
 from whence.models.model import Model
 from whence.models.texts import tokenize
 from whence.trace.trace import Trace, trace
@@ -231,6 +232,7 @@ def _measured(model: Model, run: Run) -> Footprint | None:
     try:
         # some models draw from the generator, whose state is the caller's
         with model.lock, torch.random.fork_rng(devices=[]):
+            repeats(model)  # whose first pass holds copies of all buffers
             passages = _passages(model, run)
             rehearsals = [_rehearse(model, passage, run) for passage in passages]
     except Exception:

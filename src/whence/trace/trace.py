@@ -181,10 +181,10 @@ class Trace:
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
-        # laid out beforehand: a list of parts that is joined at the end would be held twice
-        slopes = torch.empty_like(points)
         done = 0
         with self.model.lock, self._rerunning(torch.enable_grad()):
+            # laid out beforehand: a list of parts that is joined at the end would be held twice
+            slopes = torch.empty_like(points)
             for chunk in self._chunks(i, points):
                 leaf, value = self._rerun(i, chunk)
                 (slope,) = slopes_of(self.model, value.sum(), [leaf])
@@ -525,8 +525,10 @@ def _check_sizes(
         "cross": (rows, written, tokens),
     }
     for layer, size in zip(layers, sizes, strict=True):
-        if size != expected[layer.kind]:
-            _, queries, keys = expected[layer.kind]
+        _, queries, keys = expected[layer.kind]
+        # one layer may look from one place only, which is then the one that is read
+        looks_from_one_place = len(layers) == 1 and size == (rows, 1, keys)
+        if size != expected[layer.kind] and not looks_from_one_place:
             raise Unsupported(
                 f"the attention of {type(model.hf).__name__} has the size {_times(size[1:])} "
                 f"where {queries} × {keys} tokens look at each other, as it is windowed, pooled or "
