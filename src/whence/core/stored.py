@@ -145,15 +145,15 @@ got 'x'.
             raise self.expected(f"a whole number {bounds}")
         return self.value
 
-    def number(self, least: float = -math.inf, most: float = math.inf) -> int | float:
-        """A finite number within bounds; a whole one stays whole."""
+    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number within bounds."""
         if not _is_number(self.value):
             raise self.expected("a number")
         if not _is_finite(self.value):
             raise self.expected("a finite number")
         if not least <= self.value <= most:
             raise self.expected(f"a number from {least:g} to {most:g}")
-        return self.value
+        return float(self.value)
 
     def choice(self, choices: Iterable[str]) -> str:
         """One of a few words."""

@@ -95,9 +95,8 @@ def list_methods() -> list[Listed]:
 def one_method(name: str) -> Listed:
     """The method of that name, spelling or alias, explained.
 
-    >>> one_method("IG").settings[0].about
-    "What stands for an empty text: the vocabulary's mean embedding, the mask or pad token's, or \
-zero."
+    >>> one_method("IG").settings[0].about[:84]
+    "What stands for an empty text: the vocabulary's mean embedding, the mask or pad toke"
     """
     return _listed_method(find_method(name))
 

@@ -163,8 +163,7 @@ class Model:
         try:
             if self.is_encoder_decoder:
                 return self.hf.get_encoder().get_input_embeddings()
-            own = _embeddings_of_encoder(self.hf) if isinstance(self.hf, nn.Module) else None
-            return own or self.hf.get_input_embeddings()
+            return _embeddings_of_encoder(self.hf) or self.hf.get_input_embeddings()
         except (NotImplementedError, AttributeError):
             return None
 
@@ -287,7 +286,7 @@ class Model:
                 f"{architecture} reads {needed}: model.encode(text, pair), pair=…, "
                 "or --pair on the command line."
             )
-        return pair
+        return None if pair is None else str(pair)
 
     def _check_image(self, image: Any) -> None:
         """An image beside the text, where the model reads one, and only there."""
@@ -569,6 +568,8 @@ class Model:
 
 def _embeddings_of_encoder(hf: Any) -> nn.Module | None:
     """The embeddings of an encoder with a table of its own, beside the one it is tied to (T5)."""
+    if not isinstance(hf, nn.Module):
+        return None
     for name, module in hf.named_modules():
         if name.endswith("encoder.embed_tokens") and isinstance(module, nn.Embedding):
             return module
