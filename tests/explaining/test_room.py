@@ -182,8 +182,11 @@ STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no high-water mark")
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_forecasts_are_within_a_third_of_what_is_measured(family: str) -> None:
-    """The table of ``bench.forecast`` at two lengths; it ends with 1 where a ratio is outside."""
-    methods = "gradient-l2,smooth-grad,attention-mean,rollout,generic-attention,attn-lrp,occlusion"
+    """The table of ``bench.forecast`` at two lengths; it ends with 1 where a ratio is outside.
+
+    Of methods that hold more than the first run of a model leaves in the heap, some 10 MB.
+    """
+    methods = "gradient-l2,smooth-grad,generic-attention"
     done = subprocess.run(
         [sys.executable, "-m", "bench.forecast", family, "256", "256,1024", "--methods", methods],
         capture_output=True,

@@ -224,11 +224,24 @@ SINGLE_LAYER = [name for name, info in methods().items() if "single-layer" in in
 
 @pytest.mark.slow
 def test_three_hundred_timed_interrupts_over_every_method() -> None:
+    """In a process of its own: the checks of shapes take an interrupt for a wrong type."""
     # bench/interrupts.py does the same with three thousand
-    landed, twice, harm = timed_interrupts(300, list(methods()))
-    assert harm == []
-    assert landed >= 300
-    assert twice > 0
+    script = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from tests.models.test_unbroken import methods, timed_interrupts\n"
+        "landed, twice, harm = timed_interrupts(300, list(methods()))\n"
+        "assert harm == [], harm\n"
+        "assert landed >= 300 and twice > 0, (landed, twice)\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "WHENCE_CHECK_SHAPES"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | {"PYTHONPATH": os.pathsep.join(["src", "."])},
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_a_handler_raises_waits_and_what_it_does_happens_at_once() -> None:

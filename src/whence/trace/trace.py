@@ -477,13 +477,12 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         outputs = model.run(batch.inputs, **extra_outputs)
 
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
-    sizes = observer.sizes
     if plan.via in ("output", "hooks"):
         if isinstance(seen, Watched):
             layers, maps = seen.layers, seen.maps
         else:
             layers, maps = _from_outputs(model, outputs)
-            sizes = [_size_of(weights) for weights in maps]
+            _check_sizes(model, batch, layers, [_size_of(weights) for weights in maps])
         reduced = _reduced(plan.reducers, layers, maps)
         if not plan.keeps_maps:
             maps = []
@@ -491,8 +490,8 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         raise Unsupported(
             f"{type(model.hf).__name__} gave no attention weights (path: {plan.via})."
         )
-    if plan.via != "hooks":
-        _check_sizes(model, batch, layers, sizes)
+    if plan.via == "interface":
+        _check_sizes(model, batch, layers, observer.sizes)
     leaf = leaves[0] if leaves else _no_embeddings(model, batch)
     return _Run(outputs, leaf, layers, maps, reduced)
 
