@@ -22,19 +22,11 @@ demo: $(VENV)/.installed  ## explain a sentence with every method; a table here,
 	@echo "==> whence compare, on the bundled sentiment model"
 	@$(BIN)/whence compare --model sentiment --html "$$REPORT" -- "$$TEXT"
 
-# Shapes and types in signatures are checked while the tests marked `shapes` run, in a process of
-# their own (tests/conftest.py says why). Both parts run, also when the first one fails.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
-# where tests marked `shapes` are; the other files need not be read to find them
-SHAPES := tests/core tests/games tests/trace tests/methods/test_contract.py
 
-test: $(VENV)/.installed-dev  ## run the tests, but for the long simulations
-	@failed=0; \
-	echo "==> pytest, with shapes and types checked"; \
-	WHENCE_CHECK_SHAPES=1 $(PYTEST) -m "shapes and not slow" $(SHAPES) || failed=1; \
-	echo "==> pytest, the other tests"; \
-	$(PYTEST) -m "not shapes and not slow" || failed=1; \
-	exit $$failed
+test: $(VENV)/.installed-dev  ## run the tests, but for long simulations and whole sweeps
+	@echo "==> pytest"
+	@$(PYTEST) -m "not slow"
 
 test-all: $(VENV)/.installed-dev  ## run every test, with shapes and types checked
 	@echo "==> pytest, every test, with shapes and types checked"

@@ -1,9 +1,27 @@
-"""The settings that contract tests try: the defaults, and each choice of each Literal field."""
+"""What contract tests try: the defaults, each choice of each Literal field, and which part at once.
+
+`make test` tries a part of every sweep; `make test-all`, which CI runs, tries all of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+
+def at_once(cases: Iterable[Any], few: Iterable[Any]) -> list[Any]:
+    """All cases; those beyond ``few`` are left to `make test-all`."""
+    few = list(few)
+    out: list[Any] = []
+    for case in cases:
+        if case in few:
+            out.append(case)
+        else:
+            out.append(pytest.param(case, marks=pytest.mark.slow))
+    return out
 
 
 def choices(settings: type) -> list[dict[str, Any]]:

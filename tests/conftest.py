@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,7 @@ for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # Shapes and types in signatures can be checked while tests run. That doubles the time, and it is
-# decided when whence is imported, so for a whole process: `make test` checks one part of the tests
-# in a run of its own (those marked `shapes`, see below), `make test-all` checks every test.
+# decided when whence is imported: `make test` checks none, `make test-all` checks every test.
 if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
     from jaxtyping import install_import_hook
 
@@ -36,33 +36,19 @@ settings.register_profile("whence", deadline=None, derandomize=True)
 settings.load_profile("whence")
 settings.register_profile("explore", deadline=None)
 
-# The tests that `make test` runs with shapes and types checked, as the beginnings of their names:
-# the rooms where arrays are made and handed on, and every method and setting once, on four families
-# of models. The Makefile names their folders too.
+# A shell that starts the tests in the background has them ignore Ctrl-C, and some send one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 TESTS = Path(__file__).parent
-SHAPES = (
-    "core/",
-    "games/",
-    "trace/test_asks.py",
-    "trace/test_attention.py",
-    "trace/test_edits.py",
-    "trace/test_families.py",
-    "trace/test_lrp_rules.py",
-    "trace/test_reducers.py",
-    "trace/test_relevance.py",
-    "methods/test_contract.py::test_the_model_is_left_as_found",
-    "methods/test_contract.py::test_settings_are_frozen_and_survive_json",
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of SHAPES, and keep the tests of a lab together."""
+    """Keep the tests of a lab together."""
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
         place = item.path.relative_to(TESTS).as_posix()
-        if f"{place}::{item.name}".startswith(SHAPES):
-            item.add_marker(pytest.mark.shapes)
         if place.startswith("labs/"):
             # a lab runs once for all tests of its file: on one worker of pytest-xdist, not on each
             item.add_marker(pytest.mark.xdist_group(place))

@@ -234,6 +234,9 @@ def _single_layer() -> Any:
     return SingleLayerForSequenceClassification(config)
 
 
+# one of each kind, for the sweeps that take seconds for each family (see ``choices.at_once``)
+MAIN = ("bert", "gpt2", "llama", "t5", "bart-classifier", "vit")
+
 FAMILIES: dict[str, Family] = {
     "bert": Family(_encoder("BertConfig", "BertForSequenceClassification"), BERT_TOKENS, ENCODER),
     "bert-mlm": Family(_encoder("BertConfig", "BertForMaskedLM"), BERT_TOKENS, ENCODER),

@@ -6,6 +6,7 @@ of a family gives it away.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,11 @@ class DrawsFromNumpy(Plain):
         return states + float(np.random.rand())
 
 
+class DrawsFromPython(Plain):
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        return states + random.random()
+
+
 class NeverTheSame(Plain):
     """Its own generator: no seed of ours reaches it."""
 
@@ -117,6 +123,36 @@ class KeepsACache(Plain):
         return states
 
 
+class ExchangesAPart(Plain):
+    """For a short text it takes another module, and says so in a word, as BigBird does."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.seen.part = nn.Identity()
+        self.seen.kind = "sparse"
+
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        if self.seen.kind == "sparse":
+            self.seen.part = nn.Dropout(0.0)
+            self.seen.kind = "full"
+        return self.seen.part(states)
+
+
+class RescalesOnce(Plain):
+    """In its first pass it halves a weight for good and doubles what comes out, as RWKV does."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.seen.is_rescaled = False
+
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        if not self.seen.is_rescaled:
+            with torch.no_grad():
+                self.classifier.weight.div_(2)
+            self.seen.is_rescaled = True
+        return 2 * states
+
+
 class ReadsIdsAgain(Plain):
     """A second table, looked up in the last layer."""
 
@@ -141,11 +177,45 @@ class HidesItsEmbeddings(Plain):
         raise NotImplementedError("`get_input_embeddings` not auto-handled; please override.")
 
 
+class EmbedsWithMore(Plain):
+    """Its embedding module gives out a scale beside the vectors, as I-BERT's does."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.scaled = _Scaled(self.bert.embeddings.word_embeddings)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.scaled
+
+    def forward(self, input_ids: Any = None, **inputs: Any) -> Any:
+        self.scaled(input_ids)
+        return super().forward(input_ids, **inputs)
+
+
+class _Scaled(nn.Module):
+    def __init__(self, table: nn.Module) -> None:
+        super().__init__()
+        self.table = table
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, float]:
+        return self.table(ids), 1.0
+
+
 class Detached(Plain):
     """No gradient comes down."""
 
     def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
         return states.detach()
+
+
+class NoWayBack(Plain):
+    """It changes in place what its gradient would need, as RWKV does."""
+
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        gates = torch.sigmoid(states)
+        gated = states * gates
+        gates.mul_(2)
+        return gated
 
 
 class HalfDetached(Plain):
@@ -154,6 +224,75 @@ class HalfDetached(Plain):
     def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
         through = 5 * torch.tanh(2 * states)
         return (through - (-states)).detach() - states
+
+
+class FifthDetached(Plain):
+    """What the model says is right, and its gradient is a fifth too small."""
+
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        return 0.8 * states + 0.2 * states.detach()
+
+
+class BranchDetached(Plain):
+    """A second branch, of its own function, that no gradient comes through."""
+
+    def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
+        branch = torch.tanh(states.roll(1, dims=-1))
+        return states + branch.detach()
+
+
+class Convolves(Plain):
+    """Before the first attention each token takes something of its neighbours."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.bert.encoder = _Convolving(self.bert.encoder, config.hidden_size)
+
+
+class _Convolving(nn.Module):
+    def __init__(self, encoder: nn.Module, width: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.along = nn.Conv1d(width, width, 3, padding=1)
+
+    def forward(self, hidden_states: Tensor, *args: Any, **more: Any) -> Any:
+        mixed = self.along(hidden_states.transpose(1, 2)).transpose(1, 2)
+        return self.encoder(hidden_states + mixed, *args, **more)
+
+
+class Remembers(Plain):
+    """Before the first attention a recurrent layer runs along the text."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.bert.encoder = _Recurring(self.bert.encoder, config.hidden_size)
+
+
+class _Recurring(nn.Module):
+    def __init__(self, encoder: nn.Module, width: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.along = nn.GRU(width, width, batch_first=True)
+
+    def forward(self, hidden_states: Tensor, *args: Any, **more: Any) -> Any:
+        return self.encoder(hidden_states + self.along(hidden_states)[0], *args, **more)
+
+
+class _ConvolvedValues(BertSelfAttention):
+    """The values themselves are mixed before attention weighs them."""
+
+    def forward(self, hidden_states: Tensor, attention_mask: Any = None, **more: Any) -> Any:
+        mixed = hidden_states + 0.5 * hidden_states.roll(1, dims=1)
+        return super().forward(mixed, attention_mask, **more)
+
+
+class ConvolvesInsideAttention(Plain):
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        for index, layer in enumerate(self.bert.encoder.layer):
+            mixed = _ConvolvedValues(config, layer_idx=index)
+            mixed.load_state_dict(layer.attention.self.state_dict())
+            layer.attention.self = mixed
 
 
 class ReadsTheLast(Plain):

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import whence
+from tests.choices import at_once
 from whence.cli.main import main
 from whence.core import registry
 from whence.core.registry.needs import LOOKS_AT
@@ -37,6 +38,14 @@ REGISTERED += [("metrics", info) for info in registry.metrics().values()]
 every_citizen = pytest.mark.parametrize(
     ("folder", "info"), REGISTERED, ids=[info.name for _, info in REGISTERED]
 )
+# what a new user tries first, in `make test`; `make test-all` tries every page
+FIRST_READ = [ROOT / "README.md", DOCS / "getting-started.md", DOCS / "write-your-own-method.md"]
+# the data set that pages speak of
+REVIEWS = """id,review,label
+1,a moving and funny film,positive
+2,not bad at all,positive
+3,a dull and lifeless film,negative
+"""
 # a tutorial is one story: its files, examples and commands work together, in one folder
 TUTORIALS = [p for p in sorted((DOCS / "tutorials").glob("*.md")) if p.stem != "index"]
 # what each story ends in, and words that stand in the file
@@ -110,7 +119,7 @@ def with_any(language: tuple[str, ...]) -> list[Path]:
     return [p for p in PAGES if p not in TUTORIALS and list(blocks(p, *language))]
 
 
-@pytest.mark.parametrize("page", with_any(("python",)), ids=named)
+@pytest.mark.parametrize("page", at_once(with_any(("python",)), FIRST_READ), ids=named)
 def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,12 +159,13 @@ def test_a_file_that_a_page_shows_is_that_file(page: Path) -> None:
             assert block.code == (ROOT / block.quotes).read_text(encoding="utf-8"), block.quotes
 
 
-@pytest.mark.parametrize("page", with_any(("console", "bash")), ids=named)
+@pytest.mark.parametrize("page", at_once(with_any(("console", "bash")), FIRST_READ[1:]), ids=named)
 def test_the_commands_of_a_page_work(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    Path("reviews.csv").write_text(REVIEWS, encoding="utf-8")
     for block in blocks(page, "console", "bash"):
         assert_was_printed(shown_by(block), type_in(block, monkeypatch))
 
@@ -202,6 +212,7 @@ def test_every_tutorial_promises_a_file() -> None:
         assert all(f"`{file}`" in text for file in PROMISED[page.stem])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=named)
 def test_a_tutorial_works_and_leaves_what_it_promises(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

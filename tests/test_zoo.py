@@ -24,11 +24,31 @@ def outcome(animal: Animal) -> dict[str, str] | None:
     hf = built(animal)
     if hf is None:
         return None
-    model = load(hf, tokenizer=tokenizer_of(animal))
-    comparison = compare(model, *asked(model), evidence=False, budget="600")
+    before = as_found(hf)
+    rescales_itself = hasattr(hf.config, "rescale_every")  # RWKV, the first time that it is run
+    try:
+        model = load(hf, tokenizer=tokenizer_of(animal))
+        comparison = compare(model, *asked(model), evidence=False, budget="600")
+    finally:
+        assert rescales_itself or as_found(hf) == before, f"{animal} is left changed"
     for attribution in comparison.attributions.values():
         assert np.isfinite(attribution.scores).all(), attribution.method
     return dict(comparison.skipped)
+
+
+def as_found(hf: Any) -> dict[str, Any]:
+    """What must be the same afterwards: modules, flags, hooks, attention, weights and buffers."""
+    found: dict[str, Any] = {}
+    for name, module in hf.named_modules():
+        config = vars(module).get("config")
+        own_attention = getattr(config, "_attn_implementation_internal", None)
+        hooks = len(module._forward_hooks), len(module._forward_pre_hooks)
+        found[name] = (id(module), module.training, hooks, own_attention)
+    for name, parameter in hf.named_parameters():
+        found[f"parameter {name}"] = (id(parameter), parameter._version, parameter.requires_grad)
+    for name, buffer in hf.named_buffers():
+        found[f"buffer {name}"] = (id(buffer), buffer.double().nan_to_num().sum().item())
+    return found
 
 
 def asked(model: Any) -> tuple[Any, ...]:

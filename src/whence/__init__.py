@@ -18,7 +18,7 @@ _VERBS = {
     "compare": "whence.explaining.explain",
     "explain": "whence.explaining.explain",
     "forecast": "whence.explaining.planning",
-    "game": "whence.games.game",
+    "game": "whence.explaining.game",
     "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
@@ -29,7 +29,9 @@ _VERBS = {
     "metric": "whence.core.registry",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
+    "open_run": "whence.runs.run",
     "read": "whence.core.reading",
+    "run": "whence.explaining.data_set",
     "setting": "whence.core.registry",
 }
 _TYPES = {
@@ -57,6 +59,7 @@ _TYPES = {
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
+    "Run": "whence.runs.run",
     "Scores": "whence.core.scores",
     "Tally": "whence.core.many",
     "Target": "whence.core.target",
@@ -104,6 +107,7 @@ __all__ = [
     "Provenance",
     "Regions",
     "Request",
+    "Run",
     "Scores",
     "SettingsError",
     "Tally",
@@ -131,9 +135,11 @@ __all__ = [
     "measure",
     "method",
     "metric",
+    "open_run",
     "probe",
     "probe_templates",
     "read",
+    "run",
     "setting",
 ]
 
@@ -168,18 +174,21 @@ if TYPE_CHECKING:
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
+    from whence.explaining.data_set import run
     from whence.explaining.explain import compare, explain
     from whence.explaining.forecast import Forecast
+    from whence.explaining.game import game
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.planning import forecast
     from whence.explaining.probe import probe, probe_templates
-    from whence.games.game import Game, game
+    from whence.games.game import Game
     from whence.labs.running import lab
     from whence.metrics.measurement import measure
     from whence.models.labels import Prediction
     from whence.models.load import load
     from whence.models.model import Model
+    from whence.runs.run import Run, open_run
     from whence.trace.trace import Trace
 
 

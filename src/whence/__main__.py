@@ -1,6 +1,8 @@
 """``python -m whence`` is ``whence``."""
 
+import sys
+
 from whence.cli.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -147,3 +147,116 @@ def test_ctrl_c_keeps_the_page_of_what_is_done(folder, tmp_path):
     assert "ended early" in err
     assert "The run was ended before" in page.read_text()
     assert len(page.read_text()) > 10_000
+
+
+VERBS = {"predict": "run through the model", "attend": "looked at"}
+
+
+@pytest.mark.parametrize("command", VERBS)
+def test_other_commands_go_on_after_a_bad_line_too(whence, texts, command):
+    done = whence(command, "--file", texts, "--json")
+    assert done.code == 2
+    assert f"3 of 19 texts could not be {VERBS[command]}" in done.err
+    for number in BAD:
+        assert f"line {number}: " in done.err
+    said = [json.loads(line) for line in done.out.splitlines()]
+    failed = [one["line"] for one in said if one.get("kind") == "failure"]
+    assert sorted(failed) == sorted(BAD)
+    good = [one["text"] for one in said if one.get("kind") != "failure"]
+    assert good == [f"a fine film number {i}" for i in range(1, 21) if i not in (*BAD, 7)]
+
+
+def test_theory_goes_on_and_writes_the_page_of_the_good_lines(run, tmp_path):
+    texts, page = tmp_path / "texts.txt", tmp_path / "a.html"
+    texts.write_bytes(b"a fine film\nb\xff\nnot bad\n")
+    done = run("theory", "--file", texts, "--no-evidence", "--json", "--html", page)
+    assert done.code == 2
+    assert "1 of 3 texts could not be explained" in done.err
+    said = [json.loads(line) for line in done.out.splitlines()]
+    assert [one.get("line") for one in said if "kind" in one] == [2]
+    assert len(said) == 3
+    assert "not bad" in page.read_text()
+
+
+def test_theory_keeps_the_page_of_what_is_done(run, tmp_path, monkeypatch):
+    from whence.explaining import closed_forms as module
+
+    real = module.closed_forms
+    texts, page = tmp_path / "texts.txt", tmp_path / "a.html"
+    texts.write_text("a fine film\nnot bad\n")
+
+    def interrupted(model, passage, **more):
+        if passage.text == "not bad":
+            raise KeyboardInterrupt
+        return real(model, passage, **more)
+
+    monkeypatch.setattr(module, "closed_forms", interrupted)
+    done = run("theory", "--file", texts, "--no-evidence", "--json", "--html", page)
+    assert done.code == 130
+    assert "a fine film" in page.read_text()
+
+
+@pytest.mark.parametrize("command", VERBS)
+def test_a_text_that_the_model_cannot_run_takes_no_other_with_it(
+    whence, texts, monkeypatch, command
+):
+    from whence.core.errors import ModelError
+    from whence.models.model import Model
+
+    real = Model.batch
+
+    def batch(self, passages, *more, **options):
+        if any("number 12" in passage.text for passage in passages):
+            raise ModelError("no such luck")
+        return real(self, passages, *more, **options)
+
+    monkeypatch.setattr(Model, "batch", batch)
+    done = whence(command, "--file", texts, "--json")
+    assert done.code == 2
+    said = [json.loads(line) for line in done.out.splitlines()]
+    failed = {one["line"]: one["reason"] for one in said if one.get("kind") == "failure"}
+    assert sorted(failed) == sorted([*BAD, 12])
+    assert failed[12] == "no such luck"
+    assert len(said) == 19
+
+
+def test_a_word_that_the_first_text_does_not_have_ends_nothing(run, tmp_path):
+    # would catch: any TargetError of the first line taken for one of every line
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a dull play\na fine film\nthe film was long\n")
+    for command in (("predict",), ("explain", "--method", "gradient-l2", "--no-evidence")):
+        done = run(*command, "--model", "filler", "--file", texts, "--at", "film", "--json")
+        assert done.code == 2
+        kinds = [json.loads(line).get("kind") for line in done.out.splitlines()]
+        assert (kinds.count("failure"), len(kinds)) == (1, 3)
+
+
+def test_what_only_one_text_of_the_first_batch_meets_does_not_end_the_run(
+    whence, texts, monkeypatch
+):
+    # would catch: "the first text" read as "before anything is printed", and a batch prints late
+    real = explaining.run
+
+    def run(model, passages, *more):
+        if any("number 4" in passage.text for passage in passages):
+            raise wh.Unsupported("not this one")
+        return real(model, passages, *more)
+
+    monkeypatch.setattr(explaining, "run", run)
+    done = whence(*COMMANDS["in batches"], "--file", texts, "--json")
+    kinds = [json.loads(line)["kind"] for line in done.out.splitlines()]
+    assert (kinds.count("failure"), len(kinds)) == (4, 19)
+
+
+def test_the_page_is_written_also_where_the_reader_has_gone(whence, texts, tmp_path, monkeypatch):
+    # whence compare --file … --html page.html | head -1
+    import typer
+
+    def gone(_view):
+        raise typer.Exit(141)
+
+    page = tmp_path / "a.html"
+    monkeypatch.setattr("whence.cli.reports.show", gone)
+    done = whence(*COMMANDS["compare"], "--file", texts, "--html", page)
+    assert done.code == 141
+    assert "number 20" in page.read_text()

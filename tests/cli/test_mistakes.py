@@ -156,3 +156,53 @@ def test_an_interrupt_is_one_line(whence, monkeypatch):
     monkeypatch.setattr("whence.models.load.load", interrupted)
     done = whence("predict", "hi")
     assert (done.code, done.out, done.err) == (130, "", "whence: interrupted.\n")
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """A method whose code, in a file of whence, goes wrong."""
+    from tests.models.test_passing import of_ours
+    from whence.methods.gradient_l2 import GradientL2
+
+    monkeypatch.setattr(GradientL2, "__call__", of_ours("return {}['no such key']"))
+
+
+def test_our_mistake_in_a_method_has_its_line_and_its_exit_code(whence, broken):
+    done = whence("explain", "hi", "--method", "gradient-l2", "--no-evidence")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert "mistake of whence" in done.err
+    assert "--debug shows where" in done.err
+    where = whence("explain", "hi", "--method", "gradient-l2", "--no-evidence", "--debug")
+    assert where.code == 1
+    assert "methods/made_up.py" in where.err
+
+
+def test_our_mistake_beside_other_methods_is_told_too(whence, broken):
+    compare = ("compare", "hi there", "--no-evidence", "--budget", "100")
+    done = whence(*compare)
+    assert done.code == 1
+    assert "there" in done.out  # the other methods went on
+    assert "gradient-l2 is left out" in done.err
+    assert "Traceback" not in done.err
+    where = whence(*compare, "--debug")
+    assert where.code == 1
+    assert "methods/made_up.py" in where.err
+
+
+def test_our_mistake_in_a_line_of_a_file_shows_where_on_demand(whence, broken):
+    explain = ("explain", "--method", "gradient-l2", "--no-evidence", "--json")
+    done = whence(*explain, stdin=b"one\ntwo\n")
+    assert done.code == 1
+    assert done.err.count("mistake of whence") == 2
+    where = whence(*explain, "--debug", stdin=b"one\ntwo\n")
+    assert where.err.count("methods/made_up.py") >= 2
+
+
+def test_a_models_own_error_exits_with_two(run, monkeypatch):
+    from tests.misbehaving import Raises, build
+
+    monkeypatch.setattr("whence.models.load.load", lambda *_, **__: build(Raises))
+    done = run("explain", "hi", "--method", "lime", "--no-evidence")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "Raises cannot be run" in done.err
+    assert "mistake of whence" not in done.err

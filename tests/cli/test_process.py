@@ -60,6 +60,12 @@ def test_help_and_import_read_few_modules(what, most):
     assert int(done.stderr) <= most
 
 
+def test_the_module_ends_with_the_same_code_as_the_program() -> None:
+    ended = process("-m", "whence", "predict", "not bad", "--model", "./no-such-folder")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("whence: ")
+
+
 def test_a_reader_that_leaves_early(folder, tmp_path):
     file = tmp_path / "many.txt"
     file.write_text("not bad\n" * 60)

@@ -168,6 +168,7 @@ def test_one_of_two_holds_if_it_pays_for_both_tries():
     assert not compared(barely, scored("other", {BAD: 1.0}, SAME)).answer.is_carried
 
 
+@pytest.mark.slow
 def test_of_independent_random_methods_at_most_one_text_in_twenty_names_a_word():
     rng = np.random.default_rng(0)
     texts, methods, named = 400, 21, 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whence
-from tests.damage import outcome, places, results, sweep
+from tests.damage import outcome, places, results, sweep, views
 from whence.core.errors import LoadError, WhenceError
 from whence.core.reading import read
 from whence.core.showing import acts
@@ -62,6 +62,7 @@ def stored(**changes) -> dict:
         (json.dumps(stored(prediction={"good": 1.5})), "prediction.good: expected a number from 0"),
         (json.dumps(stored(target={"index": -1})), "target.index: expected a whole number of at"),
         (json.dumps(stored(settings={"a b": [math.nan]})), "settings['a b'][0]: expected a finite"),
+        (json.dumps(stored(kind="\n\r\t")), "holds no attribution but a "),
         ('{"a": 1, "a": 2}', "it has 'a' twice in one record"),
         ("[" * 100_000, "nested too deeply"),
         ('{"schema": 1, "value": ' + "9" * 5000 + "}", "is not JSON: "),
@@ -112,6 +113,40 @@ def test_fields_that_do_not_fit_each_other_are_refused(tmp_path):
         holder[key] = before
     path.write_text(json.dumps(whole))
     assert read(path) == RESULTS["in windows"]
+
+
+def test_an_anchor_that_holds_says_how_surely(tmp_path):
+    path = tmp_path / "a.json"
+    content = json.loads(json.dumps(RESULTS["anchor"].to_dict()))
+    content["detail"]["interval"] = None
+    path.write_text(json.dumps(content))
+    with pytest.raises(LoadError, match=r"detail\.interval: expected"):
+        read(path)
+
+
+def test_a_patch_far_outside_its_picture_is_refused(tmp_path):
+    # would catch: a grid of 2³¹ columns, laid out by a view
+    path = tmp_path / "a.json"
+    content = json.loads(json.dumps(RESULTS["image"].to_dict()))
+    content["passage"]["unit_spans"][0][2] = 2**31
+    path.write_text(json.dumps(content))
+    with pytest.raises(LoadError, match=r"passage\.unit_spans\[0\]: no unit is at 0, 2147483648"):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", ["planned", "by target", "many attributions"])
+def test_half_a_character_in_a_name_is_spelt_out_in_every_view(kind, tmp_path):
+    # the name of a folder may hold a byte that is no UTF-8, and Python makes this of it
+    path = tmp_path / "a.json"
+    path.write_text(
+        json.dumps(RESULTS[kind].to_dict()).replace("so very good", "so \\ud800ery good")
+    )
+    result = read(path)
+    views(result, figures=False)
+    assert "\\ud800" in result.to_csv()
+    result.to_csv(tmp_path / "a.csv")
+    if hasattr(result, "to_html"):
+        result.to_html(tmp_path / "a.html")
 
 
 def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path):

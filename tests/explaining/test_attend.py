@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import whence
-from tests.families import FAMILIES, build, inputs
+from tests.choices import at_once
+from tests.families import FAMILIES, MAIN, build, inputs
 from whence.core.errors import InputError, TooLarge, Unsupported
 from whence.core.registry import Needs
 from whence.trace.edits import ablate
@@ -20,7 +21,7 @@ from whence.trace.trace import trace
 TEXT = "the food is great but not"
 
 
-@pytest.mark.parametrize("name", list(FAMILIES))
+@pytest.mark.parametrize("name", at_once(FAMILIES, MAIN))
 @pytest.mark.parametrize("units", ["word", "token"])
 def test_rows_sum_to_one_in_every_family(name: str, units: str) -> None:
     model = build(name)
@@ -192,7 +193,8 @@ print(peak, told[0].total if told else 0)
 STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 
 
-@pytest.mark.parametrize("what", ["attend", pytest.param("rollout", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["attend", "rollout"])
 def test_2048_tokens_on_12_by_12_stay_far_below_whole_maps(what: str) -> None:
     """Half of the 4,096 tokens that ``bench`` measures: 2 GB there is 0.5 GB here.
 

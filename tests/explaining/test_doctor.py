@@ -10,6 +10,7 @@ import torch
 import transformers as tf
 
 from tests import tokenizers as tok
+from tests.choices import at_once
 from tests.families import SMALL, build
 from whence.core.registry import methods
 from whence.explaining import doctor
@@ -19,17 +20,20 @@ from whence.trace.forecast import OVERHEAD
 
 @pytest.mark.parametrize(
     "family",
-    [
-        "bert",
-        "bert-mlm",
-        "gpt2",
-        "gpt2-classifier",
-        "t5",
-        "bart",
-        "bart-classifier",
-        "vit",
-        "deberta-v2",
-    ],
+    at_once(
+        [
+            "bert",
+            "bert-mlm",
+            "gpt2",
+            "gpt2-classifier",
+            "t5",
+            "bart",
+            "bart-classifier",
+            "vit",
+            "deberta-v2",
+        ],
+        ["bert", "gpt2", "vit"],
+    ),
 )
 def test_every_kind_of_model(family, monkeypatch):
     monkeypatch.setattr(doctor, "REPEATS", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +13,19 @@ import torch
 import transformers as tf
 
 import whence
+from bench.forecast import EXACT
 from tests import tokenizers
 from whence.core.errors import TooLarge
+from whence.core.many import Many
 from whence.core.passage import Passage, truncate
+from whence.core.registry import methods
 from whence.core.request import Request, targets_of, wishes_for
+from whence.explaining import outside
 from whence.explaining.job import Job, Room, job_of
-from whence.explaining.room import forecast_memory, room_for
+from whence.explaining.room import forecast_games, forecast_memory, room_for
 from whence.models.model import Model
 from whence.trace.footprint import LENGTHS
+from whence.trace.forecast import OVERHEAD
 
 TOKENS = 120
 
@@ -125,73 +131,135 @@ def test_the_environment_sets_the_budget(
         whence.compare(model, passage, ["gradient-l2"], units="sentence", evidence=False)
 
 
-BUDGET = """
-import re, torch
-from pathlib import Path
-torch.set_num_threads(1)
-from bench.forecast import bert, forecast, run, text_of, wishes_of
-import whence
-from whence.core.errors import TooLarge
-torch.manual_seed(0)
-model = bert(256)
-passage = text_of(model, 1024)
-method = "integrated-gradients"
-run(model, text_of(model, 24), method)
-budget = int(0.7 * forecast(model, passage, method))  # which smaller batches keep
-
-def status(name):
-    return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
-
-def rise(memory):
-    Path("/proc/self/clear_refs").write_text("5")
-    before = status("VmRSS")
-    try:
-        whence.compare(model, passage, wishes_of(method), units="sentence", evidence=False,
-                       memory=memory)
-        refused = False
-    except TooLarge:
-        refused = True
-    return refused, status("VmHWM") - before
-
-print(*rise("20MB"), *rise(budget), budget)
-"""
+def scored(model: Model, passage: Passage) -> whence.Attribution:
+    """Scores from elsewhere, so that nothing is run for them."""
+    scores = np.arange(len(passage.unit_spans), dtype=float)
+    return whence.Attribution.from_scores(model, passage, scores, method="mine", target=0)
 
 
-@pytest.mark.slow  # a process of its own
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no high-water mark")
-def test_a_budget_is_refused_before_and_not_exceeded_after() -> None:
-    out = subprocess.run(
-        [sys.executable, "-c", BUDGET],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | STEADY_HEAP,
-    ).stdout.split()
-    refused, rise, kept, peak, budget = out
-    assert refused == "True"
-    assert int(rise) < 2 * 10**6  # nothing was allocated
-    assert kept == "False"
-    assert int(peak) < 1.3 * int(budget)
+def test_a_game_over_the_budget_is_refused_before_it_begins(model: Model, passage: Passage) -> None:
+    """A game had no budget at all, and ran under any."""
+    lengths = lengths_run(model)
+    with pytest.raises(TooLarge, match=r"a game over 106 tokens .* budget is 1 kB\. Options:"):
+        whence.game(model, passage, memory="1kB")
+    assert max(lengths, default=0) <= max(LENGTHS)
+
+
+def test_the_batches_of_a_game_shrink_to_its_budget(model: Model, passage: Passage) -> None:
+    usual = whence.game(model, passage)
+    one_row = forecast_games(model, passage, 1, TOKENS, shortens=False).total
+    small = whence.game(model, passage, memory=2 * one_row)
+    assert TOKENS <= small.tokens_at_once < usual.tokens_at_once
+    masks = ~np.eye(small.size, dtype=bool)
+    np.testing.assert_allclose(small(masks), usual(masks), atol=1e-5)
+
+
+def test_judge_is_refused_before_it_begins(model: Model, passage: Passage) -> None:
+    mine = scored(model, passage)
+    lengths = lengths_run(model)
+    with pytest.raises(TooLarge, match=r"the evidence over 106 tokens .* budget is 1 kB"):
+        whence.judge(model, mine, memory="1kB")
+    with pytest.raises(TooLarge, match=r"the evidence over 106 tokens .* budget is 1 kB"):
+        whence.judge(model, Many((mine, mine)), memory="1kB")
+    assert max(lengths, default=0) <= max(LENGTHS)
+
+
+def test_judge_says_the_same_in_smaller_batches(
+    model: Model, passage: Passage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = scored(model, passage)
+    sizes: list[int] = []
+    original = outside.game_on
+
+    def noted(*given: Any) -> Any:
+        sizes.append(given[3])
+        return original(*given)
+
+    monkeypatch.setattr(outside, "game_on", noted)
+    usual = whence.judge(model, mine, rankings=39, steps=2)
+    one_row = forecast_games(model, passage, 1000, TOKENS, shortens=True).total
+    small = whence.judge(model, mine, rankings=39, steps=2, memory=2 * one_row)
+    assert min(sizes) < max(sizes) == Room().game_tokens
+    assert small.evidence is not None
+    assert usual.evidence is not None
+    for one, other in zip(small.evidence.trials, usual.evidence.trials, strict=True):
+        assert one.statistic == pytest.approx(other.statistic, abs=1e-5)
+
+
+def test_what_is_only_added_is_judged_within_the_budget(model: Model, passage: Passage) -> None:
+    mine = scored(model, passage)
+    lengths = lengths_run(model)
+    with pytest.raises(TooLarge, match="the budget is 1 kB"):
+        whence.compare(model, passage, [mine], units="sentence", memory="1kB")
+    assert max(lengths, default=0) <= max(LENGTHS)
+
+
+def test_looks_arbiters_and_closed_forms_keep_it_too(model: Model, passage: Passage) -> None:
+    lengths = lengths_run(model)
+    text = passage.text
+    with pytest.raises(TooLarge, match="the budget is 1 kB"):
+        whence.attend(model, passage, memory="1kB")
+    with pytest.raises(TooLarge, match=r"maps of two texts .* the budget is 1 kB"):
+        whence.probe(model, text, text.replace("food", "film"), memory="1kB")
+    with pytest.raises(TooLarge, match="the budget is 1 kB"):
+        whence.arbitrate(model, [passage], memory="1kB")
+    # an arbiter's rehearsal embeds the vocabulary, for its mean: the text itself is what counts
+    assert len(passage) not in lengths
+    single = whence.load("single-layer")
+    with pytest.raises(TooLarge, match="the budget is 1 kB"):
+        whence.closed_forms(single, "a fine film", evidence=False, memory="1kB")
+
+
+def test_rows_that_are_shortened_fill_a_batch(model: Model, passage: Passage) -> None:
+    """Counted in whole texts, a batch of 1,024 tokens holds one text of 600, and no more."""
+    masks, game_tokens = 100, 2 * len(passage) - 2
+    kept = forecast_games(model, passage, masks, game_tokens, shortens=False).total
+    shortened = forecast_games(model, passage, masks, game_tokens, shortens=True).total
+    assert shortened - OVERHEAD > 1.3 * (kept - OVERHEAD)
+
+
+def test_no_more_rows_are_forecast_than_there_are_masks(model: Model, passage: Passage) -> None:
+    few = forecast_games(model, passage, 2, Room().game_tokens, shortens=False)
+    many = forecast_games(model, passage, 1000, Room().game_tokens, shortens=False)
+    assert few.working < many.working / 2
 
 
 # glibc else raises the size from which it maps memory apart as it goes
 STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
+needs_a_high_water_mark = pytest.mark.skipif(
+    not os.access("/proc/self/clear_refs", os.W_OK), reason="no high-water mark"
+)
 
 
-@pytest.mark.slow  # processes that measure
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no high-water mark")
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_forecasts_are_within_a_third_of_what_is_measured(family: str) -> None:
-    """The table of ``bench.forecast`` at two lengths; it ends with 1 where a ratio is outside.
-
-    Of methods that hold more than the first run of a model leaves in the heap, some 10 MB.
-    """
-    methods = "gradient-l2,smooth-grad,generic-attention"
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.forecast", family, "256", "256,1024", "--methods", methods],
+def measured_apart(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | STEADY_HEAP,
     )
+
+
+@pytest.mark.slow  # processes that measure
+@needs_a_high_water_mark
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_every_forecast_is_within_a_third_of_what_is_measured(family: str) -> None:
+    """Every registered method and the evidence at 512 tokens, by ``bench.forecast``.
+
+    It ends with 1 where a ratio is outside. docs/benchmarks.md has shorter texts, where what
+    libraries take or leave decides, and longer ones, which take minutes.
+    """
+    done = measured_apart("-m", "bench.forecast", family, "256", "512")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in methods():
+        assert name in done.stdout or name in EXACT
+
+
+@pytest.mark.slow
+@needs_a_high_water_mark
+@pytest.mark.parametrize("family", ["bert"])
+def test_a_budget_is_refused_before_and_not_exceeded_after(family: str) -> None:
+    """One per cent below the least that a run can need, and one per cent above."""
+    done = measured_apart("-m", "bench.budget", family, "256", "1024")
     assert done.returncode == 0, done.stdout + done.stderr

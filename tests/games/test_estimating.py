@@ -49,14 +49,12 @@ def coverage(estimates: list[Estimate], truth: np.ndarray) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [sigmoid, bent_attention])
-@pytest.mark.parametrize(("estimators", "times"), [(("plain",), 400), (("surrogate", "auto"), 60)])
+@pytest.mark.parametrize(("estimators", "times"), [(("plain",), 400), (("surrogate", "auto"), 200)])
 def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
     make: Callable[[int, int], Formula], estimators: tuple[Stand, ...], times: int
 ) -> None:
-    """On 150 other seeds: 0.93 to 0.96; here 0.944 to 0.955 for the plain one.
-
-    With 60 seeds the surrogate and auto have 0.929 to 0.952, with a standard error of 0.01.
-    Without Student's t it was 0.895 to 0.925 for the surrogate and auto.
+    """The standard error of a coverage is .005. The enemies: no Student's t (.895 to .925 for the
+    surrogate and auto); auto by the smaller of two errors, however near (.93 for Shapley values).
     """
     game = make(11, 3)
     by_case: dict[tuple[str, Stand], list[Estimate]] = {}
@@ -68,8 +66,7 @@ def test_the_interval_of_95_percent_holds_the_truth_as_often_as_it_says(
         for name, one in by_case:  # all share one surrogate
             by_case[name, one].append(estimate(ALL[name](11), sample, one, seed))
     for (name, one), estimates in by_case.items():
-        fewest = 0.93 if one == "plain" else 0.92
-        assert fewest <= coverage(estimates, exact(ALL[name](11), game)) <= 0.97, (name, one)
+        assert 0.93 <= coverage(estimates, exact(ALL[name](11), game)) <= 0.97, (name, one)
 
 
 @settings(max_examples=15)
@@ -171,7 +168,9 @@ def test_auto_takes_the_surrogate_on_attention_and_the_plain_one_on_a_sum() -> N
 
 
 def test_auto_looks_at_the_errors_of_all_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sum of their squares decides. The enemies: the smallest of them, and the largest."""
+    """The sum of their squares decides, if it is clear. The enemies: the smallest of them, and the
+    largest; a choice by chance between two that are about as good.
+    """
     from whence.games import estimating
 
     def answer(name: str, errors: list[float]) -> Callable[..., Estimate]:
@@ -184,6 +183,9 @@ def test_auto_looks_at_the_errors_of_all_units(monkeypatch: pytest.MonkeyPatch) 
         ([0.1, 0.6, 0.9], [0.5, 0.5, 0.5], "surrogate"),
         ([0.0, 0.0, 0.8], [0.7, 0.7, 0.7], "plain"),
         ([0.7, 0.7, 0.7], [0.0, 0.0, 0.8], "surrogate"),
+        ([0.5, 0.5, 0.5], [0.53, 0.53, 0.53], "surrogate"),
+        ([0.5, 0.5, 0.5], [0.57, 0.57, 0.57], "plain"),
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "plain"),
     ):
         monkeypatch.setattr(estimating, "plain", answer("plain", plain))
         monkeypatch.setattr(estimating, "with_surrogate", answer("surrogate", surrogate))
@@ -242,6 +244,38 @@ def test_a_surrogate_that_knows_nothing_does_no_harm(monkeypatch: pytest.MonkeyP
     errors = np.stack([one.units - truth for one in estimates])
     assert np.abs(errors.mean(0) / (errors.std(0) / np.sqrt(200))).max() < 4
     assert 0.90 <= coverage(estimates, truth) <= 0.98
+
+
+def test_a_pair_is_held_against_the_surrogate_that_has_not_seen_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The surrogate of each fold is a number of its own, so that each residual tells whose it is.
+
+    The enemy takes that of another fold, which was fitted to the pair: its residuals are too small.
+    """
+    from whence.games import estimating
+    from whence.games.surrogate import Surrogate
+
+    none, one = np.zeros((1, 9)), np.ones((1, 9))
+    by_fold = [
+        Surrogate(10.0 * fold, none[0], none, none, one, one, np.zeros(1), np.ones(1))
+        for fold in range(5)
+    ]
+    residuals: list[np.ndarray] = []
+    whole = estimating.contributions
+
+    def noted(functional: Functional, sample: Sample, strata: Strata, of: np.ndarray) -> np.ndarray:
+        residuals.append(of)
+        return whole(functional, sample, strata, of)
+
+    monkeypatch.setattr(estimating, "fit", lambda *_: by_fold)
+    monkeypatch.setattr(estimating, "contributions", noted)
+    estimating._fitted.cache_clear()
+    sample = sampled(sigmoid(9, 0), 102, 0)
+    estimate(shapley(9), sample, "surrogate", seed=3)
+    estimating._fitted.cache_clear()
+    expected = sample.values - 10.0 * fold_pairs(sample, 3)
+    np.testing.assert_allclose(residuals[0], expected, atol=1e-9)
 
 
 def test_folds_keep_pairs_together_and_sizes_apart() -> None:

@@ -186,3 +186,16 @@ def test_a_large_banzhaf_or_beta_neither_overflows_nor_loses_its_sum() -> None:
     linear = np.random.default_rng(0).normal(size=2000)
     for functional in (banzhaf(2000), beta_shapley(2000), shapley(2000), lime(2000)):
         np.testing.assert_allclose(functional.of_linear(linear, 5.0), linear, atol=1e-9)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (4, 1), (1, 4), (2, 3)])
+def test_beta_shapley_knows_alpha_from_beta(alpha: int, beta: int) -> None:
+    """A unit that only counts with one other: the chance that this one is there, β/(α + β).
+
+    The enemy has the two exchanged, which no test with 2 and 2 would see.
+    """
+    masks = all_masks(5)
+    both = (masks[:, 0] & masks[:, 1]).astype(float)
+    values = beta_shapley(5, alpha, beta).of_values(masks, both)
+    np.testing.assert_allclose(values[:2], beta / (alpha + beta), rtol=1e-12)
+    np.testing.assert_allclose(values[2:], 0, atol=1e-12)

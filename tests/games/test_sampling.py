@@ -69,3 +69,13 @@ def test_methods_share_one_law_unless_it_would_cost_them_dear() -> None:
     assert own[39:].sum() > 0.75
     assert own.min() > 0
     assert law_for(lime(23, 0.02))[0] > 0.5  # one unit removed, or two
+
+
+def test_the_subsets_of_each_size_follow_the_seed() -> None:
+    """The enemy draws the same subsets of a size for every seed, and only their sizes differ."""
+    by_seed = []
+    for seed in range(4):
+        halves = draw_pairs(9, even_law(9), 40, seed)
+        of_four = halves[halves.sum(1) == 4][:5]
+        by_seed.append(of_four.tobytes())
+    assert len(set(by_seed)) == 4

@@ -181,3 +181,11 @@ def test_orders_and_their_reverses_agree_with_enumeration() -> None:
 def test_too_few_samples_for_two_orders_are_refused() -> None:
     with pytest.raises(SettingsError, match="38 samples"):
         from_orders(bent_attention(10, 2), 10, 30, seed=0)
+
+
+def test_the_error_is_that_of_the_largest_scores_whatever_their_sign() -> None:
+    """The enemies: the smallest scores; those that are largest with their sign; the mean error."""
+    units = np.array([0.2, -4.0, 3.0, 0.1])
+    error = np.array([7.0, 0.4, 0.1, 9.0])
+    expected = np.sqrt((0.4**2 + 0.1**2) / 2) / np.sqrt((4.0**2 + 3.0**2) / 2)
+    assert relative_error(units, error, top=2) == pytest.approx(expected)

@@ -15,11 +15,13 @@ def book() -> Notebook:
     return whence.lab("theorem", quick=True, formats=("svg",))
 
 
+@pytest.mark.slow
 def test_every_claim_holds(book: Notebook) -> None:
     assert [c.claim for c in book.claims if not c.holds] == []
     assert len(book.claims) >= 14
 
 
+@pytest.mark.slow
 def test_figures_and_tables(book: Notebook) -> None:
     assert [f.name for f in book.figures] == [
         "theorem-law",

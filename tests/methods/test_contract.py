@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import whence
-from tests.choices import choices, literals, quick
+from tests.choices import at_once, choices, literals, quick
 from tests.families import build, inputs, precise
 from tests.trace.test_untouched import assert_same, snapshot
 from whence.core.errors import InputError, TargetError, Unsupported
@@ -32,6 +32,8 @@ FAMILIES = [
     "vit",
     "single-layer",
 ]
+# in `make test`: a method's choices on one family, its defaults on some
+IN_SHORT = {True: ("bert", "single-layer"), False: ("bert", "gpt2", "t5", "vit", "single-layer")}
 # of one model and of logits alone
 CLOSED_FORMS = [name for name, info in methods().items() if "single-layer" in info.only_for]
 
@@ -48,17 +50,20 @@ def in_families(for_defaults: list[str], for_choices: list[str]) -> Any:
 
     What differs between families is rarely a choice.
     """
-    cases = []
+    cases, in_short = [], []
     for name, given in CASES:
         families = for_choices if given else for_defaults
         if name in CLOSED_FORMS:
             families = [HOME[name]]
-        cases += [(family, name, given) for family in families]
-    return pytest.mark.parametrize(
-        ("family", "name", "given"),
-        cases,
-        ids=[f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases],
-    )
+        of_case = [(family, name, given) for family in families]
+        cases += of_case
+        in_short += [case for case in of_case if case[0] in IN_SHORT[bool(given)]]
+    ids = [f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases]
+    marked = []
+    for case, name_of_case in zip(cases, ids, strict=True):
+        marks = () if case in in_short else (pytest.mark.slow,)
+        marked.append(pytest.param(*case, marks=marks, id=name_of_case))
+    return pytest.mark.parametrize(("family", "name", "given"), marked)
 
 
 @cache
@@ -149,7 +154,9 @@ def test_the_model_is_left_as_found(family: str, name: str, given: dict[str, Any
 
 
 @every_case
-@pytest.mark.parametrize("read", ["logit", "log-probability", "probability", "margin"])
+@pytest.mark.parametrize(
+    "read", at_once(["logit", "log-probability", "probability", "margin"], ["logit", "margin"])
+)
 def test_every_reading_and_every_kind_of_target(
     name: str, given: dict[str, Any], read: Any
 ) -> None:

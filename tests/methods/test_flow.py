@@ -65,6 +65,7 @@ def test_a_model_that_pools_by_the_mean_has_its_source_everywhere() -> None:
     assert np.abs(row - one).max() > 0.05  # the enemy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["t5", "bart-classifier"])
 def test_an_encoder_decoder_flows_through_both(family: str) -> None:
     model = build(family)
@@ -93,6 +94,21 @@ def test_shares_sum_to_one_over_all_tokens() -> None:
     assert 0 < a.scores.sum() < 1  # special tokens keep their part
     assert a.error is None
     assert not a.signed
+
+
+def test_a_raw_flow_is_at_most_one_for_each_token_of_a_word() -> None:
+    """A word of three pieces has three flows, and their sum. The enemy: "between 0 and 1"."""
+    model = whence.load("sentiment")
+    passage = model.encode("the selection of prices")
+    pieces = np.bincount(passage.unit_of[passage.unit_of >= 0])
+    assert pieces.tolist() == [1, 3, 1, 2]
+    given = {"normalise": False, "evidence": False}
+    words = whence.explain(model, passage, "flow", **given).scores
+    tokens = whence.explain(model, passage.text, "flow", units="token", **given).scores
+    assert (tokens <= 1 + 1e-9).all()
+    assert (words <= pieces + 1e-9).all()
+    assert words[1] > 1
+    np.testing.assert_allclose(np.add.reduceat(tokens, [0, 1, 4, 5]), words, rtol=1e-6)
 
 
 def test_a_gap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import whence
-from tests.families import inputs, precise
+from tests.choices import at_once
+from tests.families import MAIN, inputs, precise
 from whence.core.registry import Needs
 from whence.models.model import Model
 from whence.trace.trace import trace
@@ -42,7 +43,7 @@ def test_embedding_gradients_are_slopes(name: str) -> None:
     assert (up - down) / (2 * step) == pytest.approx(float(expected), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", at_once(FAMILIES, MAIN))
 def test_integrated_gradients_equal_a_dense_sum(name: str) -> None:
     model, _ = precise(name)
     passage = inputs(model, 1)[0]
@@ -143,7 +144,7 @@ def test_smooth_grad_without_noise_is_the_gradient(model: Model) -> None:
             "not bad prices",
             "smooth-grad",
             noise=0.0,
-            samples=2,
+            samples=24,
             form=form,
             evidence=False,
         )
@@ -166,7 +167,7 @@ def test_smooth_grads_standard_error_tells_the_truth(model: Model) -> None:
             "not bad prices",
             "smooth-grad",
             form="x-input",
-            samples=8,
+            samples=24,
             seed=s,
             evidence=False,
         )

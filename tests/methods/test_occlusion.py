@@ -105,5 +105,5 @@ def test_on_a_model_the_score_is_the_fall_of_the_target() -> None:
     model = whence.load("sentiment")
     game = whence.game(model, "the service is not bad", target="positive", removal="delete")
     found = Occlusion(removal="delete")(game)
-    without = whence.games.game.game(model, "the service is bad", target="positive")
+    without = whence.game(model, "the service is bad", target="positive")
     assert found.units[3] == pytest.approx(game.full - without.full, abs=1e-4)

@@ -108,6 +108,7 @@ def test_any_text(sentiment: Model, name: str, text: str, removal: str) -> None:
     assert a.settings["removal"] == removal
 
 
+@pytest.mark.slow
 def test_fifty_thousand_characters(sentiment: Model) -> None:
     text = "not bad " * 6250
     with pytest.raises(InputError, match=r"positions end at 512.*truncate"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import whence
 from tests.families import build
 
 
+@pytest.mark.slow
 def test_a_split_word_has_no_better_chance() -> None:
     # would catch: one number per token, summed, which ranks long words first
     model = build("bert")

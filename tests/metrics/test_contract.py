@@ -11,6 +11,7 @@ import pytest
 
 import whence
 from tests.choices import choices
+from tests.families import build
 from tests.games.made_up import FeatureGame, additive
 from whence.core.measurement import Measurement
 from whence.core.registry import Needs, as_values, metrics, settings_of
@@ -80,10 +81,10 @@ def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
 
 
 def measured_on_a_text(name: str, given: dict[str, Any], seed: int) -> Measurement:
-    model = whence.load("sentiment")
-    text = "the food is great but the service is not good"
-    a = whence.explain(model, text, "occlusion", target="positive", evidence=False)
-    game = whence.game(model, text, target="positive")
+    model = build("bert")
+    text = "the food is great but not the prices"
+    a = whence.explain(model, text, "occlusion", target="good", evidence=False)
+    game = whence.game(model, text, target="good")
     return whence.measure(game, a, name, seed=seed, **given)
 
 

@@ -115,6 +115,7 @@ def test_a_ranking_that_misses_both_is_not(controls: list[Control], signed: bool
     assert evidence(middle, signed, controls).verdict in (Verdict.SAME, Verdict.WORSE)
 
 
+@pytest.mark.slow
 def test_random_rankings_are_seldom_called_better(controls: list[Control]) -> None:
     rng = np.random.default_rng(5)
     trials = [rng.random(12) for _ in range(200)]
@@ -124,6 +125,7 @@ def test_random_rankings_are_seldom_called_better(controls: list[Control]) -> No
         assert better <= 0.05 * len(trials)
 
 
+@pytest.mark.slow
 def test_false_alarms_over_texts_that_are_not_planted() -> None:
     """The same on the bundled model, whose target depends on every word.
 
@@ -155,6 +157,13 @@ def test_the_verdict_is_what_all_removals_say() -> None:
         assert judged.verdict == Verdict.SAME
         assert judged.p == max(trial.p for trial in judged.trials if trial.p is not None)
         assert "it depends on the removal" in judged.note
+        # the enemies: what the first removal says alone
+        first, second = judged.trials
+        assert first.beaten is not None
+        assert second.beaten is not None
+        assert judged.value == pytest.approx((first.beaten + second.beaten) / 2)
+        ends = [end for trial in judged.trials for end in trial.interval or ()]
+        assert judged.interval == (min(ends), max(ends))
     assert evidence(weights, True, [better, better]).verdict == Verdict.BETTER
     assert evidence(weights, True, [worse, worse]).verdict == Verdict.WORSE
 

@@ -128,6 +128,7 @@ def test_few_orders_of_all_windows_are_all_listed() -> None:
     assert "2 rankings: too few" in few.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[15, 1, 4], [2, 3], [8, 3, 2]])
 def test_random_rankings_are_seldom_called_better(sizes: list[int]) -> None:
     """At most one in twenty, whatever the windows; 400 texts, with three standard errors to spare.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +13,9 @@ from tests import misbehaving
 from tests.misbehaving import Plain, build
 from whence.core.errors import ModelError, Unsupported
 from whence.explaining.explain import compare, explain
-from whence.games.game import game
+from whence.explaining.game import game
 from whence.models.conduct import batch_mates, embeddings, padding, repeats, state
+from whence.models.state import draws
 from whence.models.untouched import untouched
 
 TEXT = "the food is great but the service is not"
@@ -74,7 +78,10 @@ def test_the_game_of_a_model_for_which_padding_matters_does_not_pad() -> None:
         game(model, TEXT, removal="pad")
 
 
-@pytest.mark.parametrize("kind", [misbehaving.DrawsFromTorch, misbehaving.DrawsFromNumpy])
+@pytest.mark.parametrize(
+    "kind",
+    [misbehaving.DrawsFromTorch, misbehaving.DrawsFromNumpy, misbehaving.DrawsFromPython],
+)
 def test_a_model_that_draws_leaves_the_callers_random_state_alone(kind: type[Plain]) -> None:
     np.random.seed(5)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
@@ -88,7 +95,33 @@ def test_a_model_that_draws_leaves_the_callers_random_state_alone(kind: type[Pla
     assert repeats(model).holds is True
     torch.manual_seed(99)  # the caller's seed has no say in the answer
     np.random.seed(99)
+    random.seed(99)
     np.testing.assert_array_equal(explain(model, TEXT, "occlusion", evidence=False).scores, scores)
+
+
+@pytest.mark.skipif(
+    os.environ.get("WHENCE_CHECK_SHAPES") == "1", reason="the shape checker draws by itself"
+)
+def test_a_pass_leaves_pythons_random_numbers_where_they_were() -> None:
+    model = build(misbehaving.DrawsFromPython)
+    before = random.getstate()
+    for _ in range(3):  # the first, which is watched, and later ones, which have a seed
+        model.predict([TEXT])
+        assert random.getstate() == before
+    # the wrong version: the model itself
+    with torch.no_grad():
+        model.hf(**model.batch([model.encode(TEXT)]).inputs)
+    assert random.getstate() != before
+
+
+def test_draws_of_others_in_the_first_pass_are_not_the_models() -> None:
+    model = build(Plain)
+    handle = model.hf.register_forward_hook(lambda *_: random.random() and None)
+    model.predict([TEXT])
+    assert draws(model.hf)  # as far as one pass tells
+    handle.remove()
+    assert state(model).holds is True
+    assert not draws(model.hf)
 
 
 def test_a_model_that_gives_two_answers_is_refused() -> None:
@@ -113,6 +146,32 @@ def test_buffers_that_a_pass_changes_are_put_back(kind: type[Plain]) -> None:
     assert "put back" in state(model).says
 
 
+def test_a_part_that_a_pass_exchanges_is_put_back() -> None:
+    model = build(misbehaving.ExchangesAPart)
+    part = model.hf.seen.part
+    for text in (TEXT, TEXT + " " + TEXT):
+        compare(model, text, ["gradient-l2", "occlusion", "attention-mean"], evidence=False)
+        assert model.hf.seen.part is part
+        assert model.hf.seen.kind == "sparse"
+    assert "ExchangesAPart" not in state(model).says  # it names the module that changes
+    assert "Module: modules" in state(model).says
+    # the wrong version: a pass of the model alone
+    with torch.no_grad():
+        model.hf(**model.batch([model.encode(TEXT)]).inputs)
+    assert model.hf.seen.part is not part
+
+
+def test_weights_that_are_rescaled_once_are_not_rescaled_again() -> None:
+    model = build(misbehaving.RescalesOnce)
+    weight = model.hf.classifier.weight.detach().clone()
+    for _ in range(2):
+        compare(model, TEXT, ["gradient-l2", "occlusion"], evidence=False)
+        # the wrong version puts the note back and not the weight: a quarter, an eighth …
+        torch.testing.assert_close(model.hf.classifier.weight.detach(), weight / 2)
+        assert model.hf.seen.is_rescaled
+    assert "changes its weights in place" in state(model).says
+
+
 def test_without_putting_back_the_buffers_would_change() -> None:
     model = build(misbehaving.CountsInPlace)
     with torch.no_grad():
@@ -126,6 +185,7 @@ def test_without_putting_back_the_buffers_would_change() -> None:
         (misbehaving.ReadsIdsAgain, "another way beside their embeddings"),
         (misbehaving.EmbedsInChunks, "no one vector for each token"),
         (misbehaving.HidesItsEmbeddings, "does not say which module embeds"),
+        (misbehaving.EmbedsWithMore, "gives out a tuple"),
     ],
 )
 def test_without_one_vector_for_each_token_only_games_are_left(

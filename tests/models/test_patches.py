@@ -13,9 +13,10 @@ import transformers as tf
 
 import whence
 from tests.families import LABELS, SMALL
-from whence.core.errors import InputError, Unsupported
+from tests.interrupts import Watcher, differences, state
+from whence.core.errors import InputError, ModelError, OurMistake, TooLarge, Unsupported
 from whence.models.model import Model
-from whence.models.patches import as_pair, edges, picture_size, tokens_of
+from whence.models.patches import _known, as_pair, edges, picture_size, tokens_of
 
 SIZE = {"image_size": 16, "patch_size": 4}
 VISION = {**SMALL, **SIZE}
@@ -200,3 +201,65 @@ def test_cells_are_even_where_they_can_be() -> None:
         assert np.ptp(np.diff(borders)) <= 1
     # never smaller than the model's own patch
     assert len(edges(64, 16)) - 1 == 4
+
+
+# ---------------------------------------------------------------------- a first look that crashes
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (RuntimeError("no kernel for this"), ModelError),
+        (torch.OutOfMemoryError("out of memory"), TooLarge),
+        (AttributeError("no such thing"), ModelError),
+    ],
+)
+def test_a_crash_is_told_and_not_remembered_as_a_property(
+    problem: Exception, told: type[Exception]
+) -> None:
+    # would catch: every crash of the first look taken for "has no tokens", for good
+    make, special, _ = TOKENS["vit"]
+    model = build(make)
+
+    def crash(*_: Any) -> None:
+        raise problem
+
+    handle = model.hf.classifier.register_forward_hook(crash)
+    with pytest.raises(told, match=str(problem)) as caught:
+        tokens_of(model)
+    assert not isinstance(caught.value, OurMistake)
+    handle.remove()
+    found = tokens_of(model)
+    assert found is not None
+    assert found.special == special
+
+
+def test_a_model_that_gives_no_hidden_states_out_has_no_tokens() -> None:
+    class Closed(tf.ViTForImageClassification):
+        def forward(self, pixel_values: Any) -> Any:
+            return super().forward(pixel_values)
+
+    model = build(lambda: Closed(tf.ViTConfig(**VISION, **LABELS)))
+    assert tokens_of(model) is None
+    a = whence.explain(model, picture(16), "occlusion", evidence=False)
+    assert np.isfinite(a.scores).all()
+
+
+def test_an_interrupt_in_the_first_look_leaves_no_hook() -> None:
+    make, _, _ = TOKENS["vit"]
+    model = build(make)
+    before = state(model)
+    places = list(first_look(model, None).places)
+    assert len(places) > 10
+    for place in places:
+        watcher = first_look(model, place)
+        assert watcher.sent
+        assert differences(before, state(model)) == [], place
+
+
+def first_look(model: Model, interrupt_at: Any) -> Watcher:
+    """Look at the patches as for the first time, step by step through this file's hook."""
+    _known.pop(model.hf, None)
+    watcher = Watcher(lambda file: file.endswith("models/patches.py"), interrupt_at)
+    watcher.run(lambda: tokens_of(model))
+    return watcher

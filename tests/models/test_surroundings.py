@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import whence
-from tests.choices import quick
+from tests.choices import at_once, quick
 from tests.families import build, inputs
 from whence.core.attribution import Attribution
 from whence.core.provenance import Provenance
@@ -22,6 +22,8 @@ from whence.views import wording
 
 SINGLE_LAYER = [name for name, info in methods().items() if "single-layer" in info.only_for]
 TEXT = "not bad prices"
+# of each kind one: a trace, its gradient, rules in place of gradients, reruns, a game
+IN_SHORT = ("rollout", "gradient-l2", "attn-lrp", "smooth-grad", "lime")
 
 
 def explained(model: Model, name: str) -> Attribution:
@@ -37,7 +39,7 @@ def never(*_: Any, **__: Any) -> Any:
     raise AssertionError("the compiled code was run")
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", at_once(methods(), IN_SHORT))
 def test_a_compiled_model_is_explained_as_it_is(name: str) -> None:
     # would catch: relevance rules and hooks, which see nothing of compiled code
     model = model_for(name)
@@ -73,7 +75,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", at_once(methods(), IN_SHORT))
 def test_default_device_and_dtype_change_nothing(name: str) -> None:
     # would catch: a tensor that is made without saying where, as of what type
     model = model_for(name)

@@ -141,6 +141,7 @@ def test_the_first_slide_tells_what_holds_and_leads_to_the_others(browser, tmp_p
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_offline_and_its_slides_can_be_stepped_through(browser, tmp_path, scheme):
     path = tmp_path / "page.html"
@@ -177,6 +178,7 @@ def test_it_opens_offline_and_its_slides_can_be_stepped_through(browser, tmp_pat
     context.close()
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_scrolls_no_page_sideways(browser, tmp_path):
     path = tmp_path / "page.html"
     hostile().to_html(path)

@@ -59,6 +59,31 @@ def trained_like(depth: int, tokens: int, seed: int) -> list[np.ndarray]:
     ]
 
 
+def test_no_more_reaches_a_token_than_leaves_the_source() -> None:
+    """Uniform attention: every token can receive all that there is, so m tokens together m.
+
+    Where all look at one token its column sums to the number of rows; what reaches it is still 1.
+    """
+    uniform = np.full((4, 4), 1 / 4)
+    for depth in (2, 3):
+        for at in (0, None):
+            values = attention_flow([uniform] * depth, at).values
+            np.testing.assert_allclose(values, np.ones(4), rtol=1e-9)
+    to_the_first = np.eye(4)[[0, 0, 0, 0]]
+    for layers in ([to_the_first, uniform], [to_the_first, uniform, uniform]):
+        np.testing.assert_allclose(attention_flow(layers, 0).values, [1, 0, 0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flow_fits_the_source_and_the_tokens_column(kind: str, residual: bool) -> None:
+    for depth in (1, 2, 4):
+        layers = stack(kind, depth, 6, seed=depth, residual=residual)
+        for at in (2, None):
+            most = np.minimum(1.0, layers[0].sum(0))
+            assert (attention_flow(layers, at).values <= most + 1e-9).all()
+
+
 def slowly(layers: Sequence[np.ndarray], position: int | None) -> np.ndarray:
     """One maximum flow for each pair, as the paper does it."""
     graph = nx.DiGraph()
@@ -268,6 +293,7 @@ def test_one_decoder_layer_by_hand() -> None:
         joined_layers([encoder], [np.ones((1, 1))], [cross, cross])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "inputs"), [("soft", 128), ("trained-like", 32)])
 def test_twelve_layers_of_128_tokens_take_seconds(kind: str, inputs: int) -> None:
     layers = stack("soft", 12, 128, 0) if kind == "soft" else trained_like(12, 128, 0)

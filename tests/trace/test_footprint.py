@@ -15,7 +15,7 @@ from whence.core.registry import Needs, find_method, settings_of
 from whence.explaining.doctor import sample
 from whence.models.model import Model
 from whence.trace import footprint
-from whence.trace.footprint import LENGTHS, Counting, Run, footprint_of
+from whence.trace.footprint import LENGTHS, MAPPED, Counting, Course, Run, footprint_of
 from whence.trace.forecast import HOLES, OVERHEAD, forecast_run, forecast_trace, forward_bytes
 from whence.trace.memory import Forecast
 from whence.trace.trace import trace
@@ -182,11 +182,37 @@ def test_a_model_that_branches_is_fitted_by_its_peaks() -> None:
     rows = []
     for tokens in lengths:
         moments = np.array([0.0, 5.0 * tokens, 2.0 * tokens, 3.0 * tokens] + [0.0] * tokens)
-        rows.append(footprint.Rehearsal(moments, 2))
+        nothing = np.zeros(0)
+        none = np.zeros(0, dtype=np.int64)
+        rows.append(footprint.Rehearsal(moments, nothing, none, none, 2))
     fitted = footprint._continued(lengths, rows)
     assert fitted.of_trace(100) == pytest.approx(500)
     assert fitted.kept(100) == pytest.approx(200)
-    assert fitted.beside(100) == pytest.approx(100)
+    assert fitted.course(100).alive[1:].max() == pytest.approx(300)
+
+
+def test_small_tensors_leave_a_heap_behind_and_large_ones_do_not() -> None:
+    """The wrong version, the sum of what is alive, is half of what the process holds."""
+    large, small = float(8 * MAPPED), float(MAPPED // 2)
+    course = Course(
+        large=np.array([0.0, 0.0, large, 0.0]), small=np.array([small, 2 * small, small, small])
+    )
+    assert course.alive.tolist() == [small, 2 * small, large + small, small]
+    assert course.held.tolist() == [small, 2 * small, large + 2 * small, 2 * small]
+    # a rerun fills the holes before the heap grows
+    rerun = Course(large=np.array([0.0]), small=np.array([3 * small]))
+    assert course.with_rerun(3, rerun) == 4 * small
+
+
+def test_a_tensor_is_small_or_large_by_its_size_in_the_long_text(bert: Model) -> None:
+    """In the short ones all are small: split there, a long text would leave everything behind."""
+    own = footprint_of(bert, Run(Needs.ATTENTION))
+    assert own is not None
+    assert own.course(48).large.max() == 0
+    assert own.course(3000).small.max() < own.course(3000).large.max() / 10
+    # and eight texts in one batch are as large as eight times one
+    assert own.course(300, rows=8).large.max() > own.course(300).large.max()
+    np.testing.assert_allclose(own.course(300, rows=8).alive, 8 * own.course(300).alive)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "vit"])

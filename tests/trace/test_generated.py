@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import whence
-from tests.families import FAMILIES, build
+from tests.choices import at_once
+from tests.families import FAMILIES, MAIN, build
 from tests.trace.test_untouched import assert_same, snapshot
 from whence.core.errors import InputError
 from whence.core.maps import GENERATED
@@ -17,7 +18,7 @@ WRITERS = [n for n, f in FAMILIES.items() if "classifier" not in n and "decoder"
 
 
 @pytest.mark.parametrize("units", ["token", "word"])
-@pytest.mark.parametrize("family", WRITERS)
+@pytest.mark.parametrize("family", at_once(WRITERS, MAIN))
 def test_stitched_steps_equal_one_pass(family: str, units: str) -> None:
     # would catch: a step's row in the wrong place, a sliding window's keys counted from the front,
     # cross attention of the wrong step

@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 
 from tests import misbehaving
-from tests.families import FAMILIES
+from tests import tokenizers as tok
+from tests.families import FAMILIES, LABELS
 from tests.families import build as build_family
 from tests.misbehaving import Plain, build
 from whence.core.errors import Unsupported
 from whence.core.registry import Needs
 from whence.explaining.attend import attend
 from whence.explaining.explain import compare, explain
+from whence.models.load import load
+from whence.models.model import Model
 from whence.trace import guard
+from whence.trace.edits import Edit
+from whence.trace.mixing import mixed_beside_attention
 from whence.trace.trace import trace
 
 TEXT = "the food is great but the service is not"
@@ -64,13 +70,79 @@ def test_pooled_attention_is_refused_by_its_size() -> None:
         trace(model, [model.encode(TEXT)], needs=Needs.HEAD_MEANS)
 
 
-@pytest.mark.parametrize("kind", [misbehaving.Detached, misbehaving.HalfDetached])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        misbehaving.Detached,
+        misbehaving.NoWayBack,
+        misbehaving.HalfDetached,
+        misbehaving.FifthDetached,
+        misbehaving.BranchDetached,
+    ],
+)
 def test_gradients_that_do_not_arrive_or_lie_are_refused(kind: type[Plain]) -> None:
     model = build(kind)
     for method in ("gradient-l1", "gradient-x-input", "integrated-gradients", "smooth-grad"):
         with pytest.raises(Unsupported, match="Methods that play"):
             explain(model, TEXT, method, evidence=False)
     assert np.isfinite(explain(model, TEXT, "occlusion").scores).all()
+
+
+def test_a_slope_is_held_against_steps_only_as_far_as_they_agree_with_each_other() -> None:
+    agree, differ = [1.0, 1.01, 1.0], [1.0, 1.3, 0.7]
+    assert guard._miss(agree, 0.8) == (pytest.approx(0.2), guard.WRONG_BY)
+    assert guard._miss(agree, 0.95)[0] < guard.WRONG_BY
+    miss, allowed = guard._miss(differ, 0.85)
+    assert miss < allowed == guard.WRONG_BY_WHERE_STEPS_DISAGREE
+    # the wrong version takes the nearest step: here one that rounding put there
+    assert guard._miss([1.0, 1.01, 0.8], 0.8)[0] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "kind", [misbehaving.Convolves, misbehaving.Remembers, misbehaving.ConvolvesInsideAttention]
+)
+def test_tokens_that_are_mixed_beside_attention_refuse_its_methods(kind: type[Plain]) -> None:
+    model = build(kind)
+    assert guard.attention(model).holds is True  # the weights are the model's own
+    assert guard.mixing(model).holds is False
+    comparison = compare(model, TEXT, evidence=False, budget="300")
+    assert {*ATTENTION, "generic-attention"} <= set(comparison.skipped)
+    assert "beside the attention that is seen" in comparison.skipped["rollout"]
+    assert "Gradient methods and those that play" in comparison.skipped["rollout"]
+    assert "gradient-x-input" in comparison.attributions
+    # a look at the weights is no claim about the output
+    assert attend(model, TEXT).kinds
+    # and who asks for one path of attention gets it
+    forced = explain(model, TEXT, "rollout", evidence=False, attention_via="interface")
+    assert np.isfinite(forced.scores).all()
+
+
+@pytest.mark.parametrize("kind", [Plain, misbehaving.ReadsTheMean, misbehaving.ReadsTheLast])
+def test_a_head_that_reads_many_tokens_is_not_called_mixing(kind: type[Plain]) -> None:
+    assert guard.mixing(build(kind)).holds is True
+
+
+@pytest.mark.parametrize("kind", [Plain, misbehaving.Convolves])
+def test_mixing_is_seen_without_the_registry_too(kind: type[Plain]) -> None:
+    model = build(kind)
+    edited = mixed_beside_attention(model, "interface")
+    assert mixed_beside_attention(model, "output") == pytest.approx(edited, rel=1e-4, abs=1e-6)
+
+
+def test_without_looking_at_themselves_all_tokens_would_seem_mixed() -> None:
+    # the wrong version: attention is left on
+    model = build(Plain)
+    passage = model.encode(TEXT)
+
+    def exchange(vectors: torch.Tensor) -> torch.Tensor:
+        changed = vectors.clone()
+        changed[1, 1] = vectors[1, 2]
+        return changed
+
+    edits = [Edit("exchange", "embeddings", exchange)]
+    traced = trace(model, [passage] * 2, needs=Needs.HIDDEN_STATES, edits=edits)
+    plain, changed = traced.hidden_states[-1]
+    assert float((plain[3:] - changed[3:]).abs().max()) > 1e-2
 
 
 @pytest.mark.parametrize(
@@ -97,15 +169,64 @@ def test_a_head_that_reads_all_tokens_speaks_through_the_mean_of_rows() -> None:
     assert model.readout(model.encode(TEXT)) is None
 
 
-def test_no_method_crashes_on_any_of_them() -> None:
-    kinds = [
-        kind
-        for kind in vars(misbehaving).values()
-        if isinstance(kind, type) and issubclass(kind, Plain)
-    ]
-    assert len(kinds) > 15
-    for kind in kinds:
-        if kind in (misbehaving.Raises, misbehaving.NeverTheSame):
-            continue
-        comparison = compare(build(kind), TEXT, evidence=False, budget="300")
-        assert "occlusion" in comparison.attributions, kind
+def _xlnet() -> Model:
+    """It embeds token by passage, and no gradient reaches the weights that it returns."""
+    torch.manual_seed(0)
+    config = tf.XLNetConfig(
+        vocab_size=len(tok.wordpiece()),
+        d_model=32,
+        n_layer=2,
+        n_head=4,
+        d_inner=40,
+        initializer_range=0.3,
+        **LABELS,
+    )
+    return load(tf.XLNetForSequenceClassification(config).eval(), tokenizer=tok.wordpiece())
+
+
+def test_the_token_that_is_read_is_found_without_gradients_of_attention() -> None:
+    model = _xlnet()
+    assert guard.attention_gradients(model).holds is False
+    assert guard.readout(model).choice == "last"
+    passage = model.encode(TEXT)
+    assert model.kind.readout(model, passage) == 0  # the wrong version: what the task would say
+    assert model.readout(passage) == len(passage) - 1
+
+
+def test_embeddings_that_lie_token_by_passage_are_turned() -> None:
+    model = _xlnet()
+    assert guard.embeddings(model).holds is True
+    passages = [model.encode(TEXT), model.encode("not is service the but great is food the")]
+    assert len(passages[0]) == len(passages[1])
+    traced = trace(model, passages, "good", Needs.EMBEDDING_GRADIENTS)
+
+    batch = model.batch(passages)
+    vectors = model.hf.get_input_embeddings()(batch.inputs["input_ids"]).detach().requires_grad_()
+    inputs = {name: kept for name, kept in batch.inputs.items() if name != "input_ids"}
+    model.hf(inputs_embeds=vectors, **inputs).logits[:, 2].sum().backward()
+    assert vectors.grad is not None
+    largest = float(vectors.grad.abs().max())
+    torch.testing.assert_close(
+        traced.embedding_gradients, vectors.grad, atol=1e-5 * largest, rtol=1e-4
+    )
+    # the wrong version gives each passage the gradients of the other
+    assert float((vectors.grad[0] - vectors.grad[1]).abs().max()) > 1e-2 * largest
+
+
+KINDS = [
+    kind
+    for kind in vars(misbehaving).values()
+    if isinstance(kind, type) and issubclass(kind, Plain)
+]
+REFUSED_WHOLE = (misbehaving.Raises, misbehaving.NeverTheSame)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED_WHOLE])
+def test_no_method_crashes_on_any_of_them(kind: type[Plain]) -> None:
+    comparison = compare(build(kind), TEXT, evidence=False, budget="300")
+    assert "occlusion" in comparison.attributions
+
+
+def test_they_are_many() -> None:
+    assert len(KINDS) > 25

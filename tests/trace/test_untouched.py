@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.families import FAMILIES, build, inputs
+from tests.choices import at_once
+from tests.families import FAMILIES, MAIN, build, inputs
 from whence.core.errors import InputError, ModelError, Unsupported
 from whence.core.registry import Needs
 from whence.explaining.attend import attend
@@ -73,7 +74,7 @@ def awkward(name: str) -> Any:
     return model
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", at_once(FAMILIES, MAIN))
 def test_a_trace_leaves_the_model_as_it_was(name: str) -> None:
     model = awkward(name)
     before = snapshot(model.hf)
@@ -83,7 +84,7 @@ def test_a_trace_leaves_the_model_as_it_was(name: str) -> None:
     assert_same(before, snapshot(model.hf))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", at_once(FAMILIES, MAIN))
 def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name: str) -> None:
     model = awkward(name)
     trace(model, inputs(model))  # what is found out by a first run is known

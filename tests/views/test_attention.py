@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.choices import at_once
 from tests.views.conftest import image, passage_of
 from whence.core.maps import AttentionMaps, Axis, Neurons, axis_of
 from whence.core.passage import Passage
@@ -239,7 +240,7 @@ def real() -> AttentionMaps | None:
     return maps
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.05, 0.3, 1.0, 3.0, "uniform"])
+@pytest.mark.parametrize("spread", at_once([0.0, 0.05, 0.3, 1.0, 3.0, "uniform"], [0.3, "uniform"]))
 @pytest.mark.parametrize(("layers", "limit"), [(6, 1.2e6), (12, 4e6)])
 def test_any_attention_fits_its_page(spread: float | str, layers: int, limit: float) -> None:
     maps = maps_of(128, layers, 12, spread=0.0 if isinstance(spread, str) else spread)
@@ -256,6 +257,7 @@ def test_any_attention_fits_its_page(spread: float | str, layers: int, limit: fl
         assert "encoder 0.017 (31 steps)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layers", "limit"), [(6, 1.2e6), (12, 4e6)])
 def test_neurons_of_64_dimensions_fit_too(layers: int, limit: float) -> None:
     page = maps_page(maps_of(128, layers, 12, neurons=64))
@@ -265,6 +267,7 @@ def test_neurons_of_64_dimensions_fit_too(layers: int, limit: float) -> None:
     assert len(held) == page.count('data-blob="neurons-')
 
 
+@pytest.mark.slow
 def test_real_attention_fits_with_all_its_levels() -> None:
     maps = real()
     if maps is None:

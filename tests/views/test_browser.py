@@ -110,6 +110,7 @@ def test_for_and_against_differ_in_colour(opened):
     assert "rgba(0, 0, 0, 0)" not in colours
 
 
+@pytest.mark.slow
 def test_an_image_is_drawn(opened):
     page = opened(compared(image()))
     assert page.wrong == []
@@ -121,6 +122,7 @@ def test_an_image_is_drawn(opened):
     assert page.locator(".patches .u").first.bounding_box()["width"] > 10
 
 
+@pytest.mark.slow
 def test_it_prints_in_light_with_the_whole_table(opened):
     page = opened(compared(" ".join(f"w{i}" for i in range(80))), color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
@@ -133,6 +135,7 @@ def test_it_prints_in_light_with_the_whole_table(opened):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_folded_parts_open_and_everything_can_be_read(opened, scheme):
     page = opened(
@@ -164,12 +167,14 @@ def test_folded_parts_open_and_everything_can_be_read(opened, scheme):
     assert min(contrast) >= 4.5  # WCAG AA
 
 
+@pytest.mark.slow
 def test_a_print_opens_what_is_folded(opened):
     page = opened(judged(compared("so very good")))
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details.fold:not([open])").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_runs_over_the_side_when_all_is_open(opened, width):
     page = opened(
@@ -205,6 +210,7 @@ def test_the_first_screen_holds_the_answer(opened, real, width):
         assert answer.inner_text().replace("\xa0", " ") == said
 
 
+@pytest.mark.slow
 def test_on_a_wide_screen_the_text_is_there_at_once_too(opened, real):
     page = opened(real, viewport={"width": 1400, "height": FIRST_SCREEN})
     box = page.locator(".strip:visible .text").bounding_box()

@@ -372,6 +372,7 @@ def test_tex_of_the_user_does_not_read_the_words(ax):
     assert not any(t.get_usetex() for t in [*ax.get_yticklabels(), ax.title])
 
 
+@pytest.mark.slow
 def test_everything_fits_into_a_figure_of_its_own():
     from matplotlib import pyplot
 

@@ -100,6 +100,7 @@ def test_the_index_links_to_each_text_which_opens(many, browser, tmp_path):
     context.close()
 
 
+@pytest.mark.slow
 def test_a_page_of_many_texts_is_short_until_one_opens_it(many, browser, tmp_path):
     path = tmp_path / "many.html"
     Many(many.results * 10).to_html(path)
@@ -118,3 +119,21 @@ def test_a_page_of_many_texts_is_short_until_one_opens_it(many, browser, tmp_pat
 def test_chance_counts_as_many_methods_as_there_are_not_the_control():
     row = synthetic(1, 1).rows()[0]
     assert (row.better, row.same, row.worse) == (1, 0, 0)
+
+
+def test_a_page_takes_as_long_for_each_text_however_many_there_are(monkeypatch):
+    # would catch: all rows of the index made anew for each text
+    calls = []
+    real = Many.rows
+
+    def rows(self):
+        calls.append(len(self))
+        return real(self)
+
+    monkeypatch.setattr(Many, "rows", rows)
+    synthetic(1, 2).to_html()
+    few = len(calls)
+    calls.clear()
+    page = synthetic(1, 12).to_html()
+    assert len(calls) == few
+    assert page.count("What the words mean") == 1

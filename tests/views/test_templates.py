@@ -28,6 +28,7 @@ def test_the_terminal_has_the_answer_first_and_the_largest_changes() -> None:
     assert [change for _, change in by_size(p)] == ["-40.0 points", "+30.0 points", "+10.0 points"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_first_screen_of_both_pages_holds_the_answer(browser, tmp_path, width) -> None:
     two_texts = probed(maps_of(f"so {HOSTILE} good", 0), maps_of(f"so {HOSTILE} bad", 1))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from whence.cli import options as o
+from whence.cli.reports import BadLines
 from whence.cli.running import emit_json, loaded, note, progress, show, tell_forecast, writable
-from whence.cli.texts import encode, read_texts
+from whence.cli.texts import encode, label_of, naming, read_texts
 
 if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
@@ -198,14 +199,18 @@ def command(
         if compare:
             _compare(loaded_model, texts, wish, pairs)
             return
-        for line in lines:
-            passage = encode(
-                loaded_model, line, pair=second, units=units, reply=reply, overflow=overflow
-            )
-            with progress("attend"):
-                maps = _maps(loaded_model, passage, wish)
-            _print(maps, line.content, wish)
-            _write(maps, wish.html)
+        bad = BadLines(len(lines), as_json, verb="looked at")
+        for i, line in enumerate(lines):
+            with bad.without(line):
+                passage = encode(
+                    loaded_model, line, pair=second, units=units, reply=reply, overflow=overflow
+                )
+                with naming(line), progress(label_of("attend", i, len(lines))):
+                    maps = _maps(loaded_model, passage, wish)
+                _print(maps, line.content, wish)
+                _write(maps, wish.html)
+                bad.done += 1
+        bad.end()
 
 
 def _refuse(flags: dict[str, Any], beside: str) -> None:

@@ -124,7 +124,7 @@ def command(
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):
-            with results.without(line):
+            with results.bad.without(line):
                 passage = encode(
                     loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
                 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,14 +11,13 @@ from typer.main import get_command
 
 from whence.cli import options as o
 from whence.cli import running
-from whence.cli.reports import Results
+from whence.cli.reports import Encoded, Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
-from whence.cli.texts import Line, encode, label_of, read_texts
+from whence.cli.texts import encode, label_of, read_texts
 
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
-    from whence.core.passage import Passage
 
 EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
 # texts that run together; with evidence, which takes far longer, each is shown as it is done
@@ -97,7 +97,7 @@ def command(
         from whence.explaining.explain import explain_as_asked
         from whence.explaining.room import forecast_request
 
-        def explained(some: Sequence[tuple[Line, Passage]], first: int) -> list[Attribution]:
+        def explained(some: Sequence[Encoded], first: int) -> list[Attribution]:
             passages = [passage for _, passage in some]
             longest = max(passages, key=len)
             tell_forecast(forecast_request(loaded_model, longest, request, running.LOUD))
@@ -107,34 +107,16 @@ def command(
 
         at_once = 1 if evidence else AT_ONCE
         for first in range(0, len(lines), at_once):
-            batch = []
+            batch: list[Encoded] = []
             for line in lines[first : first + at_once]:
-                with results.without(line):
+                with results.bad.without(line):
                     passage = encode(
                         loaded_model, line, pair=second, reply=reply, units=units, overflow=overflow
                     )
                     batch.append((line, passage))
-            for attribution in _apart_if_need_be(batch, first, explained, results):
-                results.add(attribution)
-
-
-def _apart_if_need_be(
-    batch: Sequence[tuple[Line, Passage]],
-    first: int,
-    explained: Callable[[Sequence[tuple[Line, Passage]], int], list[Attribution]],
-    results: Results,
-) -> list[Attribution]:
-    """The attributions of a batch; one bad text among them does not take the others with it."""
-    if len(batch) > 1:
-        try:
-            return explained(batch, first)
-        except Exception as problem:
-            del problem  # whose it is shows when each is tried alone
-    attributions = []
-    for line, passage in batch:
-        with results.without(line):
-            attributions += explained([(line, passage)], first)
-    return attributions
+            for line, attribution in results.bad.together(batch, partial(explained, first=first)):
+                with results.bad.without(line):
+                    results.add(attribution)
 
 
 def own_flags() -> list[str]:

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from whence import __version__
-from whence.cli import attend, compare, doctor, explain, lab, methods, metrics, predict, theory
+from whence.cli import (
+    attend,
+    compare,
+    doctor,
+    explain,
+    lab,
+    methods,
+    metrics,
+    predict,
+    query,
+    run,
+    theory,
+)
 from whence.cli.options import WITH_SETTINGS
-from whence.cli.running import INTERRUPTED, OUR_MISTAKE, USERS_MISTAKE
+from whence.cli.reports import is_ours
+from whence.cli.running import INTERRUPTED, OUR_MISTAKE, USERS_MISTAKE, note
 from whence.core.errors import WhenceError
 from whence.core.showing import visible
 
 app = typer.Typer(
     name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for module in (explain, compare, predict, attend, theory, lab, methods, metrics, doctor):
+COMMANDS = (
+    explain,
+    compare,
+    run,
+    query,
+    predict,
+    attend,
+    theory,
+    lab,
+    methods,
+    metrics,
+    doctor,
+)
+for module in COMMANDS:
     context = WITH_SETTINGS if module is explain else {}
     app.command(
         module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context
@@ -47,26 +75,71 @@ def top(version: Version = False) -> None:
     del version
 
 
+class Heard(logging.Handler):
+    """What whence says of its own mistakes while it goes on; with ``debug`` also where they arose.
+
+    A method that meets one is left out and the others go on, and so do the other lines of a file.
+    """
+
+    def __init__(self, debug: bool) -> None:
+        super().__init__(logging.DEBUG if debug else logging.ERROR)
+        self.debug = debug
+        self.mistakes = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, and the trace below it."""
+        if record.levelno >= logging.ERROR:
+            self.mistakes += 1
+            note(" ".join(record.getMessage().split()))
+        if self.debug and record.exc_info:
+            _show_trace(record.exc_info[1])
+
+
+@contextmanager
+def _listening(debug: bool) -> Iterator[Heard]:
+    log, heard = logging.getLogger("whence"), Heard(debug)
+    level = log.level
+    log.addHandler(heard)
+    log.setLevel(heard.level)
+    try:
+        yield heard
+    finally:
+        log.removeHandler(heard)
+        log.setLevel(level)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    try:
-        code = app(args=given, prog_name="whence", standalone_mode=False) or 0
-        return _complain("interrupted.", code) if code == INTERRUPTED else code
-    except KeyboardInterrupt:
-        return _complain("interrupted.", INTERRUPTED)
-    except Exception as problem:
-        if "--debug" in given:
-            print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr, end="")
-        # what typer raises for bad usage has it
-        message_of = getattr(problem, "format_message", None)
-        if message_of is not None:
-            return _complain(message_of(), USERS_MISTAKE)
-        if isinstance(problem, WhenceError):
-            return _complain(str(problem), USERS_MISTAKE)
-        return _complain(
-            f"unexpected {type(problem).__name__}: {problem} (--debug shows where)", OUR_MISTAKE
-        )
+    debug = "--debug" in given
+    with _listening(debug) as heard:
+        try:
+            code = app(args=given, prog_name="whence", standalone_mode=False) or 0
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except Exception as problem:
+            if debug:
+                _show_trace(problem)
+            return _complain_of(problem)
+    if code == INTERRUPTED:
+        return _complain("interrupted.", code)
+    return OUR_MISTAKE if heard.mistakes else code
+
+
+def _show_trace(problem: BaseException | None) -> None:
+    print(visible("".join(traceback.format_exception(problem)), keep="\n"), file=sys.stderr, end="")
+
+
+def _complain_of(problem: Exception) -> int:
+    # what typer raises for bad usage has it
+    message_of = getattr(problem, "format_message", None)
+    if message_of is not None:
+        return _complain(message_of(), USERS_MISTAKE)
+    if isinstance(problem, WhenceError):
+        return _complain(str(problem), OUR_MISTAKE if is_ours(problem) else USERS_MISTAKE)
+    return _complain(
+        f"unexpected {type(problem).__name__}: {problem} (--debug shows where)", OUR_MISTAKE
+    )
 
 
 def _complain(message: str, code: int) -> int:

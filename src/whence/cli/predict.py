@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from whence.cli import options as o
+from whence.cli.reports import BadLines, Encoded
 from whence.cli.running import emit_json, loaded, progress, show
 from whence.cli.texts import encode, label_of, naming, read_texts
 
@@ -45,32 +46,36 @@ def command(
     with loaded(model, dtype, device) as loaded_model:
         _check_at(loaded_model, at)
         tags_every_word = loaded_model.kind.tags_words and at is None
+
+        def predicted(some: Sequence[Encoded]) -> list[dict[str, Any]]:
+            passages = [passage for _, passage in some]
+            if tags_every_word:
+                return [_tags(loaded_model.tags(passage)) for passage in passages]
+            logits = loaded_model.logits(passages)
+            pairs = zip(logits, passages, strict=True)
+            return [_label(loaded_model, row, passage) for row, passage in pairs]
+
+        bad = BadLines(len(lines), as_json, verb="run through the model")
         for first in range(0, len(lines), AT_ONCE):
-            batch = lines[first : first + AT_ONCE]
+            batch: list[Encoded] = []
             with progress(label_of("predict", first, len(lines))):
-                passages = []
-                for line in batch:
-                    passage = encode(
-                        loaded_model, line, pair=second, reply=reply, overflow=overflow
-                    )
-                    if at is not None:
-                        with naming(line):
-                            passage = loaded_model.placed(passage, Target(at=at))
-                    passages.append(passage)
-                if tags_every_word:
-                    rows = [_tags(loaded_model.tags(passage)) for passage in passages]
-                else:
-                    rows = [
-                        _label(loaded_model, logits, passage)
-                        for logits, passage in zip(
-                            loaded_model.logits(passages), passages, strict=True
+                for line in lines[first : first + AT_ONCE]:
+                    with bad.without(line):
+                        passage = encode(
+                            loaded_model, line, pair=second, reply=reply, overflow=overflow
                         )
-                    ]
-            for line, row in zip(batch, rows, strict=True):
+                        if at is not None:
+                            with naming(line):
+                                passage = loaded_model.placed(passage, Target(at=at))
+                        batch.append((line, passage))
+                rows = list(bad.together(batch, predicted))
+            for line, row in rows:
+                bad.done += 1
                 if as_json:
                     emit_json({"text": line.content, **row})
                 else:
                     _show(row, line.content if len(lines) > 1 else None)
+        bad.end()
 
 
 def _check_at(model: Model, at: str | None) -> None:

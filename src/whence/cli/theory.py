@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whence.cli import options as o
+from whence.cli.reports import BadLines
 from whence.cli.running import emit_json, loaded, note, progress, show, writable
-from whence.cli.texts import encode, naming, read_texts
+from whence.cli.texts import encode, label_of, naming, read_texts
 
 if TYPE_CHECKING:
     from whence.core.comparison import Comparison
@@ -46,29 +47,38 @@ def command(
     lines = read_texts(words or [], file)
     comparisons: list[Comparison] = []
     books: list[Notebook] = []
-    with loaded(model, dtype) as loaded_model:
-        from whence.explaining.closed_forms import closed_forms
+    bad = BadLines(len(lines), as_json)
+    try:
+        with loaded(model, dtype) as loaded_model:
+            from whence.explaining.closed_forms import closed_forms
 
-        for line in lines:
-            passage = encode(loaded_model, line, units=units, overflow=overflow)
-            with naming(line), progress("theory") as say:
-                comparison, book = closed_forms(
-                    loaded_model,
-                    passage,
-                    target=Target(target, against),
-                    seed=seed,
-                    overflow=overflow,
-                    evidence=evidence,
-                    progress=say,
-                )
-            if as_json:
-                emit_json({"comparison": comparison.to_dict(), "closed_forms": book.to_dict()})
-            else:
-                _show(comparison, book, every_row, full)
-            comparisons.append(comparison)
-            books.append(book)
-    if html is not None:
-        _write(comparisons, books, html)
+            for i, line in enumerate(lines):
+                with bad.without(line):
+                    passage = encode(loaded_model, line, units=units, overflow=overflow)
+                    label = label_of("theory", i, len(lines))
+                    with naming(line), progress(label, is_first=i == 0) as say:
+                        comparison, book = closed_forms(
+                            loaded_model,
+                            passage,
+                            target=Target(target, against),
+                            seed=seed,
+                            overflow=overflow,
+                            evidence=evidence,
+                            progress=say,
+                        )
+                    comparisons.append(comparison)
+                    books.append(book)
+                    bad.done += 1
+                    if as_json:
+                        emit_json(
+                            {"comparison": comparison.to_dict(), "closed_forms": book.to_dict()}
+                        )
+                    else:
+                        _show(comparison, book, every_row, full)
+    finally:  # Ctrl-C keeps the page of what is done
+        if html is not None and comparisons:
+            _write(comparisons, books, html)
+    bad.end()
 
 
 def _show(comparison: Comparison, book: Notebook, every_row: bool, full: bool) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import combinations, compress
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from jaxtyping import Bool, Float
 
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError
+from whence.core.once import once
 from whence.core.showing import visible
 
 ROUNDING = 1e-9  # scores whose range is smaller than this share of their size rank nothing
@@ -57,7 +57,7 @@ class Agreement:
     chance: float
     conflicts: tuple[Conflict, ...]
 
-    @cached_property
+    @once
     def pairs(self) -> list[tuple[str, str, float]]:
         """Two methods and their correlation, those that agree most first.
 

@@ -443,7 +443,9 @@ def _read_detail(stored: Stored) -> dict[str, Any]:
     holds = stored.get("holds")
     if holds is not None and holds.plain() and stored.get("anchor") is not None:
         exact = stored.get("exact")
-        stored["precision" if exact is not None and exact.value else "interval"].plain()
+        needed = stored["precision" if exact is not None and exact.value else "interval"]
+        if needed.value is None:
+            raise needed.expected("what is said of the anchor")
     return stored.plain_record()
 
 

@@ -29,6 +29,10 @@ class TargetError(WhenceError, ValueError):
     """The number to explain does not exist for this model."""
 
 
+class PlaceError(TargetError, InputError):
+    """The word at which the target is read does not stand in this text; in another it may."""
+
+
 class SettingsError(WhenceError, ValueError):
     """A method's setting has a wrong name, type or value."""
 
@@ -55,6 +59,14 @@ class AuthorError(WhenceError, TypeError):
 
 class ModelError(WhenceError, RuntimeError):
     """The model ran, and what came back is unusable."""
+
+
+class OurMistake(ModelError):
+    """whence itself went wrong: nothing that the caller could mend.
+
+    It is a ModelError too, as a method that meets it is left out like one that does not fit the
+    model, and the others go on.
+    """
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import unknown_name
+from whence.core.once import once
 from whence.core.showing import visible
 
 # of equal shares the earlier counts: one word that is a comma is called punctuation
@@ -69,7 +69,7 @@ class HeadTable:
             raise unknown_name("column", column, self.columns)
         return self.columns[column]
 
-    @cached_property
+    @once
     def pattern(self) -> np.ndarray:
         """What each head is mostly about: one of the patterns, "broad" or "mixed"."""
         nothing = np.zeros_like(self["entropy"])
@@ -78,12 +78,12 @@ class HeadTable:
         strongest = np.array(PATTERNS)[shares.argmax(0)]
         return np.where(shares.max(0) >= DOMINANT, strongest, otherwise)
 
-    @cached_property
+    @once
     def favourite(self) -> Int[np.ndarray, "layer head"]:
         """The place that gets most of each head's attention, of those that are not set apart."""
         return _favourites(self.weights, self.apart).argmax(-1)
 
-    @cached_property
+    @once
     def distances(self) -> Float[np.ndarray, "one other"]:
         """The Jensen–Shannon divergence (nats) between every two heads, the mean over rows.
 
@@ -91,7 +91,7 @@ class HeadTable:
         """
         return jensen_shannon(self.weights.reshape(-1, *self.weights.shape[2:]))
 
-    @cached_property
+    @once
     def places(self) -> Float[np.ndarray, "layer head 2"]:
         """Heads on a plane, the nearer the more alike.
 

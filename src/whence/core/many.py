@@ -329,18 +329,24 @@ def _verdicts(every: Sequence[Attribution]) -> dict[Verdict, int]:
 
 
 def _tally(method: str, every: Sequence[Attribution]) -> Tally:
-    counted = _verdicts(every)
-    judged = sum(counted.values())
-    better = counted[Verdict.BETTER]
     shares = []
     for attribution in every:
         evidence = attribution.evidence
         if evidence is None or evidence.measure != CURVES or evidence.value is None:
             continue
         shares.append(evidence.value)
+    return tally_of(method, len(every), _verdicts(every), shares)
+
+
+def tally_of(
+    method: str, texts: int, counted: Mapping[Verdict, int], shares: Sequence[float]
+) -> Tally:
+    """Counts of verdicts, and shares of random rankings that were beaten, beside chance."""
+    judged = sum(counted.values())
+    better = counted[Verdict.BETTER]
     return Tally(
         method=method,
-        texts=len(every),
+        texts=texts,
         better=better,
         same=counted[Verdict.SAME],
         worse=counted[Verdict.WORSE],

@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.cutting import checked_units, unit_of_tokens, unit_spans
 from whence.core.errors import InputError, SettingsError
+from whence.core.once import once
 from whence.core.stored import Stored, as_stored
 from whence.core.units import UnitKind, Units
 
@@ -147,12 +147,12 @@ class Passage:
             types=None if types is None else np.asarray(types, dtype=np.int64),
         )
 
-    @cached_property
+    @once
     def units(self) -> Units:
         """What is scored. The units' own characters concatenate back to the text, then its pair."""
         return Units(self.kind, self._unit_texts, self.names, self.unit_spans)
 
-    @cached_property
+    @once
     def _unit_texts(self) -> tuple[str, ...]:
         if self.pixels is not None and not self.text:
             return tuple(f"patch {row},{column}" for _, row, column in self.unit_spans)
@@ -171,7 +171,7 @@ class Passage:
             return f" region {row}"
         return f" patch {row},{column}"
 
-    @cached_property
+    @once
     def names(self) -> tuple[str, ...]:
         """The units as a table or a figure shows them: trimmed, and not too long.
 
@@ -210,7 +210,7 @@ class Passage:
         """The text's tokens, and the picture's, where a model keeps the two apart."""
         return _part(self, np.flatnonzero(self.of_text)), _part(self, np.flatnonzero(~self.of_text))
 
-    @cached_property
+    @once
     def digest(self) -> bytes:
         """A hash of what the model reads.
 
@@ -223,7 +223,7 @@ class Passage:
             content += self.regions.features.tobytes() + self.regions.boxes.tobytes()
         return hashlib.sha256(content).digest()
 
-    @cached_property
+    @once
     def input_key(self) -> tuple[Any, ...]:
         """What the model reads, as a key: equal keys need one run of the model."""
         types = b"" if self.types is None else self.types.tobytes()
@@ -368,6 +368,11 @@ def _read_unit_spans(
         if here is not None:
             raise here.wrong(f"no unit is at {part}, {start}, {end}")
         if is_image or part == IMAGE:
+            # a picture of so many units has no more rows or columns: views lay them out
+            if max(start, end) > len(rows):
+                raise stored.items()[i].wrong(
+                    f"no unit is at {start}, {end} of a picture of {len(rows)} units"
+                )
             continue
         if not ends[part] <= start <= end <= len(contents[part]):
             raise stored.items()[i].wrong(

@@ -49,7 +49,8 @@ def read(
         raise LoadError(f"{source} holds no attribution but a {type(content).__name__}.")
     kind = content.get("kind", "attribution")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise LoadError(f"{source} holds no attribution but a {kind!s:.40}.")
+        in_one_line = " ".join(str(kind).split())
+        raise LoadError(f"{source} holds no attribution but a {in_one_line:.40}.")
     return KINDS[kind](Stored(content, source))
 
 

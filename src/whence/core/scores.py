@@ -15,6 +15,12 @@ from whence.core.passage import Passage
 
 ArrayLike = Any  # a numpy array or a torch tensor; core does not import torch
 
+# Samples, below which the jackknife tells no standard error. The gradients of noisy copies are
+# skewed, and of few of them the skew is hardly seen. Measured on two texts, 600 runs for each word:
+# the intervals hold .923 to .963 with 8 samples (worst word .898), .936 to .961 with 12 (.907),
+# .932 to .961 with 16 (.910), .942 to .958 with 24 (.918).
+ENOUGH_SAMPLES = 24
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -22,7 +28,8 @@ class Scores:
 
     ``standard_error`` is one for each unit. A method that averages over samples may give
     ``left_out`` instead, its scores with one sample left out at a time: the jackknife then gives
-    the standard error, and takes off the bias that scores other than plain means, like norms, have.
+    the standard error (of 16 samples or more), and takes off the bias that scores other than plain
+    means, like norms, have.
     ``change`` is what the scores should sum to, where the method promises that (completeness).
     ``detail`` holds plain values that belong to the result and are no scores: an anchor with its
     precision, the number of samples.
@@ -91,12 +98,11 @@ class Scores:
                 rows = [passage.merge(sample[: len(passage)], merge) for sample in samples]
                 samples = np.stack(rows)
             assert scores.units is not None
-            scores = replace(
-                scores,
-                units=without_bias(scores.units, samples),
-                left_out=None,
-                standard_error=_widened(jackknife_error(samples), len(samples)),
-            )
+            corrected = without_bias(scores.units, samples)
+            scores = replace(scores, units=corrected, left_out=None)
+            if len(samples) < ENOUGH_SAMPLES:
+                return replace(scores, note=_joined(scores.note, _too_few(len(samples))))
+            scores = replace(scores, standard_error=widened_error(samples))
         return scores
 
 
@@ -117,11 +123,49 @@ def without_bias(
     return np.where(corrected * scores < 0, 0.0, corrected)
 
 
-def _widened(error: Float[np.ndarray, " unit"], samples: int) -> Float[np.ndarray, " unit"]:
-    """A standard error from few samples, widened by Student's t: ±1.96 of it hold 95 %."""
+def widened_error(left_out: Float[np.ndarray, "left_out unit"]) -> Float[np.ndarray, " unit"]:
+    """The jackknife's standard error, so wide that ±1.96 of it hold 95 %.
+
+    Two things make ±1.96 too narrow, both of size 1/n. The spread of few samples is itself
+    uncertain: Student's t widens for that. And samples that are skewed give a small spread where
+    they give a small mean, so that an interval misses on one side more than it gains on the other.
+    To this order what is missed is known (Hall 1992, section 2.6), and is made up for here. The
+    skewness is that of all units together: a unit whose spread is too small hides its own.
+    """
     from scipy.special import ndtri, stdtrit
 
-    return error * float(stdtrit(samples - 1, 0.975) / ndtri(0.975))
+    n = len(left_out)
+    normal = float(ndtri(0.975))
+    for_few = float(stdtrit(n - 1, 0.975)) / normal
+    of_skew = (normal**4 + 2 * normal**2 - 3) / 18
+    for_skew = 1 + of_skew * float((_skewness(left_out) ** 2).mean()) / n
+    return jackknife_error(left_out) * for_few * for_skew
+
+
+def _skewness(values: Float[np.ndarray, "value unit"]) -> Float[np.ndarray, " unit"]:
+    """The skewness of each column, without its bias under the normal law; 0 of equal values.
+
+    >>> import numpy as np
+    >>> _skewness(np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 1.0]])).round(3)
+    array([1.732, 0.   ])
+    """
+    n = len(values)
+    away = values - values.mean(0)
+    square = (away**2).mean(0)
+    cube = (away**3).mean(0)
+    plain = np.where(square > 0, cube / np.where(square > 0, square, 1.0) ** 1.5, 0.0)
+    return plain * np.sqrt(n * (n - 1)) / (n - 2)
+
+
+def _too_few(samples: int) -> str:
+    return (
+        f"{samples} samples are too few to tell how far the scores may be off: "
+        f"take {ENOUGH_SAMPLES} or more"
+    )
+
+
+def _joined(note: str, more: str) -> str:
+    return f"{note}; {more}" if note else more
 
 
 def jackknife_error(left_out: Float[np.ndarray, "left_out unit"]) -> Float[np.ndarray, " unit"]:

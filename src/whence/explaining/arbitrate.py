@@ -23,13 +23,14 @@ from whence.trace.baselines import Baseline
 from whence.trace.configurations import (
     BASELINE,
     Configuration,
+    Matrix,
     best_of,
     configurations,
     ranked_faithful_truthfulness,
     readings,
 )
 from whence.trace.footprint import Run
-from whence.trace.forecast import forecast_run
+from whence.trace.forecast import attention_shape, forecast_run
 from whence.trace.guard import check_model
 from whence.trace.memory import as_bytes, check
 from whence.trace.removals import drops
@@ -186,14 +187,25 @@ def _room(
     check_model(model, NEEDS)
     longest = max(passages, key=len)
     work = Run(NEEDS, methods=(search,))
+    remembered = _bytes_of_readings(model, passages)
     for traced, rerun in ((TRACE_TOKENS, RERUN_TOKENS), (len(longest), RERUN_TOKENS)):
         rows = max(1, traced // len(longest))
         forecast = forecast_run(model, longest, work, rows=rows, rerun_tokens=rerun)
-        if forecast.total <= as_bytes(memory):
+        if forecast.total + remembered <= as_bytes(memory):
             return traced, rerun
     alone = forecast_run(model, longest, work, rerun_tokens=1)
-    check(alone, memory, OPTIONS)
+    what = f"the readings of attention over {len(longest):,} tokens"
+    check(replace(alone, kept=alone.kept + remembered, what=what), memory, OPTIONS)
     return len(longest), 1
+
+
+def _bytes_of_readings(model: Model, passages: Sequence[Passage]) -> int:
+    """What is held of every text until the last one is measured: its units under each reading."""
+    readings = 0
+    for layers, heads in attention_shape(model).values():
+        readings = max(readings, (layers + 2) * (heads + 1) * len(get_args(Matrix)))
+    units = sum(len(passage.unit_spans) for passage in passages)
+    return readings * units * np.dtype(np.float64).itemsize
 
 
 def _traced(model: Model, passages: list[Passage], target: Target) -> Trace:

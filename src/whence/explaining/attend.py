@@ -15,14 +15,13 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.look import Look
 from whence.core.maps import GENERATED, AttentionMaps, Axis, Neurons, axis_of, groups_of, membership
 from whence.core.passage import Passage, first_tokens
-from whence.core.registry import Needs
 from whence.core.target import Target, as_target
 from whence.models.model import Model, Overflow
 from whence.trace.attention import Layer
 from whence.trace.effects import effects_of_heads
 from whence.trace.forecast import attention_shape, forecast_effects, forecast_maps
 from whence.trace.generated import Generated, continued, generate
-from whence.trace.guard import check_model
+from whence.trace.guard import check_attention
 from whence.trace.lxmert import axes, is_lxmert, memberships
 from whence.trace.memory import Forecast, check
 from whence.trace.reducers import Block, Heads, Keys, Queries, Reducer, ToUnits
@@ -104,9 +103,12 @@ def look_at(
     if look.effects:
         passage = model.placed(passage, as_target(look.target))
     _check_numbers(model, look)
-    _check_memory(model, passage, look, forecast)
+    need = _forecast(model, passage, look)
+    if forecast is not None:
+        forecast(need)
+    check(need, look.memory, OPTIONS)
     if not is_lxmert(model.hf):
-        check_model(model, Needs.ATTENTION, look.attention_via)
+        check_attention(model, look.attention_via)
 
     if look.generate:
         return _of_generated(model, passage, look)
@@ -147,9 +149,12 @@ def _check_within(chosen: tuple[int, ...] | None, most: int | None, name: str) -
             )
 
 
-def _check_memory(
-    model: Model, passage: Passage, look: Look, tell: Callable[[Forecast], None] | None
-) -> None:
+def forecast_look(model: Model, text: Any, look: Look) -> Forecast:
+    """What looking at a text will hold; nothing of it is run."""
+    return _forecast(model, _encoded(model, text, look), look)
+
+
+def _forecast(model: Model, passage: Passage, look: Look) -> Forecast:
     own = _count_places(passage, look)
     side = decoder_side(model, passage)[1]
     answer = 1 + look.generate
@@ -167,9 +172,7 @@ def _check_memory(
     need = forecast_maps(model, passage, places, _count_heads(look), layers, look.neurons)
     if look.effects:
         need = replace(need, working=max(need.working, forecast_effects(model, passage)))
-    if tell is not None:
-        tell(need)
-    check(need, look.memory, OPTIONS)
+    return need
 
 
 def _count_places(passage: Passage, look: Look) -> int:

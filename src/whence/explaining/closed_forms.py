@@ -51,6 +51,7 @@ def closed_forms(
     target: Target | str | int | None = None,
     seed: int = 0,
     overflow: Overflow = "error",
+    memory: str | int | float | None = None,
     evidence: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Comparison, Notebook]:
@@ -84,6 +85,7 @@ def closed_forms(
         target=target,
         seed=seed,
         overflow=overflow,
+        memory=memory,
         evidence=evidence,
         progress=progress,
     )

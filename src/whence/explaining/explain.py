@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from logging import getLogger
 from typing import Any, overload
 
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError
+from whence.core.errors import InputError, OurMistake
 from whence.core.many import Many
 from whence.core.passage import Passage
 from whence.core.registry import methods as all_methods
@@ -32,6 +33,7 @@ from whence.models.model import Model
 
 # names, names with settings, and results that are there already
 Methods = Sequence[Any] | Mapping[str, Mapping[str, Any]]
+log = getLogger("whence")
 
 
 @overload
@@ -253,6 +255,9 @@ def compare_as_asked(
         peak_bytes=max((peak for peak in peaks if peak is not None), default=None),
     )
     skipped = {name: str(problem) for name, problem in outcome.failed.items()}
+    for name, problem in outcome.failed.items():
+        if isinstance(problem, OurMistake):  # no property of the model: somebody should hear of it
+            log.error("%s is left out: %s", name, problem)
     plan = outcome.plan
     skipped |= plan.left_out
     return Comparison(outcome.attributions, cost, skipped, None if plan.is_full else plan)

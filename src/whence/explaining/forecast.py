@@ -121,6 +121,16 @@ def forecast_of(job: Job, passage: Passage, added: int = 0) -> Forecast:
 
     ``added`` are attributions from elsewhere, which are judged as well.
     """
+    return _counted(job, passage, added)[0]
+
+
+def masks_of(job: Job, passage: Passage, added: int = 0) -> dict[str, int]:
+    """How many masks the game of each removal will have run, as far as methods tell."""
+    return _counted(job, passage, added)[1]
+
+
+def _counted(job: Job, passage: Passage, added: int) -> tuple[Forecast, dict[str, int]]:
+    """The passes of a job, and its masks by removal."""
     units = len(passage.unit_spans)
     targets = len(job.request.targets)
     methods: dict[str, Passes | None] = {}
@@ -136,7 +146,7 @@ def forecast_of(job: Job, passage: Passage, added: int = 0) -> Forecast:
     if job.request.evidence:
         rankings = targets * (len(methods) + added)
         evidence = masks.added_by_evidence(job.plan.rankings, job.plan.steps, rankings)
-    return Forecast(_trace_of(job), methods, evidence)
+    return Forecast(_trace_of(job), methods, evidence), masks.by_removal
 
 
 def _trace_of(job: Job) -> Passes:

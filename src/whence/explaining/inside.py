@@ -73,7 +73,7 @@ def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
         job.meter.begin(call.name, len(asks))
         told.weight = weight_of(shared.passes)
         try:
-            with in_one_line(job.model.hf, call.name):
+            with in_one_line(job.model.hf, call.name, call.settings):
                 each_ask = _call(call, shared, saids)
         except (Unsupported, ModelError) as problem:
             for of_ask in findings:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
 from whence.core.errors import SettingsError
+from whence.core.evidence import USUAL_RANKINGS, USUAL_STEPS
 from whence.core.plan import Plan
 from whence.core.registry import Needs, find_method, settings_of
 from whence.core.request import Request, Wish
@@ -96,6 +97,8 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         playing=tuple(playing),
         needs=needs,
         meter=as_meter(progress),
+        # what the caller said of the control; a budget may make it smaller
+        plan=Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS),
         unfit=unfit,
     )
 

@@ -16,11 +16,12 @@ from whence.core.passage import Passage
 from whence.core.request import check_rankings, check_steps
 from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
-from whence.explaining.outside import Games
+from whence.explaining.outside import Games, usual_removals
+from whence.explaining.room import SHORTENS, room_for_games
 from whence.explaining.run import total_cost
 from whence.explaining.windows import with_evidence_in_windows
-from whence.games.game import check_is_model
-from whence.metrics.evidence import RANKINGS, STEPS
+from whence.games.game import TOKENS_AT_ONCE, check_is_model
+from whence.metrics.evidence import RANKINGS, STEPS, control_passes, ranking_passes
 from whence.models.model import Model
 
 
@@ -32,6 +33,7 @@ def judge(
     rankings: int = RANKINGS,
     steps: int = STEPS,
     seed: int = 0,
+    memory: str | int | float | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """An attribution, or each of several, with evidence against random rankings of the same text.
@@ -41,6 +43,8 @@ def judge(
     too, or Many. Attributions of one text share their games, and those of one target its control.
     ``removals`` are two by default: ``mask`` and ``delete`` where there is a mask token.
     ``rankings`` random ones are drawn, 39 at least, and each curve has at most ``steps`` steps.
+    ``memory`` is a budget ("2GB"; by default most of what is free), kept by smaller batches; where
+    none is small enough, nothing is run.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -58,23 +62,43 @@ def judge(
         )
     if isinstance(attributions, Many):
         options: dict[str, Any] = {"removals": removals, "rankings": rankings, "steps": steps}
-        options |= {"seed": seed, "progress": progress}
+        options |= {"seed": seed, "memory": memory, "progress": progress}
         return Many(tuple(judge(model, one, **options) for one in attributions))
     begun = time.perf_counter()
     several = _several(attributions)
+    passages = [_judgeable(model, attribution) for attribution in several]
+    windows_of = [model.windows(passage) for passage in passages]
+    tried = usual_removals(model) if removals is None else list(removals)
+    masks = _count_masks(windows_of, rankings, steps)
+    # before anything is run: what does not fit the memory is refused here
+    every_window = [window for windows in windows_of for window in windows]
+    tokens_at_once = TOKENS_AT_ONCE
+    if every_window:
+        shortens = SHORTENS in tried
+        tokens_at_once = room_for_games(
+            model, every_window, memory, "the evidence", shortens, masks
+        )
     games_of_texts: list[tuple[Passage, list[Games]]] = []
     judged: list[Attribution] = []
-    for attribution in several:
-        passage = _judgeable(model, attribution)
+    for attribution, passage, windows in zip(several, passages, windows_of, strict=True):
         games = _games_of(passage, games_of_texts)
         if games is None:
             say = progress or (lambda _: None)
-            windows = model.windows(passage)
-            games = [Games(model, part, (attribution.target,), seed, say) for part in windows]
+            targets = (attribution.target,)
+            games = [Games(model, part, targets, seed, say, tokens_at_once) for part in windows]
             games_of_texts.append((passage, games))
         judged += with_evidence_in_windows([attribution], games, rankings, removals, steps)
     paid = total_cost([each.cost for _, games in games_of_texts for each in games])
     return _as_given(attributions, judged, replace(paid, seconds=time.perf_counter() - begun))
+
+
+def _count_masks(windows_of: Sequence[Sequence[Passage]], rankings: int, steps: int) -> int:
+    """The most masks that a game remembers, were all attributions of one text."""
+    units = [len(window.unit_spans) for windows in windows_of for window in windows]
+    most = max(units, default=0)
+    each = control_passes(most, rankings, steps)
+    each += len(windows_of) * ranking_passes(most, steps)
+    return min(each, 2**most)
 
 
 def _several(attributions: Any) -> list[Attribution]:

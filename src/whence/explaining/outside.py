@@ -91,7 +91,7 @@ def look_from_outside(job: Job, games: Games, target: Target) -> Findings:
     findings: Findings = {}
     for call in job.playing:
         try:
-            with in_one_line(job.model.hf, call.name):
+            with in_one_line(job.model.hf, call.name, call.settings):
                 findings[call.name] = _play(call, games, target)
         except (Unsupported, ModelError) as problem:
             findings[call.name] = problem

@@ -17,9 +17,9 @@ from whence.core.passage import Passage
 from whence.core.probe import Contrast, Control, Probe, Reading, TemplateProbe, aligned, probed
 from whence.core.target import Target, as_target
 from whence.core.templates import NEUTRAL, Templates, as_templates, swapped
-from whence.explaining.attend import look_at
+from whence.explaining.attend import OPTIONS, forecast_look, look_at
 from whence.models.model import Model
-from whence.trace.memory import Forecast
+from whence.trace.memory import Forecast, check
 
 Pair = tuple[str, str]
 
@@ -46,10 +46,11 @@ def probe(
     ['She → He']
     """
     look = Look(**options)
-    result = probed(
-        look_at(model, first, look, forecast),
-        look_at(model, second, look, forecast),
-    )
+    need = _forecast(model, first, second, look)
+    if forecast is not None:
+        forecast(need)
+    check(need, look.memory, OPTIONS)
+    result = probed(look_at(model, first, look), look_at(model, second, look))
     predicts = model.kind.has_head and not model.kind.fills_a_mask and not look.generate
     target = None
     if predicts:
@@ -65,6 +66,22 @@ def probe(
         if texts is not None and _tells_apart(model, words):
             controls.append(_control(model, texts, words, look, target))
     return replace(result, controls=tuple(controls))
+
+
+def _forecast(model: Model, first: Any, second: Any, look: Look) -> Forecast:
+    """What both texts and their difference hold, and what is on the way to the last of them.
+
+    Neutral words are looked at while the result is held.
+    """
+    each = [forecast_look(model, text, look) for text in (first, second)]
+    larger = max(each, key=lambda one: one.total)
+    maps = max(one.kept for one in each)
+    has_controls = isinstance(first, str) and isinstance(second, str)
+    pairs = 2 if has_controls else 1
+    # of one pair: two maps and their difference, and two copies while it is made
+    kept = pairs * 3 * maps
+    on_the_way = max(larger.working - maps, 2 * maps)
+    return replace(larger, kept=kept, working=on_the_way, what="the attention maps of two texts")
 
 
 def _with_predictions(model: Model, p: Probe, target: Target) -> Probe:

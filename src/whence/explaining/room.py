@@ -13,7 +13,7 @@ from whence.core.passage import Passage, first_tokens
 from whence.core.registry import find_method
 from whence.core.request import Request, Wish
 from whence.core.sizes import human
-from whence.explaining.forecast import declared_passes, forecast_of
+from whence.explaining.forecast import declared_passes, masks_of
 from whence.explaining.job import Job, Room, job_of
 from whence.games.game import ROWS_AT_ONCE
 from whence.games.scoring import ALL_MASKS
@@ -28,6 +28,7 @@ from whence.trace.forecast import (
 )
 from whence.trace.memory import Forecast, as_bytes
 
+SHORTENS = "delete"  # the removal after which a text has fewer tokens
 # methods of four kinds: a refusal says which of them would fit
 EXAMPLES = ("occlusion", "rollout", "gradient-l2", "attention-mean")
 # Bytes, as measured with 50 to 1,000 units: of a regression on sampled masks, for each mask and
@@ -40,11 +41,11 @@ PER_ROW = 3
 PER_MASK = 250
 
 
-def room_for(job: Job, passages: Sequence[Passage]) -> Room:
+def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
     """How much may go through the model at once; a run that fits in no way is refused.
 
     None of the passages is run for it. Where the budget is above all that a model of this size
-    could hold, nothing at all is.
+    could hold, nothing at all is. ``added`` are attributions from elsewhere that are judged too.
     """
     if not passages:
         return Room()
@@ -55,7 +56,7 @@ def room_for(job: Job, passages: Sequence[Passage]) -> Room:
     if bound is not None and bound + _of_sampling(job, units) <= budget:
         return Room()
 
-    room = _largest_room(job, longest, budget)
+    room = _largest_room(job, longest, budget, added)
     if room is None:
         raise _refused(job, longest, budget)
     return room
@@ -98,18 +99,78 @@ def forecast_inside(job: Job, passage: Passage, rows: int, rerun_tokens: int) ->
     return replace(traced, working=max(traced.working, declared))
 
 
-def forecast_outside(job: Job, passage: Passage, game_tokens: int) -> Forecast:
+def forecast_outside(job: Job, passage: Passage, game_tokens: int, added: int = 0) -> Forecast:
     """What games hold: a batch of rows, their masks, and the arithmetic on what came of them."""
     if not job.playing and not job.request.evidence:
         return Forecast(0, 0)
+    games = [forecast_games(job.model, passage, 1, game_tokens, shortens=False)]
+    for removal, masks in masks_of(job, passage, added).items():
+        shortens = removal == SHORTENS
+        games.append(forecast_games(job.model, passage, masks, game_tokens, shortens))
+    if any(declared_passes(call, 1) is None for call in job.playing):
+        # one that does not tell fills a batch, as far as anyone knows
+        in_a_batch = game_tokens // len(passage) + 1
+        games.append(forecast_games(job.model, passage, in_a_batch, game_tokens, shortens=True))
+    # held beside no batch, on the values of all masks
+    arithmetic = as_forecast(0, _of_sampling(job, len(passage.unit_spans))).total
+    # games are played one after the other, and all of them remember
+    working = max(arithmetic, *(each.working for each in games))
+    return Forecast(sum(each.kept for each in games), working)
+
+
+def forecast_games(
+    model: Model, passage: Passage, masks: int, game_tokens: int, shortens: bool
+) -> Forecast:
+    """What so many masks of a passage hold, in batches of so many tokens.
+
+    Where a removal ``shortens`` the text, a batch may have more rows than whole texts would fit.
+    """
     tokens, units = len(passage), len(passage.unit_spans)
-    at_once = max(1, game_tokens // tokens) if job.model.shares_batches else 1
-    passes = forecast_of(job, passage)
-    masks = passes.evidence + sum(cost.forwards for cost in passes.methods.values() if cost)
-    batch = at_once * forward_bytes(job.model, passage)
+    at_once = max(1, game_tokens // tokens) if model.shares_batches else 1
+    most = max(1, masks)  # the whole text runs when a game begins
+    batch = forward_bytes(model, passage, min(at_once, most))
+    if shortens and model.shares_batches and at_once < most:
+        shorter = min(tokens, game_tokens // (at_once + 1))
+        batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter))
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
     remembered = masks * (units // 8 + PER_MASK)
-    return as_forecast(remembered, max(batch, _of_sampling(job, units)))
+    return as_forecast(remembered, batch)
+
+
+def room_for_games(
+    model: Model,
+    passages: Sequence[Passage],
+    memory: str | int | float | None,
+    what: str,
+    shortens: bool,
+    masks: int | None = None,
+) -> int:
+    """How many tokens of a game's rows may go through the model at once.
+
+    A text of which not even one row fits is refused before any of it runs. ``masks`` is None where
+    it is the caller who will say how many there are, and holds them.
+    """
+    usual, budget = Room(), as_bytes(memory)
+    longest = max(passages, key=len)
+    in_a_batch = usual.game_tokens // len(longest) + 1
+    count = in_a_batch if masks is None else masks
+    bound = at_most(model, len(longest), usual.game_tokens)
+    if bound is not None and bound + count * (len(longest) + PER_MASK) <= budget:
+        return usual.game_tokens
+
+    def needed(passage: Passage, batch: int) -> Forecast:
+        return forecast_games(model, passage, count, batch, shortens)
+
+    tokens = _largest(
+        usual.game_tokens, len(longest), lambda batch: needed(longest, batch).total <= budget
+    )
+    if tokens is not None:
+        return tokens
+    least = needed(longest, len(longest))
+    least = replace(least, what=f"the passes of {what} over {len(longest):,} tokens")
+    options = _shorter_that_fits(longest, budget, lambda part: needed(part, len(part)).total)
+    options.append(_larger_budget(least))
+    raise TooLarge(f"{least}, and the budget is {human(budget)}. Options: {'; '.join(options)}.")
 
 
 def _of_sampling(job: Job, units: int) -> int:
@@ -126,7 +187,7 @@ def _of_sampling(job: Job, units: int) -> int:
     return most
 
 
-def _largest_room(job: Job, longest: Passage, budget: int) -> Room | None:
+def _largest_room(job: Job, longest: Passage, budget: int, added: int) -> Room | None:
     """The largest batches that fit; None where none does."""
     usual, tokens = Room(), len(longest)
 
@@ -134,7 +195,7 @@ def _largest_room(job: Job, longest: Passage, budget: int) -> Room | None:
         return forecast_inside(job, longest, 1, batch).total <= budget
 
     def fits_in_games(batch: int) -> bool:
-        return forecast_outside(job, longest, batch).total <= budget
+        return forecast_outside(job, longest, batch, added).total <= budget
 
     reruns = _largest(usual.rerun_tokens, tokens, fits_in_reruns)
     games = _largest(usual.game_tokens, tokens, fits_in_games)
@@ -175,8 +236,11 @@ def _refused(job: Job, longest: Passage, budget: int) -> TooLarge:
     if least.total < usual.total:
         words += f" In the smallest batches it would still be {human(least.total)}."
 
-    options = [*_that_fit(job, longest, budget), *_shorter_that_fits(job, longest, budget)]
-    options.append(f"a larger budget, memory='{human(least.total)}' or more")
+    def needed(part: Passage) -> int:
+        return forecast_memory(job, part, Room(len(part), len(part), len(part))).total
+
+    options = [*_that_fit(job, longest, budget), *_shorter_that_fits(longest, budget, needed)]
+    options.append(_larger_budget(least))
     return TooLarge(f"{words} Options: {'; '.join(options)}.")
 
 
@@ -202,18 +266,22 @@ def _that_fit(job: Job, longest: Passage, budget: int) -> list[str]:
     return options
 
 
-def _shorter_that_fits(job: Job, longest: Passage, budget: int) -> list[str]:
+def _shorter_that_fits(
+    longest: Passage, budget: int, needed: Callable[[Passage], int]
+) -> list[str]:
     """The longest beginning of the text that fits, by halving."""
     fits, too_long = 0, len(longest)
     while too_long - fits > max(1, too_long // 20):
         middle = (fits + too_long) // 2
-        part = first_tokens(longest, middle)
-        smallest = Room(middle, middle, middle)
         try:
-            is_enough = forecast_memory(job, part, smallest).total <= budget
+            is_enough = needed(first_tokens(longest, middle)) <= budget
         except WhenceError:
             is_enough = False
         fits, too_long = (middle, too_long) if is_enough else (fits, middle)
     if fits < 1:
         return []
     return [f"a text of at most about {fits:,} tokens (or overflow='truncate', 'window')"]
+
+
+def _larger_budget(least: Forecast) -> str:
+    return f"a larger budget, memory='{human(least.total)}' or more"

@@ -58,7 +58,8 @@ def run(
     windows_of = [model.windows(passage) for passage in passages]
     added_of = by_text(model, added, passages)
     # before anything is run: what does not fit the memory is refused here
-    room = room_for(job, [window for windows in windows_of for window in windows])
+    every_window = [window for windows in windows_of for window in windows]
+    room = room_for(job, every_window, max(map(len, added_of), default=0))
     job = replace(job, room=room)
 
     jobs = planned_jobs(job, _texts(windows_of, added_of))

@@ -17,10 +17,10 @@ from jaxtyping import Bool, Float, Int
 from whence.core.attribution import Cost
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
-from whence.core.request import AnyTarget, Overflow
+from whence.core.request import AnyTarget
 from whence.core.showing import visible
 from whence.core.target import Reading, Target, as_target
-from whence.core.units import UnitKind, Units
+from whence.core.units import Units
 from whence.games.infill import Filler
 from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
@@ -209,54 +209,6 @@ def _keys(masks: Bool[np.ndarray, "mask unit"]) -> list[bytes]:
     packed = np.packbits(masks, axis=1)
     content, width = packed.tobytes(), packed.shape[1]
     return [content[start : start + width] for start in range(0, len(content), width)]
-
-
-def game(
-    model: Model,
-    text: Any,
-    *,
-    pair: str | Sequence[str] | None = None,
-    target: Target | str | int | tuple[str | int, str | int] | None = None,
-    read: Reading | None = None,
-    units: UnitKind | Sequence[int] = "word",
-    removal: str = "auto",
-    filler: Model | str | None = None,
-    seed: int = 0,
-    overflow: Overflow = "error",
-    also: Sequence[AnyTarget] = (),
-    progress: Tick | None = None,
-) -> Game:
-    """The target's value as a function of the units that are kept.
-
-    ``removal`` says what becomes of the others: ``mask`` (the mask token), ``delete``, ``pad``
-    (unseen by attention), ``mean`` or ``zero`` embedding, ``infill`` (a masked language model
-    writes there: ``filler``, or the bundled one); ``auto`` is ``mask`` where the model has a mask
-    token. ``also`` names further targets, for ``game.about``: only a vocabulary needs them named
-    beforehand. ``progress(done, of)`` is called after each batch.
-
-    >>> import whence
-    >>> v = whence.game(whence.load("sentiment"), "not bad at all", target="positive")
-    >>> bool(v([[True, True, True, True]])[0] == v.full)
-    True
-    """
-    check_is_model(model)
-    if isinstance(text, Passage):
-        passage = model.fitted(text, overflow)
-    else:
-        passage = model.encode(text, pair, units=units, overflow=overflow)
-    if overflow == "window" and len(model.windows(passage)) > 1:
-        raise InputError(
-            "a game is of one run of the model; overflow is 'error' or 'truncate' "
-            "(whence.explain plays one for each window)."
-        )
-    wanted = as_target(target, read)
-    if filler is not None and removal == "auto":
-        removal = "infill"
-    passage = model.placed(passage, wanted)
-    remover = remover_of(model, passage, removal, seed, filler)
-    wanted = model.located(wanted, passage)
-    targets = [wanted, *(as_target(other, read) for other in also)]
-    return game_on(remover, targets, progress)
 
 
 def game_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whence.core.errors import Unsupported
+from whence.core.once import once
 from whence.core.passage import Passage
 from whence.models.model import Model
 from whence.models.unbroken import unbroken
@@ -93,7 +93,7 @@ class Filler:
         best = logits.double().topk(min(CANDIDATES, logits.shape[-1]))
         return best.values.softmax(-1).cpu().numpy(), best.indices.cpu().numpy()
 
-    @cached_property
+    @once
     def _special(self) -> torch.Tensor:
         return torch.tensor(self.model.tokenizer.all_special_ids, device=self.model.device)
 

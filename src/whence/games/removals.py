@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -30,6 +29,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from whence.core.errors import SettingsError, Unsupported, unknown_name
+from whence.core.once import once
 from whence.core.passage import Passage
 from whence.core.registry import Needs
 from whence.games.infill import Filler
@@ -153,7 +153,7 @@ class Remover:
                 "replaced; use removal 'mask' or 'delete'."
             )
 
-    @cached_property
+    @once
     def template(self) -> Batch:
         """The whole passage as a batch of one."""
         return self.model.batch([self.passage])
@@ -169,7 +169,7 @@ class Remover:
         kept[:, self._always_kept] = True
         return kept
 
-    @cached_property
+    @once
     def _always_kept(self) -> Int[np.ndarray, " token"]:
         """Tokens that no mask removes, as the model is read there.
 
@@ -260,12 +260,12 @@ class Remover:
         """Inputs in which what is removed is painted over; none where embeddings are replaced."""
         return self.model.kind.covered(self.model, self.passage, kept, self.removal)
 
-    @cached_property
+    @once
     def _is_covered(self) -> bool:
         everything = np.ones((1, len(self.passage)), dtype=bool)
         return bool(self._covered(everything))
 
-    @cached_property
+    @once
     def _neutral(self) -> Tensor | None:
         """What stands for nothing; None for an image, where it is the mean of the image's patches.
 
@@ -352,7 +352,7 @@ class Remover:
             return batch.readout
         return self._tensor(places)
 
-    @cached_property
+    @once
     def _start(self) -> int:
         """What stands for an empty text, where the model puts no special tokens around it."""
         for name in ("bos_token_id", "cls_token_id", "eos_token_id"):

@@ -19,6 +19,8 @@ from whence.trace.rows import check_both_sides, padded
 from whence.trace.trace import Trace
 
 WORTH_A_NOTE = 1e-6
+BYTES_OF_A_WIDTH = 8
+COPIES = 2  # of a layer, while its residual is added
 BYTES_OF_A_PIPE = 160  # measured: its width, its flow, and the matrices of a round
 
 
@@ -56,9 +58,15 @@ class Flow:
     )
 
     def holds(self, model: Model, passage: Passage) -> int:
-        """Bytes of the pipes: one for each pair of tokens in each layer."""
+        """Bytes of the widths of all layers, and of the pipes between the first and the last.
+
+        These two are the ends of the network, and are not laid as pipes.
+        """
         layers = sum(layers for layers, _ in attention_shape(model).values())
-        return BYTES_OF_A_PIPE * layers * len(passage) ** 2
+        ends = 1 if model.readout(passage) is None else 2
+        between = max(0, layers - ends)
+        each = BYTES_OF_A_WIDTH * (layers + COPIES) + BYTES_OF_A_PIPE * between
+        return each * len(passage) ** 2
 
     def __call__(self, trace: Trace) -> list[Scores]:
         rows = []

@@ -23,7 +23,7 @@ class SmoothGrad:
     over the samples gives the standard error, and takes off what noise adds to a length.
     """
 
-    samples: int = setting(16, "How many noisy copies are run.")
+    samples: int = setting(24, "How many noisy copies are run.")
     noise: float = setting(
         0.1,
         "How strong the noise is: its standard deviation, as a share of the range of the "
@@ -37,10 +37,11 @@ class SmoothGrad:
     seed: int = setting(0, SEED)
 
     needs: ClassVar[Needs] = Needs.EMBEDDINGS | Needs.RERUNS
-    price: ClassVar[str] = "One forward and one backward pass for each noisy copy (16)."
+    price: ClassVar[str] = "One forward and one backward pass for each noisy copy (24)."
     misleads: ClassVar[str] = (
         "Noisy embeddings are no words: with much noise the model leaves what it was trained "
-        "on. Few samples lift all unsigned scores a little, so look at the standard errors."
+        "on. Few samples lift all unsigned scores a little, so look at the standard errors, which "
+        "there are from 24 samples on."
     )
 
     @property

@@ -20,7 +20,7 @@ from whence.core.errors import ModelError, Unsupported, WhenceError
 from whence.core.passage import Passage
 from whence.models.embeddings import embedded
 from whence.models.sample import samples_of_two_lengths
-from whence.models.state import habits_of
+from whence.models.state import draws, habits_of, look_again
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import NEVER, finite
@@ -135,8 +135,11 @@ def state(model: Model) -> Finding:
 
 def _check_repeats(model: Model) -> Finding:
     passage = samples_of_two_lengths(model)[0]
-    answers(model, [passage])  # the first pass shows whether the model draws
+    look_again(model.hf)
+    # a pass without a hook of ours shows whether the model draws; if so, its numbers had no seed
     first = answers(model, [passage])[0]
+    if draws(model.hf):
+        first = answers(model, [passage])[0]
     second = answers(model, [passage])[0]
     difference = relative_difference(first, second)
     if difference <= tolerance(model.dtype):
@@ -153,14 +156,17 @@ def _check_repeats(model: Model) -> Finding:
 def _check_state(model: Model) -> Finding:
     repeats(model)  # a pass, if there was none yet
     habits = habits_of(model.hf)
-    if habits is None or not (habits.changes or habits.draws):
+    changed = [] if habits is None else sorted(habits.changes)
+    rescales = habits is not None and habits.rescales
+    if not changed and not draws(model.hf) and not rescales:
         return Finding("state", True, "a pass changes nothing about the model.")
-    changed = sorted(habits.changes)
     seen = []
+    if rescales:
+        seen.append("a pass changes its weights in place, which is left as the model made it")
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         seen.append(f"a pass changes {', '.join(changed[:3])}{more}, which is put back")
-    if habits.draws:
+    if draws(model.hf):
         seen.append(
             "it draws random numbers, which are fixed by a seed for each pass and not taken from "
             "the caller's"
@@ -267,21 +273,27 @@ def embeddings(model: Model) -> Finding:
 
 def _check_embeddings(model: Model) -> Finding:
     passage = samples_of_two_lengths(model)[-1]
-    seen: list[Tensor] = []
+    places = two_different_tokens(model, passage) if model.kind.reads_text else None
+    width_of_special = len(passage) - len(passage.names) if not model.kind.reads_text else 0
+    lengths = (len(passage), len(passage) - width_of_special)
+    seen: list[tuple[int, ...]] = []
 
-    def look(vectors: Tensor) -> Tensor:
-        seen.append(vectors)
-        return vectors
+    def exchange(vectors: Tensor) -> Tensor:
+        seen.append(tuple(vectors.shape))
+        if places is None or not _is_one_each(seen[0], lengths):
+            return vectors
+        at, other = places
+        changed = vectors.clone()
+        changed[:, at] = vectors[:, other]
+        return changed
 
     try:
-        _answer_with(model, passage, look)
+        by_vector = _answer_with(model, passage, exchange)
     except (Unsupported, ModelError) as problem:
         return Finding("embeddings", False, f"{problem} {USE_GAMES}")
 
-    shape = tuple(seen[0].shape)
-    width_of_special = len(passage) - len(passage.names) if not model.kind.reads_text else 0
-    lengths = (len(passage), len(passage) - width_of_special)
-    if len(shape) != 3 or shape[1] not in lengths:
+    shape = seen[0]
+    if not _is_one_each(shape, lengths):
         return Finding(
             "embeddings",
             False,
@@ -290,25 +302,24 @@ def _check_embeddings(model: Model) -> Finding:
         )
     if not model.kind.reads_text:
         return Finding("embeddings", True, "one module gives one vector for each patch.")
-    return _exchanged(model, passage)
-
-
-def _exchanged(model: Model, passage: Passage) -> Finding:
-    """A token exchanged by its id, against the same by its embedding."""
-    places = _two_different_tokens(model, passage)
     if places is None:
         return Finding("embeddings", None, "the sample text has only one kind of token.")
+    return _exchanged(model, passage, places, by_vector)
+
+
+def _is_one_each(shape: tuple[int, ...], lengths: Sequence[int]) -> bool:
+    """Whether embeddings of this shape are one vector for each token."""
+    return len(shape) == 3 and shape[1] in lengths
+
+
+def _exchanged(
+    model: Model, passage: Passage, places: tuple[int, int], by_vector: Tensor
+) -> Finding:
+    """A token exchanged by its id, against the same by its embedding."""
     at, other = places
     ids = passage.ids.copy()
     ids[at] = ids[other]
     by_id = answers(model, [replace(passage, ids=ids)])[0]
-
-    def exchange(vectors: Tensor) -> Tensor:
-        changed = vectors.clone()
-        changed[:, at] = vectors[:, other]
-        return changed
-
-    by_vector = _answer_with(model, passage, exchange)
     difference = relative_difference(by_id, by_vector)
     if difference <= tolerance(model.dtype):
         says = "one module gives one vector for each token, and nothing else is read of it."
@@ -323,7 +334,7 @@ def _exchanged(model: Model, passage: Passage) -> Finding:
     )
 
 
-def _two_different_tokens(model: Model, passage: Passage) -> tuple[int, int] | None:
+def two_different_tokens(model: Model, passage: Passage) -> tuple[int, int] | None:
     """Places of two tokens of the text with different ids.
 
     Neither is read, and neither has an id that means more than a word: positions and readouts are

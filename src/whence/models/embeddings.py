@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from whence.core.errors import ModelError
+from whence.core.errors import ModelError, Unsupported
 from whence.models.batches import Batch
 from whence.models.patches import as_given_out, as_tokens
 from whence.models.unbroken import each, in_one_piece, put_back, unbroken
@@ -33,17 +33,26 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
     here = get_ident()
     leaf: list[Tensor] = []
 
-    def on_input(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+    def on_input(_module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         # another thread of the caller's runs the model, and its embeddings are not ours to see
         if get_ident() != here:
             return output
         if leaf:
             return on_decoder(_module, args, output)
-        by_passage = _by_passage(model, output, batch)
+        if not isinstance(output, Tensor) and model.kind.reads_text:
+            raise Unsupported(
+                f"the embedding module of {type(model.hf).__name__} gives out a "
+                f"{type(output).__name__}, so there is no one vector for each token."
+            )
+        is_turned = model.kind.reads_text and _is_turned(batch, args)
+        upright = output.transpose(0, 1) if is_turned else output
+        by_passage = _by_passage(model, upright, batch)
         changed = change(by_passage)
         if changed.shape != by_passage.shape:
             changed = changed[:, -by_passage.shape[1] :]
         leaf.append(changed)
+        if is_turned:
+            return changed.reshape(upright.shape).transpose(0, 1)
         if model.kind.reads_text:
             return changed.reshape(output.shape)
         return as_given_out(changed, output)
@@ -71,6 +80,18 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             f"{type(model.hf).__name__} never called its input embeddings, "
             "so there is nothing to attribute to."
         )
+
+
+def _is_turned(batch: Batch, args: tuple[Any, ...]) -> bool:
+    """Whether the model embeds its ids token by passage, as XLNet does, not passage by token."""
+    ids = batch.inputs.get("input_ids")
+    if ids is None or not args or not isinstance(args[0], Tensor):
+        return False
+    given = args[0]
+    rows = ids.reshape(-1, ids.shape[-1])
+    if given.shape != rows.T.shape or torch.equal(given, rows):
+        return False
+    return torch.equal(given, rows.T)
 
 
 def _by_passage(model: Model, output: Any, batch: Batch) -> Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whence.core.errors import InputError, TargetError, Unsupported
+from whence.core.once import once
 from whence.core.passage import Passage, truncate, windows
 from whence.core.request import Overflow
 from whence.core.target import Target, as_target, resolve
@@ -67,7 +67,7 @@ class Model:
 
     # ------------------------------------------------------------------ what it is
 
-    @cached_property
+    @once
     def kind(self) -> Task:
         """The object of its task, which knows what is different for models of this kind."""
         return TASKS[self.task]
@@ -105,7 +105,7 @@ class Model:
         """A short hash of the weights, that tells models apart and notices fine-tuning."""
         return fingerprint_of(self.hf)
 
-    @cached_property
+    @once
     def labels(self) -> Mapping[int, str]:
         """What a target can be: the classes, or the tokens of a vocabulary."""
         return self.kind.labels(self)
@@ -118,7 +118,7 @@ class Model:
         """
         return self.labels if passage is None else self.kind.labels_of(self, passage)
 
-    @cached_property
+    @once
     def is_encoder_decoder(self) -> bool:
         """Whether one half reads and the other writes.
 
@@ -128,7 +128,7 @@ class Model:
             return False
         return any("decoder" in name.split(".") for name, _ in self.hf.named_modules())
 
-    @cached_property
+    @once
     def is_causal(self) -> bool:
         """Whether a token sees only what stands before it."""
         if self.kind.generates and not self.kind.two_sided:
@@ -139,12 +139,12 @@ class Model:
             return False
         return any(getattr(m, "is_causal", False) is True for m in self.hf.modules())
 
-    @cached_property
+    @once
     def limit(self) -> int | None:
         """How many tokens the positions allow; None for relative positions without an end."""
         return self.kind.limit(self)
 
-    @cached_property
+    @once
     def input_embeddings(self) -> nn.Module:
         """The module whose output stands for the input tokens (patches)."""
         if not self.kind.reads_text:
@@ -167,7 +167,7 @@ class Model:
         except (NotImplementedError, AttributeError):
             return None
 
-    @cached_property
+    @once
     def embedded_ids(self) -> int | None:
         """How many ids the input embeddings have a row for; None where they have no such table."""
         try:
@@ -175,7 +175,7 @@ class Model:
         except Unsupported:
             return None
 
-    @cached_property
+    @once
     def decoder_embeddings(self) -> nn.Module | None:
         """The same for the decoder of an encoder-decoder."""
         return self.hf.get_decoder().get_input_embeddings() if self.is_encoder_decoder else None
@@ -209,7 +209,7 @@ class Model:
 
     # ------------------------------------------------------------------ text and images in
 
-    @cached_property
+    @once
     def backend(self) -> Any:
         """An own copy of the fast tokenizer, in which text that spells a special token stays text.
 

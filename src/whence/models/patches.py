@@ -8,7 +8,7 @@ nothing more, which can still be painted over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from whence.models.unbroken import unbroken
+from whence.core.errors import ModelError, OurMistake
+from whence.models.passing import run
+from whence.models.unbroken import each, in_one_piece, put_back, unbroken
 from whence.models.untouched import untouched, without_leftovers
 
 if TYPE_CHECKING:
@@ -55,7 +58,11 @@ _known: WeakKeyDictionary[nn.Module, Tokens | None] = WeakKeyDictionary()
 
 
 def tokens_of(model: Model) -> Tokens | None:
-    """How the model's patches are tokens; None where they are not. Tried once for each model."""
+    """How the model's patches are tokens; None where they are not.
+
+    Tried once for each model. A crash is told and not remembered: it may be for want of memory, or
+    of a state that the caller can mend, and says nothing about patches.
+    """
     hf = model.hf
     if hf not in _known:
         _known[hf] = _tried(model)
@@ -176,13 +183,9 @@ def _tried_with(
         without_leftovers(model.hf),
         unbroken(torch.inference_mode(False), torch.enable_grad()),
     ):
-        handle = module.register_forward_hook(look)
-        try:
-            outputs = model.hf(pixel_values=pixels, output_hidden_states=True)
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
+        outputs = _outputs(model.hf, module, look, pixels)
+        if outputs is None:
             return None
-        finally:
-            handle.remove()
         states = getattr(outputs, "hidden_states", None)
         if lengths != [count] or not states or states[-1].ndim != 3:
             return None
@@ -194,9 +197,37 @@ def _tried_with(
         return Tokens(module, special, _read_at(outputs.logits, last))
 
 
+def _outputs(
+    hf: nn.Module,
+    module: nn.Module,
+    look: Callable[..., Any],
+    pixels: Float[Tensor, "1 channel height width"],
+) -> Any:
+    """What the model gives out while its patches are looked at; None where it cannot do that."""
+    inputs = {"pixel_values": pixels}
+    try:
+        with _hooked(module, look):
+            return run(hf, inputs, output_hidden_states=True)
+    except OurMistake:
+        raise
+    except ModelError:
+        # A model that cannot run at all says so here. One that can has no hidden states to give
+        # out, or does not take other vectors for its own.
+        run(hf, inputs)
+        return None
+
+
+@in_one_piece
+def _hooked(module: nn.Module, look: Callable[..., Any]) -> Iterator[None]:
+    handles: list[RemovableHandle] = []
+    with put_back(lambda: each(RemovableHandle.remove, handles)):
+        handles.append(module.register_forward_hook(look))
+        yield
+
+
 def _read_at(logits: Tensor, last: Float[Tensor, "1 token dim"]) -> int | None:
     """The one token on whose last vector the logits depend; None where they are several."""
-    if not last.requires_grad:
+    if not (last.requires_grad and logits.requires_grad):
         return None
     (slope,) = torch.autograd.grad(logits.square().sum(), [last], allow_unused=True)
     if slope is None:

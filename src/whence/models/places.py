@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from whence.core.errors import InputError, TargetError
+from whence.core.errors import InputError, PlaceError, TargetError
 from whence.core.passage import Passage
 from whence.core.target import Target
 from whence.models.labels import Prediction
@@ -83,12 +83,12 @@ def place_of(names: Sequence[str], at: int | str) -> int:
         if len(places) == 1:
             return places[0]
         if not at.isdecimal():
-            raise TargetError(_not_one(names, at, places))
+            raise PlaceError(_not_one(names, at, places))
         at = int(at)
     if isinstance(at, bool) or not isinstance(at, (int, np.integer)):
         raise TargetError(f"at= is a word or its number, not the {type(at).__name__} {at!r}.")
     if not 0 <= at < len(names):
-        raise TargetError(
+        raise PlaceError(
             f"at={at} is outside the {len(names)} units of this text, "
             f"which are counted from 0 to {len(names) - 1}."
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import nn
+from transformers.utils.output_capturing import _active_collector
 
 from whence.core.errors import ModelError
 from whence.models.state import own_state, state_of
@@ -86,12 +87,14 @@ def untouched(module: nn.Module) -> Iterator[None]:
     attention = [(c, c._attn_implementation_internal) for c in configs_of(modules)]
     compiled = [(m, m.__dict__[COMPILED]) for m in modules if m.__dict__.get(COMPILED)]
     state = state_of(module, modules)
+    collector = _active_collector.get()
     with put_back(
         lambda: own_state(module, state),
         lambda: each(_train, training),
         lambda: each(_learn, learning),
         lambda: each(_attend_as_before, attention),
         lambda: each(_compile_as_before, compiled),
+        lambda: _collect_as_before(collector),
     ):
         for m in training:
             m.training = False
@@ -120,6 +123,12 @@ def _attend_as_before(change: tuple[Any, str | None]) -> None:
 def _compile_as_before(change: tuple[nn.Module, Any]) -> None:
     module, compiled = change
     setattr(module, COMPILED, compiled)
+
+
+def _collect_as_before(collector: Any) -> None:
+    """Transformers' own, which an interrupt one step before its ``try`` leaves where it is."""
+    if _active_collector.get() is not collector:
+        _active_collector.set(collector)
 
 
 @in_one_piece

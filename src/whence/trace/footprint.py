@@ -2,9 +2,12 @@
 
 No family is listed, and no layer is modelled: the very run that is to be forecast (a trace and the
 methods that read it) is rehearsed on three short texts, while every tensor that comes and goes is
-counted. Each moment of the run, one operation, is then a polynomial a + b·T + c·T² in the number of
-tokens T, known from the three. The peak of a long text is the largest of them there, and it need
-not be at the moment at which a short text has its own.
+counted: when it came, when it went, and its size. That size is a polynomial a + b·T + c·T² in the
+number of tokens T, known from the three. The peak of a long text is at whichever moment the sum is
+largest there, and it need not be at the moment at which a short text has its own.
+
+What the process holds is more than its tensors. A large one has pages of its own, which go back
+when it goes; small ones share a heap, which keeps the room that it once took.
 
 Methods of many passes do not run them in a rehearsal: what they hold around their passes is seen,
 and the passes themselves are added from the curve of one.
@@ -19,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -37,9 +40,14 @@ PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded. 
 LENGTHS = (48, 72, 96)  # tokens of the texts that are rehearsed: three fix a polynomial
 UNITS = 36  # of each of them: more than the 32 copies that a search over removals holds at once
 
+# Bytes from which the C library gives memory pages of its own; below, it is cut from the heap.
+MAPPED = 2**20
+
 # Backward formulas that, while anyone counts, write into a copy of fresh zeros; else in place.
 COPIES_OF_ZEROS = frozenset({"aten::index_put", "aten::scatter_add", "aten::index_add"})
 MAKE_ZEROS = frozenset({"aten::new_zeros", "aten::zeros", "aten::zeros_like"})
+
+STAYS = 2**62  # the death of what outlives the run
 
 Method = Callable[[Trace], Any]
 
@@ -57,6 +65,10 @@ class Counting(TorchDispatchMode):
         self.moments: list[int] = []
         self.known: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.last_zeros = 0
+        # of every storage that was ever made, in order
+        self.sizes: list[int] = []
+        self.births: list[int] = []
+        self.deaths: list[int] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -76,12 +88,17 @@ class Counting(TorchDispatchMode):
 
     def _count(self, key: int, storage: torch.UntypedStorage) -> None:
         gone = weakref.ref(storage, lambda _: self._forget(key))
-        self.known[key] = gone, storage.nbytes()
+        self.known[key] = gone, len(self.sizes)
+        self.sizes.append(storage.nbytes())
+        self.births.append(len(self.moments))
+        self.deaths.append(STAYS)
         self.alive += storage.nbytes()
 
     def _forget(self, key: int) -> None:
-        _, size = self.known.pop(key, (None, 0))
-        self.alive -= size
+        if key in self.known:
+            _, number = self.known.pop(key)
+            self.deaths[number] = len(self.moments)
+            self.alive -= self.sizes[number]
 
     def note(self) -> int:
         """The number of this moment, which is noted too."""
@@ -107,12 +124,15 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """One short run: bytes at each moment, and which moments are which.
+    """One short run: every storage with its size, from its birth to before its death, in moments.
 
     The trace is done at ``traced``; at ``values`` and ``gradients`` a method called for reruns.
     """
 
     moments: Float[np.ndarray, " moment"]
+    sizes: Float[np.ndarray, " storage"]
+    births: Int[np.ndarray, " storage"]
+    deaths: Int[np.ndarray, " storage"]
     traced: int
     values: tuple[Call, ...] = ()
     gradients: tuple[Call, ...] = ()
@@ -120,16 +140,26 @@ class Rehearsal:
     @property
     def shape(self) -> tuple[Any, ...]:
         """What is equal in rehearsals of the same run on texts of several lengths."""
-        return len(self.moments), self.traced, self.values, self.gradients
+        return len(self.moments), tuple(self.births), self.traced, self.values, self.gradients
 
     def summary(self) -> Rehearsal:
-        """Its few extreme moments, where rehearsals have none in common: a model that branches."""
+        """Its few extreme moments, where rehearsals have none in common: a model that branches.
+
+        Each is one storage, which is there at its moment only.
+        """
         while_traced, after = self.moments[: self.traced + 1], self.moments[self.traced :]
         extremes = [while_traced.max(), after[0], after.max()]
         extremes.append(max((self.moments[call.moment] for call in self.values), default=0.0))
         extremes.append(max((self.moments[call.moment] for call in self.gradients), default=0.0))
+        places = np.arange(len(extremes))
         return Rehearsal(
-            np.array(extremes), 1, _largest(self.values, 3), _largest(self.gradients, 4)
+            np.array(extremes),
+            np.array(extremes),
+            places,
+            places + 1,
+            1,
+            _largest(self.values, 3),
+            _largest(self.gradients, 4),
         )
 
 
@@ -141,46 +171,96 @@ def _largest(calls: tuple[Call, ...], moment: int) -> tuple[Call, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class Course:
+    """Bytes at each moment of a run: in large tensors, and in small ones, which share a heap."""
+
+    large: Float[np.ndarray, " moment"]
+    small: Float[np.ndarray, " moment"]
+
+    @property
+    def alive(self) -> Float[np.ndarray, " moment"]:
+        """Of all tensors."""
+        return self.large + self.small
+
+    @property
+    def heap(self) -> Float[np.ndarray, " moment"]:
+        """What small tensors took so far: holes are filled again, and not given back."""
+        return np.maximum.accumulate(self.small)
+
+    @property
+    def held(self) -> Float[np.ndarray, " moment"]:
+        """What the process holds for them."""
+        return self.large + self.heap
+
+    def with_rerun(self, moment: int, rerun: Course) -> float:
+        """The most that is held where another run begins at this moment."""
+        heap = np.maximum(self.heap[moment], self.small[moment] + rerun.heap)
+        return float((self.large[moment] + rerun.large + heap).max())
+
+
+@dataclass(frozen=True, eq=False)
 class Footprint:
-    """A run's moments as polynomials in the number of tokens."""
+    """A run's storages, with their sizes as polynomials in the number of tokens."""
 
-    coefficients: Float[np.ndarray, "power moment"]
+    coefficients: Float[np.ndarray, "power storage"]
+    births: Int[np.ndarray, " storage"]
+    deaths: Int[np.ndarray, " storage"]
+    moments: int
     traced: int
-    values: tuple[Call, ...]
-    gradients: tuple[Call, ...]
+    values: tuple[Call, ...] = ()
+    gradients: tuple[Call, ...] = ()
 
-    def _at(self, tokens: int) -> Float[np.ndarray, " moment"]:
+    def course(self, tokens: int, rows: int = 1, since: int = 0) -> Course:
+        """The run on so many texts of a length; of what is made ``since`` a moment, from there."""
         powers = float(tokens) ** np.arange(len(self.coefficients))
-        return np.maximum(powers @ self.coefficients, 0.0)
+        sizes = rows * np.maximum(powers @ self.coefficients, 0.0)
+        is_made_later = self.births >= since
+        is_large = sizes >= MAPPED
+        return Course(
+            self._sum(np.where(is_made_later & is_large, sizes, 0.0))[since:],
+            self._sum(np.where(is_made_later & ~is_large, sizes, 0.0))[since:],
+        )
 
-    def of_trace(self, tokens: int) -> int:
-        """The most that is held until the trace is done."""
-        return round(self._at(tokens)[: self.traced + 1].max())
+    def _sum(self, sizes: Float[np.ndarray, " storage"]) -> Float[np.ndarray, " moment"]:
+        """What is alive of these storages at each moment."""
+        change = np.zeros(self.moments + 1)
+        np.add.at(change, self.births, sizes)
+        np.subtract.at(change, np.minimum(self.deaths, self.moments), sizes)
+        return np.maximum(np.cumsum(change)[: self.moments], 0.0)
 
-    def kept(self, tokens: int) -> int:
+    def of_trace(self, tokens: int, rows: int = 1) -> int:
+        """The most that tensors take until the trace is done."""
+        return round(self.course(tokens, rows).alive[: self.traced + 1].max())
+
+    def held_by_trace(self, tokens: int, rows: int = 1) -> int:
+        """The most that the process holds until then."""
+        return round(self.course(tokens, rows).held[: self.traced + 1].max())
+
+    def kept(self, tokens: int, rows: int = 1) -> int:
         """What the trace keeps."""
-        return round(self._at(tokens)[self.traced])
+        return round(self.course(tokens, rows).alive[self.traced])
 
-    def beside(self, tokens: int) -> int:
-        """The most that methods hold beside what the trace keeps; reruns are not in it."""
-        moments = self._at(tokens)
-        return round(moments[self.traced :].max() - moments[self.traced])
+    def after_trace(self, tokens: int, rows: int = 1) -> Course:
+        """What is made after the trace; reruns are not in it."""
+        return self.course(tokens, rows, since=self.traced + 1)
 
-    def with_values(self, tokens: int, at_once: int, one_row: int) -> int:
-        """The most that is held beside it in batches of values, each row of so many bytes."""
-        return self._with_reruns(self.values, tokens, at_once, one_row)
+    def held(self, tokens: int, rows: int = 1) -> int:
+        """The most that the process holds while methods read the trace; reruns are not in it."""
+        return round(self.course(tokens, rows).held[self.traced :].max())
 
-    def with_gradients(self, tokens: int, at_once: int, one_row: int) -> int:
+    def with_values(self, tokens: int, rows: int, rerun: Callable[[int], Course]) -> int:
+        """The most that is held in batches of values; ``rerun`` gives that of so many points."""
+        return self._with_reruns(self.values, tokens, rows, rerun)
+
+    def with_gradients(self, tokens: int, rows: int, rerun: Callable[[int], Course]) -> int:
         """The same for batches of gradients."""
-        return self._with_reruns(self.gradients, tokens, at_once, one_row)
+        return self._with_reruns(self.gradients, tokens, rows, rerun)
 
-    def _with_reruns(self, calls: tuple[Call, ...], tokens: int, at_once: int, one_row: int) -> int:
-        moments = self._at(tokens)
-        peaks = [0.0]
-        for call in calls:
-            around = moments[call.moment] - moments[self.traced]
-            peaks.append(around + min(at_once, call.points) * one_row)
-        return round(max(peaks))
+    def _with_reruns(
+        self, calls: tuple[Call, ...], tokens: int, rows: int, rerun: Callable[[int], Course]
+    ) -> int:
+        course = self.course(tokens, rows)
+        return round(max(course.with_rerun(c.moment, rerun(c.points)) for c in calls))
 
 
 @dataclass(frozen=True)
@@ -232,13 +312,22 @@ def _measured(model: Model, run: Run) -> Footprint | None:
     try:
         # some models draw from the generator, whose state is the caller's
         with model.lock, torch.random.fork_rng(devices=[]):
-            repeats(model)  # whose first pass holds copies of all buffers
+            _find_out(model)
             passages = _passages(model, run)
             rehearsals = [_rehearse(model, passage, run) for passage in passages]
     except Exception:
         # the run itself will say what is wrong with it, and better
         return None
     return _continued([len(passage) for passage in passages], rehearsals)
+
+
+def _find_out(model: Model) -> None:
+    """What is found out once of a model, by passes that would else be in the first rehearsal.
+
+    It would then be unlike the others, and only its extremes could be continued.
+    """
+    repeats(model)  # whose first pass holds copies of all buffers
+    bool(model.shares_batches)
 
 
 def _passages(model: Model, run: Run) -> list[Passage]:
@@ -279,6 +368,9 @@ def _rehearse(model: Model, passage: Passage, run: Run) -> Rehearsal:
             del scores
     return Rehearsal(
         np.array(counting.moments, dtype=np.float64),
+        np.array(counting.sizes, dtype=np.float64),
+        np.array(counting.births, dtype=np.int64),
+        np.array(counting.deaths, dtype=np.int64),
         done,
         tuple(rehearsed.calls_for_values),
         tuple(rehearsed.calls_for_gradients),
@@ -333,15 +425,25 @@ def _continued(lengths: Sequence[int], rehearsals: Sequence[Rehearsal]) -> Footp
     first = rehearsals[0]
     is_alike = all(rehearsal.shape == first.shape for rehearsal in rehearsals)
     if is_alike and len(lengths) == len(LENGTHS):
-        counted = np.stack([rehearsal.moments for rehearsal in rehearsals])
+        sizes = np.stack([rehearsal.sizes for rehearsal in rehearsals])
         powers = np.vander(np.asarray(lengths, dtype=np.float64), increasing=True)
-        coefficients = np.linalg.solve(powers, counted)
+        coefficients = np.linalg.solve(powers, sizes)
     else:
-        summaries = [rehearsal.summary() for rehearsal in rehearsals]
-        first = summaries[0]
-        counted = np.stack([summary.moments for summary in summaries])
-        coefficients = np.stack([_fitted(lengths, row) for row in counted.T], axis=1)
-    return Footprint(coefficients, first.traced, first.values, first.gradients)
+        rehearsals = [rehearsal.summary() for rehearsal in rehearsals]
+        first = rehearsals[0]
+        sizes = np.stack([rehearsal.sizes for rehearsal in rehearsals])
+        coefficients = np.stack([_fitted(lengths, row) for row in sizes.T], axis=1)
+    # what waits for the garbage collector goes at its own time: the latest counts
+    deaths = np.max([rehearsal.deaths for rehearsal in rehearsals], axis=0)
+    return Footprint(
+        coefficients,
+        first.births,
+        deaths,
+        len(first.moments),
+        first.traced,
+        first.values,
+        first.gradients,
+    )
 
 
 def _fitted(

@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
 from whence.models.model import Model
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.footprint import (
     UNITS,
+    Course,
     Footprint,
     Method,
     OneGradient,
@@ -26,9 +29,9 @@ from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
 from whence.trace.trace import RERUN_TOKENS
 
-# Beside tensors: buffers of the libraries that multiply matrices (0 to 5 MB were seen), and holes
-# in the heap, a share of what is held.
-OVERHEAD = 2_500_000
+# Beside tensors: buffers of the libraries that multiply matrices (0 to 5 MB were seen; a forecast
+# should rather be too high), and holes in the heap, a share of what is held.
+OVERHEAD = 5_000_000
 HOLES = 0.05
 UNITS_APART = 4
 # blocks of rows that are held while attention is reduced: scores, weights, a product, an output
@@ -133,16 +136,22 @@ def forecast_run(
         return rough_forecast(model, passage, run.needs, rows, tokens)
 
     tokens = len(passage) if tokens is None else tokens
-    kept = rows * own.kept(tokens)
-    peaks = [_while_traced(model, run, own, tokens, rows), kept + rows * own.beside(tokens)]
+    kept = own.kept(tokens, rows)
+    peaks = [_while_traced(model, run, own, tokens, rows), own.held(tokens, rows)]
     at_once = max(1, rerun_tokens // tokens) if model.shares_batches else 1
+
+    def value(points: int) -> Course:
+        return _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, min(at_once, points))
+
+    def gradient(points: int) -> Course:
+        needs = Needs.EMBEDDING_GRADIENTS
+        return _rerun(model, passage, OneGradient(), needs, tokens, min(at_once, points))
+
     if own.values:
-        one_row = forward_bytes(model, passage)
-        peaks.append(kept + own.with_values(tokens, at_once, one_row))
+        peaks.append(own.with_values(tokens, rows, value))
     if own.gradients:
-        one_row = gradient_bytes(model, passage)
-        peaks.append(kept + own.with_gradients(tokens, at_once, one_row))
-    return as_forecast(kept, max(peaks) - kept)
+        peaks.append(own.with_gradients(tokens, rows, gradient))
+    return as_forecast(kept, max(0, max(peaks) - kept))
 
 
 def as_forecast(kept: int, working: int) -> Forecast:
@@ -157,30 +166,32 @@ def forecast_trace(
     return forecast_run(model, passage, Run(needs), rows=batch, tokens=tokens)
 
 
-def forward_bytes(model: Model, passage: Passage) -> int:
-    """What one row of a batch takes on its way through the model."""
-    return _of_one_row(model, passage, OneValue(), Needs.NOTHING)
+def forward_bytes(model: Model, passage: Passage, rows: int = 1, tokens: int | None = None) -> int:
+    """What a batch of so many rows takes on its way through the model.
+
+    ``tokens`` is a length in place of the passage's own.
+    """
+    tokens = len(passage) if tokens is None else tokens
+    course = _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, rows)
+    return round(course.held.max())
 
 
-def gradient_bytes(model: Model, passage: Passage) -> int:
-    """What one row of a batch takes, forward and backward."""
-    return _of_one_row(model, passage, OneGradient(), Needs.EMBEDDING_GRADIENTS)
-
-
-def _of_one_row(model: Model, passage: Passage, rerun: Method, like: Needs) -> int:
-    """A rerun's peak: less than a trace's, which keeps what the model gives out."""
-    run = Run(Needs.EMBEDDINGS, methods=(rerun,), reply=_count_reply(passage))
-    own = footprint_of(model, run)
-    if own is None or not own.beside(len(passage)):  # such a model is not run again
-        return _of_trace(model, passage, like)
-    return own.beside(len(passage))
-
-
-def _of_trace(model: Model, passage: Passage, needs: Needs) -> int:
-    own = footprint_of(model, Run(needs, reply=_count_reply(passage)))
-    if own is None:
-        return rough_forecast(model, passage, needs).total
-    return own.of_trace(len(passage))
+def _rerun(
+    model: Model, passage: Passage, rerun: Method, like: Needs, tokens: int, rows: int
+) -> Course:
+    """A batch that is run again: less than a trace, which keeps what the model gives out."""
+    reply = _count_reply(passage)
+    own = footprint_of(model, Run(Needs.EMBEDDINGS, methods=(rerun,), reply=reply))
+    if own is not None:
+        course = own.after_trace(tokens, rows)
+        if course.alive.max(initial=0.0):
+            return course
+    # such a model is not run again
+    traced = footprint_of(model, Run(like, reply=reply))
+    if traced is not None:
+        return traced.course(tokens, rows)
+    rough = float(rough_forecast(model, passage, like, rows, tokens).total)
+    return Course(np.array([rough]), np.zeros(1))
 
 
 def _count_units(passage: Passage, needs: Needs) -> int:
@@ -204,14 +215,14 @@ def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int
     Attention that is only reduced passes in blocks of rows, of which a short text has just one. It
     holds what is kept and either a plain pass at its widest, or some blocks beside the rest of it.
     """
-    whole = rows * own.of_trace(tokens)
+    whole = own.held_by_trace(tokens, rows)
     if not _in_blocks(model, run):
         return whole
     plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
     if plain is None:
         return whole
-    kept = rows * own.kept(tokens)
-    widest = rows * plain.of_trace(tokens)
+    kept = own.kept(tokens, rows)
+    widest = plain.held_by_trace(tokens, rows)
     return min(whole, kept + max(widest, widest // 2 + BLOCKS * BLOCK_BYTES))
 
 

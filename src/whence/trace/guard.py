@@ -8,13 +8,17 @@ which token the head reads. A need that a check denies is refused by name, with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.errors import ModelError, Unsupported
+from whence.core.errors import ModelError, OurMistake, Unsupported, WhenceError
+from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
 from whence.core.request import Via
 from whence.core.target import Target
@@ -31,28 +35,47 @@ from whence.models.conduct import (
     tolerance,
 )
 from whence.models.model import Model
+from whence.models.passing import IT_IS_OURS
 from whence.models.readouts import Readout
 from whence.models.sample import samples_of_two_lengths
 from whence.trace.attention import can_observe
 from whence.trace.lxmert import is_lxmert
+from whence.trace.mixing import mixed_beside_attention, slopes_of_tokens
 from whence.trace.rows import speaking_kind
 from whence.trace.trace import Trace, trace
 
 USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion) still work."
 
-# A slope is compared with what small steps along it do. A network has kinks and roundings, so only
-# what is wrong by more than half at every size of the step is called wrong.
+# A slope is compared with what small steps along it do, to both sides. Where two sizes of the step
+# agree with each other, they know the slope, and a tenth off is wrong. A network has kinks and
+# roundings: where no two agree, only what is off by half at every size is called wrong.
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the embeddings' own size; some models are very steep
-WRONG_BY = 0.5
+AGREE_WITHIN = 0.02
+WRONG_BY = 0.1
+WRONG_BY_WHERE_STEPS_DISAGREE = 0.5
 TINY = 1e-30
 # Of the largest slope: a row of attention with less is not read.
 NO_SLOPE = 1e-6
+
+# The trace of the check of gradients, for the checks that come right after it. It is not kept for
+# longer: it holds the model, whose weights may be trained before the next check.
+_shared: ContextVar[list[Trace] | None] = ContextVar("whence_guard_traces", default=None)
 
 EMBEDDED = Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS
 DIFFERENTIATED = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH
 
 
-def refusal(model: Model, needs: Needs, via: Via = "auto") -> Unsupported | None:
+@contextmanager
+def _sharing() -> Iterator[None]:
+    """Let the checks of a block share a trace."""
+    token = _shared.set([])
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+def refusal(model: Model, needs: Needs, via: Via = "auto") -> WhenceError | None:
     """Why a method with these needs cannot be trusted on this model; None where it can.
 
     >>> import whence
@@ -63,9 +86,12 @@ def refusal(model: Model, needs: Needs, via: Via = "auto") -> Unsupported | None
     unseen = model.kind.unseen(model, needs)
     if unseen is not None:
         return Unsupported(unseen)
-    for finding in _in_question(model, needs, via):
+    with _sharing():
+        in_question = _in_question(model, needs, via)
+    for finding in in_question:
         if finding.holds is False:
-            return Unsupported(_with_name(model, finding.says))
+            kind = OurMistake if IT_IS_OURS in finding.says else Unsupported
+            return kind(_with_name(model, finding.says))
     return None
 
 
@@ -90,6 +116,8 @@ def _in_question(model: Model, needs: Needs, via: Via) -> Sequence[Finding]:
             findings.append(attention_gradients(model))
         if model.kind.has_head and findings[-1].holds is not False:
             readout(model)  # which rows of attention speak; nothing is refused for it
+        if needs & ANY_ATTENTION and findings[-1].holds is not False:
+            findings.append(mixing(model))
     return findings
 
 
@@ -98,6 +126,18 @@ def check_model(model: Model, needs: Needs, via: Via = "auto") -> None:
     problem = refusal(model, needs, via)
     if problem is not None:
         raise problem
+
+
+def check_attention(model: Model, via: Via = "auto") -> None:
+    """Raise where attention cannot be shown; what else mixes tokens takes nothing from a look."""
+    unseen = model.kind.unseen(model, Needs.ATTENTION)
+    if unseen is not None:
+        raise Unsupported(unseen)
+    if via != "auto" or (model.kind.reads_text and model.kind.reads_image):
+        return
+    finding = attention(model)
+    if finding.holds is False:
+        raise Unsupported(_with_name(model, finding.says))
 
 
 def check_repeats(model: Model) -> None:
@@ -109,6 +149,11 @@ def check_repeats(model: Model) -> None:
 
 def findings(model: Model) -> list[Finding]:
     """Everything that can be tried on a model, in the order in which it matters."""
+    with _sharing():
+        return _every_finding(model)
+
+
+def _every_finding(model: Model) -> list[Finding]:
     tried = [repeats(model), state(model)]
     if tried[0].holds is False:
         return tried  # whatever else would be compared differs by that alone
@@ -120,6 +165,7 @@ def findings(model: Model) -> list[Finding]:
         tried += [attention(model)]
         if model.kind.has_head:
             tried += [attention_gradients(model), readout(model)]
+        tried += [mixing(model)]
     return tried
 
 
@@ -143,6 +189,9 @@ def _check_gradients(model: Model) -> Finding:
     slope = traced.embedding_gradients[0]
     if float(slope.abs().max()) == 0:
         return Finding("gradients", None, "the target does not change along any embedding.")
+    shared = _shared.get()
+    if shared is not None:
+        shared.append(traced)
     return _stepped(traced, slope)
 
 
@@ -156,18 +205,17 @@ def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
     rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
     points = [vectors + sign * step * direction for step in STEPS for sign in (1, -1)]
     values = iter(traced.values_at(0, torch.stack(points)).double().tolist())
-    misses = []
+    changes = []
     for step in STEPS:
         up, down = next(values), next(values)
         if abs(step * promised) < 100 * rounding and abs(up - down) < 100 * rounding:
             continue  # the step is lost in rounding, so it tells nothing
-        change = (up - down) / (2 * step)
-        misses.append(abs(change - promised) / max(abs(change), abs(promised)))
+        changes.append((up - down) / (2 * step))
 
-    if not misses:
+    if not changes:
         return Finding("gradients", None, "small steps are lost in rounding, so nothing is told.")
-    miss = min(misses)
-    if miss <= WRONG_BY:
+    miss, allowed = _miss(changes, promised)
+    if miss <= allowed:
         says = "gradients reach the embeddings and agree with small steps."
         return Finding("gradients", True, says, miss)
     return Finding(
@@ -178,6 +226,25 @@ def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
         f"is quantised or detached. {USE_GAMES}",
         miss,
     )
+
+
+def _miss(changes: Sequence[float], promised: float) -> tuple[float, float]:
+    """By what share a slope is wrong, and how wrong it may be.
+
+    ``changes`` are the slopes that steps found, from the largest step to the smallest.
+    """
+    pairs = [(_apart(*pair), pair) for pair in pairwise(changes)]
+    disagreement, best = min(pairs, default=(1.0, ()))
+    if disagreement <= AGREE_WITHIN:
+        return min(_apart(change, promised) for change in best), WRONG_BY
+    misses = [_apart(change, promised) for change in changes]
+    return min(misses), WRONG_BY_WHERE_STEPS_DISAGREE
+
+
+def _apart(some: float, other: float) -> float:
+    """How far two slopes are apart, as a share of the larger."""
+    largest = max(abs(some), abs(other))
+    return abs(some - other) / largest if largest else 0.0
 
 
 # ---------------------------------------------------------------------- attention
@@ -194,7 +261,7 @@ def attention(model: Model) -> Finding:
 def _check_attention(model: Model) -> Finding:
     passage = samples_of_two_lengths(model, reply=True)[-1]
     to_compare = Needs.NOTHING if model.kind.has_head else Needs.HIDDEN_STATES
-    own = _said(trace(model, [passage], needs=to_compare))
+    own = _said(_own_trace(model, passage) or trace(model, [passage], needs=to_compare))
     reasons = []
     for via in _paths(model):
         try:
@@ -218,6 +285,14 @@ def _check_attention(model: Model) -> Finding:
             f"{_what_works(model)}"
         )
     return Finding("attention", False, reasons[0])
+
+
+def _own_trace(model: Model, passage: Passage) -> Trace | None:
+    """The trace of this passage that the check of gradients ran just now, if it did."""
+    for traced in _shared.get() or ():
+        if traced.model is model and traced.passages[0].input_key == passage.input_key:
+            return traced
+    return None
 
 
 def _are_shares(traced: Trace) -> bool:
@@ -264,7 +339,9 @@ def _check_attention_gradients(model: Model) -> Finding:
     passage = samples_of_two_lengths(model)[-1]
     needs = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
     try:
-        own = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
+        own = _own_trace(model, passage)
+        if own is None:
+            own = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
         seen = trace(model, [passage], Target(), needs)
     except (Unsupported, ModelError) as problem:
         return Finding(name, False, f"{problem} {_what_works(model)}")
@@ -286,18 +363,58 @@ def _rows_that_are_read(traced: Trace) -> list[int]:
     """The rows of the last layer's attention that the target depends on."""
     kind = speaking_kind(tuple(traced.attention_gradients))
     last = traced.attention_gradients[kind][-1]
-    of_row = last[0].abs().amax(dim=(0, 2)).double()
-    largest = float(of_row.max())
+    return _steep(last[0].abs().amax(dim=(0, 2)))
+
+
+def _steep(slopes: Float[Tensor, " token"]) -> list[int]:
+    """The tokens along which there is a slope."""
+    largest = float(slopes.max())
     if largest == 0:
         return []
-    return torch.nonzero(of_row > NO_SLOPE * largest).flatten().tolist()
+    return torch.nonzero(slopes.double() > NO_SLOPE * largest).flatten().tolist()
+
+
+# ---------------------------------------------------------------------- mixing
+
+
+def mixing(model: Model) -> Finding:
+    """Whether tokens meet through attention only."""
+    return remembered(model, "mixing", _check_mixing)
+
+
+def _check_mixing(model: Model) -> Finding:
+    seen = attention(model)
+    if not seen.holds or embeddings(model).holds is False:
+        return Finding("mixing", None, "not tried, for want of attention or of embeddings.")
+    if model.kind.has_head and gradients(model).holds is False:
+        # quantised layers round all tokens by one scale, so each changes the others a little
+        return Finding("mixing", None, "not tried, as the model may compute in coarse steps.")
+    difference = mixed_beside_attention(model, seen.choice)
+    if difference is None:
+        return Finding("mixing", None, "its attention cannot be switched off, so nothing is told.")
+    if difference <= tolerance(model.dtype):
+        return Finding("mixing", True, "tokens meet through attention only.", difference)
+    return Finding(
+        "mixing",
+        False,
+        "it mixes tokens by something beside the attention that is seen, as convolutions and "
+        "recurrent layers do: while every token looks at itself only, exchanging one still changes "
+        f"the others (by {_share(difference)}), so methods of attention would tell a part of the "
+        f"story. {_what_works(model)}",
+        difference,
+    )
+
+
+def _share(difference: float) -> str:
+    """A share in words that is never none."""
+    return "less than 0.1%" if difference < 1e-3 else f"{difference:.1%}"
 
 
 # ---------------------------------------------------------------------- readout
 
 
 def readout(model: Model) -> Finding:
-    """Which token the head reads, told by the rows of attention that its logit depends on.
+    """Which token the head reads, told by the rows of attention that its target depends on.
 
     ``choice`` is where it is read if that is another place than the task says, else None.
     """
@@ -305,7 +422,7 @@ def readout(model: Model) -> Finding:
 
 
 def _check_readout(model: Model) -> Finding:
-    rows = attention_gradients(model).choice
+    rows = attention_gradients(model).choice or _rows_without_their_gradients(model)
     if not rows:
         return Finding("readout", None, "no gradient tells which token the head reads.")
 
@@ -334,6 +451,17 @@ def _check_readout(model: Model) -> Finding:
         f"{_place_in_words(place)} speak for the output.",
         choice=place,
     )
+
+
+def _rows_without_their_gradients(model: Model) -> list[int]:
+    """The tokens that are read, where no gradient reaches the weights of attention.
+
+    While each token looks at itself only, the output depends on those that the head reads.
+    """
+    if model.is_encoder_decoder or not gradients(model).holds or not mixing(model).holds:
+        return []
+    slopes = slopes_of_tokens(model, attention(model).choice)
+    return [] if slopes is None else _steep(slopes)
 
 
 def _chooses_by_itself(model: Model) -> bool:

@@ -6,15 +6,15 @@ looked for among the operations on numbers that follow from the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from whence.models.unbroken import in_one_piece
+from whence.trace.modes import Mode, met_by
 
 CHOICES = ("topk", "argmax", "sort", "argsort")
 
@@ -22,26 +22,19 @@ CHOICES = ("topk", "argmax", "sort", "argsort")
 _chooses: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
-class Watching(TorchFunctionMode):
+class Watching(Mode):
     """Notes whether the largest of some floating numbers were chosen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen = False
 
-    def __torch_function__(
-        self,
-        operation: Any,
-        types: Sequence[Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Run the operation as it is."""
-        del types
-        if getattr(operation, "__name__", "") in CHOICES and args:
+    def meet(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as it is."""
+        if getattr(func, "__name__", "") in CHOICES and args:
             numbers = args[0]
             self.seen |= isinstance(numbers, Tensor) and torch.is_floating_point(numbers)
-        return operation(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 @in_one_piece
@@ -51,7 +44,7 @@ def watching_for_choices(hf: nn.Module) -> Iterator[None]:
         yield
         return
     watching = Watching()
-    with watching:
+    with met_by(watching):
         yield
     _chooses[hf] = watching.seen
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from whence.core.errors import Unsupported
+from whence.core.once import once
 from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, WHOLE_MAPS, Needs
 from whence.core.request import AnyTarget, Ask, Via
@@ -26,6 +26,7 @@ from whence.core.target import Target, as_target
 from whence.models.conduct import known
 from whence.models.embeddings import embedded
 from whence.models.model import Batch, Model, finite
+from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
 from whence.trace.attention import Layer, Observer, can_observe, observing
@@ -118,7 +119,7 @@ class Trace:
             )
         return self.gradients
 
-    @cached_property
+    @once
     def head_means(self) -> dict[str, tuple[Float[Tensor, "ask query key"], ...]]:
         """Attention as the mean over heads, by kind and layer."""
         if "head-mean" in self.reduced:
@@ -138,7 +139,7 @@ class Trace:
             )
         return self.reduced["value-weighted"]
 
-    @cached_property
+    @once
     def content(self) -> Bool[Tensor, "ask token"]:
         """True for tokens of the text, False for special tokens and padding."""
         longest = max(len(passage) for passage in self.passages)
@@ -628,7 +629,11 @@ def slopes_of(
     reaches are refused: the graph is cut, and zeros would look like an answer.
     """
     check_graph(model, value)
-    slopes = torch.autograd.grad(value, wanted, allow_unused=True, retain_graph=keep_graph)
+    try:
+        slopes = torch.autograd.grad(value, wanted, allow_unused=True, retain_graph=keep_graph)
+    except RuntimeError as problem:
+        # as where a model changed in place what the way back would need
+        raise not_run(model.hf, problem) from problem
     if slopes[0] is None:
         raise no_gradient(model)
     if len(slopes) > 1 and all(slope is None for slope in slopes[1:]):
@@ -713,6 +718,8 @@ def _hidden_states(outputs: Any, questions: _Questions) -> tuple[Tensor, ...]:
     states = getattr(outputs, "hidden_states", None)
     if not states:
         states = getattr(outputs, "encoder_hidden_states", None) or ()
+    if not all(isinstance(state, Tensor) for state in states):
+        raise Unsupported("what this model gives out as hidden states is not one tensor a layer.")
     return tuple(questions.spread(state.detach()) for state in states)
 
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 from uuid import uuid4
 
+from whence.core.showing import visible_json
 from whence.views import wording
 from whence.views.markup import element, opening
 
@@ -98,10 +99,12 @@ def script(program: str) -> str:
 def embedded_json(content: Any) -> str:
     """Data inside the page. ``<`` never appears in it, so that no text can end the script element.
 
+    Nor do characters that act, or that no file can hold: they are written as escapes.
+
     >>> embedded_json({"text": "</script>"})
     '<script type="application/json">{"text":"\\\\u003c/script\\\\u003e"}</script>'
     """
     raw = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
+    for sign in "<>&":
         raw = raw.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json">{raw}</script>'
+    return f'<script type="application/json">{visible_json(raw)}</script>'

@@ -94,11 +94,14 @@ def _attributions(result: Attribution | Comparison) -> list[Attribution]:
     return list(result.attributions.values())
 
 
-def body(result: Attribution | Comparison, name: str) -> str:
-    """One result in a section of its own, which has this name."""
+def body(result: Attribution | Comparison, name: str, explains_words: bool = True) -> str:
+    """One result in a section of its own, which has this name.
+
+    A page of many texts explains its words once, and not below each text.
+    """
     parts = _compared(result) if isinstance(result, Comparison) else _explained(result)
     parts += [
-        fold("What the words mean", _glossary()),
+        words_explained() if explains_words else "",
         fold("Settings and provenance", _settings_and_provenance(_attributions(result))),
         element("button", "Download JSON", class_="download", type="button", hidden=True),
         embedded_json(_data(result)),
@@ -183,7 +186,7 @@ def _prediction(a: Attribution) -> str:
         rows += [
             element("dt", text(wording.label(name)), class_=first),
             element("dd", bar, class_="bar first" if i == 0 else "bar"),
-            element("dd", f"{probability:.1%}", class_=first),
+            element("dd", f"{probability:.1%}".replace("%", "&nbsp;%"), class_=first),
         ]
     return element("dl", "".join(rows), class_="bars", aria_label="prediction")
 
@@ -378,8 +381,9 @@ def _settings_and_provenance(every: Sequence[Attribution]) -> str:
     return _definitions(facts)
 
 
-def _glossary() -> str:
-    return _definitions(list(GLOSSARY.items()))
+def words_explained() -> str:
+    """The glossary, folded away."""
+    return fold("What the words mean", _definitions(list(GLOSSARY.items())))
 
 
 def _definitions(facts: Sequence[tuple[str, object]]) -> str:

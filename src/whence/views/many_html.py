@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from whence.core.many import Many, Row, Tally
+from whence.core.many import Many, Result, Row, Tally
 from whence.views import verdicts, wording
 from whence.views.answering import in_short
 from whence.views.answering_of_many import many_sentences
 from whence.views.document import GROUND, document, fresh_id, script, static, style, title_of
-from whence.views.html import PRINTED, body
+from whence.views.html import PRINTED, body, words_explained
 from whence.views.many import NONE, beaten, chance, left_out, notes, prediction, strongest_first
 from whence.views.markup import (
     element,
@@ -56,20 +56,23 @@ def _content(many: Many, name: str) -> str:
         _index(many, name),
         _counts(many),
         _missing(many),
+        words_explained(),
         element("h3", "The texts, one by one"),
     ]
-    folds = [_folded(many, place, f"{name}-{place}") for place in range(len(many))]
+    rows = enumerate(many.rows())
+    folds = [_folded(many[place], row, place, f"{name}-{place}") for place, row in rows]
     top = element("section", "\n".join(overview), class_="whence", id=name)
     return "\n".join([top, *folds, script(OPENING)])
 
 
-def _folded(many: Many, place: int, name: str) -> str:
+def _folded(result: Result, row: Row, place: int, name: str) -> str:
     """One text: its title, and below it the whole report, closed until it is wanted."""
-    result, row = many[place], many.rows()[place]
     title = text(f"{place + 1}. {title_of(row.text, NO_WORDS)}")
     brief = element("span", text(f"{prediction(row)}; {in_short(result.answer)}"), class_="soft")
     summary = element("summary", f"{title} {brief}")
-    return element("details", summary + body(result, name), class_="whence one-text")
+    return element(
+        "details", summary + body(result, name, explains_words=False), class_="whence one-text"
+    )
 
 
 def _index(many: Many, name: str) -> str:
@@ -126,7 +129,8 @@ def _counts(many: Many) -> str:
 
 
 def _count_row(tally: Tally) -> str:
-    p = NONE if tally.p is None else wording.p_value(tally.p)
+    # the column's head says p
+    p = NONE if tally.p is None else wording.p_value(tally.p).removeprefix("p").removeprefix(" = ")
     cells = [
         f"{tally.better} of {tally.judged}",
         str(tally.same),

@@ -41,7 +41,8 @@ def opening(tag: str, /, **attributes: str | int | bool | None) -> str:
             continue
         written = name.rstrip("_").replace("_", "-")
         if value is not True:
-            written += f'="{escape(str(value))}"'
+            shown = text(value, keep="\n\t")
+            written += f'="{shown}"'
         parts.append(written)
     return f"<{' '.join(parts)}>"
 

@@ -84,6 +84,7 @@ def result_frame(result: Result | Sequence[Result], table: TableOfMany = "units"
             "to_pandas() needs pandas: pip install 'whence[tables]'. to_csv() works without it."
         ) from None
     columns, rows = content(result, table)
+    rows = [{column: _encodable(value) for column, value in row.items()} for row in rows]
     return pandas.DataFrame(rows, columns=list(columns)).astype(columns)
 
 
@@ -106,8 +107,21 @@ def result_csv(
     writer = csv.writer(out)
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(row[column], safe) for column in columns])
+        writer.writerow([safe_cell(row[column], safe) for column in columns])
     return out.getvalue()
+
+
+def _encodable(value: Any) -> Any:
+    """A value as it is; a lone surrogate in a text, which no table can hold, is spelt out.
+
+    A name of a file or a folder may have one: it stands for a byte that is no UTF-8.
+
+    >>> _encodable("caf" + chr(0xDCE9))
+    'caf\\\\udce9'
+    """
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode(errors="backslashreplace").decode()
 
 
 def content(
@@ -247,10 +261,11 @@ def _count_row(tally: Tally) -> Row:
     }
 
 
-def _cell(value: Any, safe: bool) -> Any:
+def safe_cell(value: Any, safe: bool) -> Any:
     """A number as it is, with all its digits; nothing for None; a text that is no formula."""
     if value is None:
         return ""
+    value = _encodable(value)
     if safe and isinstance(value, str) and value.startswith((*BEGINS_A_FORMULA, APOSTROPHE)):
         return APOSTROPHE + value
     return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from whence.core.once import once
 from whence.core.passage import Passage
 from whence.core.target import Target
 from whence.models.batches import Batch, batch_of_texts
@@ -80,7 +80,7 @@ class Answers(Mapping[int, str]):
         begin, end = int(self.passage.spans[first, 0]), int(self.passage.spans[last, 1])
         return (self.passage.pair or "")[begin:end].strip()
 
-    @cached_property
+    @once
     def _by_words(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for index in range(len(self)):

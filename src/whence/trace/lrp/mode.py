@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import Unsupported
 from whence.models.unbroken import each, in_one_piece, put_back
 from whence.trace.lrp.rules import Call, Rules, is_variable
+from whence.trace.modes import Mode, met_by
 
 
 def _names(listing: str) -> frozenset[str]:
@@ -57,7 +57,7 @@ CONSTANT = _names("rsqrt sqrt var std norm vector_norm reciprocal sigmoid __rdiv
 ACTIVATION_CLASS = re.compile(r"(gelu|silu|swish|mish|activation)$", re.IGNORECASE)
 
 
-class Ruling(TorchFunctionMode):
+class Ruling(Mode):
     """Sends every operation on a variable to its rule."""
 
     def __init__(self, rules: Rules) -> None:
@@ -65,9 +65,10 @@ class Ruling(TorchFunctionMode):
         self.rules = rules
         self.paused = 0  # inside an activation module, whose parts are not to be ruled one by one
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def meet(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function by its rule."""
         name = getattr(func, "__name__", str(func))
-        call = Call(name, func, tuple(args), dict(kwargs or {}))
+        call = Call(name, func, args, kwargs)
         if self.paused or name in REARRANGES:
             return call()
         if not torch.is_grad_enabled() or not call.variables:
@@ -178,7 +179,7 @@ def ruling(hf: nn.Module, rules: Rules) -> Iterator[None]:
             if _is_activation_module(module):
                 handles.append(module.register_forward_pre_hook(before))
                 handles.append(module.register_forward_hook(after))
-        with mode:
+        with met_by(mode):
             yield
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from whence.core.errors import Unsupported
+from whence.core.once import once
 
 Softmax = Literal["taylor", "constant"]
 # Of what comes down to the output, and of the variables: what goes down to each variable.
@@ -33,7 +33,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
-    @cached_property
+    @once
     def variables(self) -> list[Tensor]:
         """The tensors among the arguments that depend on the input, in order."""
         variables = []

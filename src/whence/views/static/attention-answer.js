@@ -87,6 +87,11 @@ function answerAbove(app) {
     if (own && running.scrollHeight > running.clientHeight) running.scrollTop = own.offsetTop - running.offsetTop - 40;
   }
 
+  // On a narrow screen a line may not end between a number and its sign.
+  function unbroken(text) {
+    return text.replaceAll(" %", "\u00a0%");
+  }
+
   // What the colours mean, in a sentence behind the ramp.
   function explain(p, largest) {
     const kind = app.kind(), grey = state.special === "greyed" && kind.to.apart.includes(1);
@@ -101,8 +106,8 @@ function answerAbove(app) {
     tell(text, p, largest) {
       build();
       const [first, more] = text;
-      does.replaceChildren(first, made("span", { className: "why", textContent: more || "" }));
-      row.textContent = sentence(p);
+      does.replaceChildren(unbroken(first), made("span", { className: "why", textContent: more || "" }));
+      row.textContent = unbroken(sentence(p));
       colour(p);
       explain(p, largest);
     },

@@ -1,0 +1,85 @@
+"""whence query: questions to a finished or half-finished run, in SQL or ready-made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.running import emit, emit_json, show
+from whence.core.errors import InputError
+
+EXAMPLE = 'Example: whence query runs/reviews "select method, avg(value) from results group by 1"'
+MOST_ROWS = 50  # in the terminal
+
+
+def command(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="A query over the tables texts, results, scores and failures."
+        ),
+    ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Which words carry most, for each label.")
+    ] = False,
+    verdicts: Annotated[
+        bool,
+        typer.Option(
+            "--verdicts", help="How often each method is better than random, beside chance."
+        ),
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Ask a run: by SQL over its tables, or by a question that is ready.
+
+    The tables: texts (a row for each text), results (for each text and method), scores (for each
+    text, method and unit), failures.
+    """
+    del debug
+    if sum((sql is not None, words, verdicts)) != 1:
+        raise InputError("ask one thing: SQL in quotes, --words, or --verdicts.")
+
+    from whence.runs.run import open_run
+
+    run = open_run(folder)
+    if sql is not None:
+        table = run.query(sql)
+    else:
+        from whence.explaining.questions import verdicts_of, words_of
+
+        table = words_of(run) if words else verdicts_of(run)
+    _print(table, as_csv, as_json)
+
+
+def _print(table: Any, as_csv: bool, as_json: bool) -> None:
+    if as_json:
+        for record in table.to_pylist():
+            emit_json(_plain(record))
+    elif as_csv:
+        from whence.views.records import records_csv
+
+        emit(records_csv(table.column_names, table.to_pylist()).rstrip("\r\n"))
+    else:
+        from whence.views.records import records_view
+
+        records = table.slice(0, MOST_ROWS).to_pylist()
+        left = max(0, table.num_rows - MOST_ROWS)
+        show(lambda console: records_view(table.column_names, records, left, console))
+
+
+def _plain(value: Any) -> Any:
+    """Plain values for JSON: dates and decimals as text, what is no number as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value != value:
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

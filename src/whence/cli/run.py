@@ -1,0 +1,373 @@
+"""whence run: every text of a data set, into a store that loses nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.running import INTERRUPTED, emit, emit_json, loaded, note
+from whence.core.budget import spoken
+from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.sizes import human
+
+if TYPE_CHECKING:
+    from whence.runs.run import Run, State
+
+EXAMPLE = "Example: whence run reviews.csv --methods lime,occlusion --out runs/reviews"
+# of a run of which all parts are done, some with texts that could not be explained
+SOME_FAILED = 3
+# seconds between two lines about progress where there is no terminal
+BETWEEN_LINES = 30.0
+MOST_FAILURES = 5  # that are shown; whence query has all
+
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.txt, .csv, .tsv, .jsonl, .parquet, also .gz), a folder saved by Hugging "
+        "Face datasets, a .toml file that describes a run, or the folder of a run, whose state is "
+        "then told.",
+    ),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="The methods, separated by commas. [default: every method that fits the model]",
+        metavar="NAMES",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A setting of a method, such as lime.samples=500.", metavar="NAME.SETTING=…"
+    ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="The folder for the results, or a URL such as s3://bucket/reviews. "
+        "The same command again goes on where it was ended.",
+        metavar="FOLDER",
+    ),
+]
+Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
+
+
+def command(
+    data: Source = None,
+    model: o.ModelName = "sentiment",
+    methods: Methods = None,
+    setting: Set = None,
+    out: Out = None,
+    text: Annotated[
+        str | None, typer.Option(help="The column with the text.", metavar="COLUMN")
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="The column with the second text.", metavar="COLUMN")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="The column with a name for each text.", metavar="COLUMN"),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="The split, of a folder with several.", metavar="NAME")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Take so many texts at random.", metavar="N", min=1)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Take the first so many texts.", metavar="N", min=1)
+    ] = None,
+    gold: Annotated[
+        bool,
+        typer.Option("--gold", help="Explain the label that the data give, not the predicted one."),
+    ] = False,
+    target: o.TargetLabel = None,
+    against: o.Against = None,
+    read: o.Read = "logit",
+    units: o.Units = "word",
+    seed: o.Seed = 0,
+    overflow: o.Overflow = "error",
+    memory: o.Memory = None,
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    evidence: o.Evidence = True,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
+    part: Annotated[
+        int,
+        typer.Option(
+            help="Texts that are done and written together; a crash loses one such part.",
+            metavar="N",
+            min=1,
+        ),
+    ] = 32,
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="Processes that work side by side, each with a model of its own.",
+            metavar="N",
+            min=1,
+        ),
+    ] = 1,
+    again: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, and drop what was done.")
+    ] = False,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Do parts again whose files are damaged.")
+    ] = False,
+    fail_fast: Annotated[
+        bool,
+        typer.Option("--fail-fast", help="End at the first text that cannot be explained."),
+    ] = False,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Explain every text of a data set by several methods, and keep the results.
+
+    Ctrl-C stops after the part at hand. The same command goes on from there. A text that cannot be
+    explained is listed as a failure, and the others go on; the exit code is then 3.
+    """
+    del debug
+    if data is None:
+        raise InputError("there are no data: name a file, a folder, or a run.")
+
+    from whence.runs.run import is_run, open_run
+
+    if out is None and not data.endswith(".toml") and is_run(data):
+        _tell(open_run(data), as_json)
+        return
+
+    asked: dict[str, Any] = {
+        "data": data,
+        "model": model,
+        "methods": _methods(methods, setting or []),
+        "out": out,
+        "text": text,
+        "pair": pair,
+        "label": label,
+        "id": id,
+        "split": split,
+        "sample": sample,
+        "limit": limit,
+        "gold": gold,
+        "target": target,
+        "against": against,
+        "read": read,
+        "units": units,
+        "seed": seed,
+        "overflow": overflow,
+        "memory": memory,
+        "dtype": dtype,
+        "device": device,
+        "evidence": evidence,
+        "budget": budget,
+        "rankings": rankings,
+        "steps": steps,
+        "part": part,
+        "workers": workers,
+    }
+    if data.endswith(".toml"):
+        asked |= _read_spec(Path(data), asked)
+    if asked["out"] is None:
+        raise InputError("name a folder for the results: --out runs/NAME.")
+    _carry_out(asked, again, mend, fail_fast, as_json)
+
+
+def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]] | None:
+    """Methods with their settings; None for all of them."""
+    from whence.core.registry import find_method
+
+    if names is None:
+        if settings:
+            raise SettingsError("--set needs --methods: name the method whose setting it is.")
+        return None
+    chosen = {find_method(name.strip()).name: {} for name in names.split(",") if name.strip()}
+    for given in settings:
+        place, _, value = given.partition("=")
+        name, _, entry = place.partition(".")
+        if not value or not entry:
+            raise SettingsError(f"--set {given}: write it as METHOD.SETTING=VALUE.")
+        method = find_method(name).name
+        if method not in chosen:
+            raise unknown_name("method in --methods", method, chosen)
+        chosen[method][entry.replace("-", "_")] = _value(value)
+    return chosen
+
+
+def _value(written: str) -> Any:
+    """A number, true, false or a word."""
+    try:
+        return tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        return written
+
+
+def _read_spec(file: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file of a run says; its paths are meant from where it lies."""
+    try:
+        spec = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"cannot read {str(file)!r}: {problem.strerror or problem}.") from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InputError(f"{file}: {problem}.") from problem
+    for name in spec:
+        if name not in known:
+            raise unknown_name(f"entry of {file.name}", name, known)
+    methods = spec.get("methods")
+    if isinstance(methods, list):
+        spec["methods"] = {name: {} for name in methods}
+    for name in ("data", "out"):
+        if name in spec and "://" not in spec[name]:
+            spec[name] = str(file.parent / spec[name])
+    if "data" not in spec:
+        raise InputError(f'{file} names no data: data = "reviews.csv".')
+    return spec
+
+
+def _carry_out(
+    asked: Mapping[str, Any], again: bool, mend: bool, fail_fast: bool, as_json: bool
+) -> None:
+    from whence.core.target import Target
+    from whence.runs.data import open_data
+    from whence.runs.places import place_of
+    from whence.runs.run import stopping
+
+    columns = {name: asked[name] for name in ("text", "pair", "label", "id", "split")}
+    data = open_data(asked["data"], **columns)
+    for guessed in data.columns.notes:
+        note(guessed)
+
+    with loaded(asked["model"], asked["dtype"], asked["device"]) as model:
+        from whence.core.registry import methods as all_methods
+        from whence.core.request import Request
+        from whence.explaining.data_set import run_as_asked
+        from whence.explaining.rows import fitting, wishes_of
+
+        names = asked["methods"]
+        same = ("units", "seed", "overflow", "memory", "evidence", "budget", "rankings", "steps")
+        request = Request(
+            wishes=wishes_of(list(all_methods()) if names is None else names),
+            targets=(Target(asked["target"], asked["against"], asked["read"]),),
+            **{name: asked[name] for name in same},
+        )
+        if names is None:
+            request = fitting(model, request)
+        choice = {name: asked[name] for name in ("sample", "seed", "limit")}
+        with stopping(note) as stop, _progress() as progress:
+            run = run_as_asked(
+                model,
+                data,
+                choice,
+                request,
+                place_of(asked["out"]),
+                gold=asked["gold"],
+                part=asked["part"],
+                workers=asked["workers"],
+                again=again,
+                mend=mend,
+                fail_fast=fail_fast,
+                stop=stop,
+                progress=progress,
+            )
+    _tell(run, as_json)
+    if stop.asked and not run.is_complete:
+        raise typer.Exit(INTERRUPTED)
+    if run.state.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, int], None]]:
+    """How far a run is: a bar in a terminal, else a line from time to time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    begun = last = time.monotonic()
+    first: int | None = None
+
+    def words(done: int, failed: int, rows: int) -> str:
+        """The count, the rate of this session, and the time that is left at that rate."""
+        told = f"{done:,} of {rows:,} texts"
+        if failed:
+            told += f", {failed:,} failed"
+        passed = time.monotonic() - begun
+        new = done - (first or 0)
+        if new > 0 and passed > 0:
+            told += f", {new / passed:.3g} a second"
+            if done < rows:
+                told += f", about {spoken((rows - done) * passed / new)} left"
+        return told
+
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() and console.is_interactive):
+
+        def line(done: int, failed: int, rows: int) -> None:
+            nonlocal first, last
+            first = done if first is None else first
+            if time.monotonic() - last >= BETWEEN_LINES:
+                last = time.monotonic()
+                note(words(done, failed, rows))
+
+        yield line
+        return
+
+    columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
+        task = bar.add_task("loading", total=None)
+
+        def fill(done: int, failed: int, rows: int) -> None:
+            nonlocal first
+            first = done if first is None else first
+            bar.update(task, completed=done, total=rows, description=words(done, failed, rows))
+
+        yield fill
+
+
+def _tell(run: Run, as_json: bool) -> None:
+    """The state of a run, and what a reader may do next."""
+    state = run.state
+    if as_json:
+        emit_json(_as_dict(run, state))
+        return
+    model = run.manifest.asked.get("model", {}).get("model", "")
+    methods = [method["name"] for method in run.manifest.asked.get("methods", [])]
+    counted = f"{state.done:,} of {state.rows:,} texts are done"
+    if state.is_complete:
+        counted = f"all {state.rows:,} texts are done"
+    emit(f"{run.place.name}: {counted}, {state.failed:,} of them failed.")
+    emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {state.parts_done:,} parts")
+    if state.failed:
+        for failure in run.failures[:MOST_FAILURES]:
+            where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
+            emit(f"  {where}: {failure.kind}: {failure.message}")
+        if state.failed > MOST_FAILURES:
+            emit(f'  … whence query {run.place.name} "select * from failures" lists all')
+    if not state.is_complete:
+        emit("The same command goes on from here.")
+
+
+def _as_dict(run: Run, state: State) -> dict[str, Any]:
+    return {
+        "kind": "run",
+        "place": run.place.name,
+        "rows": state.rows,
+        "done": state.done,
+        "failed": state.failed,
+        "parts": state.parts,
+        "parts_done": state.parts_done,
+        "bytes": state.bytes,
+        "is_complete": state.is_complete,
+    }

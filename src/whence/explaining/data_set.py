@@ -1,0 +1,222 @@
+"""run: explain every text of a data set, into a store that loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from whence import __version__
+from whence.core.errors import InputError
+from whence.core.registry import methods as all_methods
+from whence.core.request import AnyTarget, Overflow, Request, Via, targets_of, units_as_given
+from whence.core.target import Reading
+from whence.core.units import UnitKind
+from whence.explaining.rows import READER, WORK, ExplainRows, asked_of, fitting, wishes_of
+from whence.games.game import check_is_model
+from whence.models.model import Model
+from whence.runs.data import Data, chosen, digest_of, open_data
+from whence.runs.holding import held
+from whence.runs.kept_rows import keep_rows
+from whence.runs.manifest import (
+    Manifest,
+    check_same,
+    has_manifest,
+    write_manifest,
+)
+from whence.runs.places import Place, place_of
+from whence.runs.run import Progress, Run, Stop, carry_out, restart
+
+PART = 32  # texts that are done, written and lost together
+
+
+def run(
+    model: Model,
+    data: str | Path | Sequence[Any],
+    methods: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    out: str | Path,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    id: str | None = None,
+    split: str | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    gold: bool = False,
+    target: AnyTarget = None,
+    read: Reading | None = None,
+    units: UnitKind = "word",
+    seed: int = 0,
+    overflow: Overflow = "error",
+    attention_via: Via = "auto",
+    memory: str | int | float | None = None,
+    evidence: bool = True,
+    budget: str | int | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
+    part: int = PART,
+    workers: int = 1,
+    again: bool = False,
+    mend: bool = False,
+    fail_fast: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Explain every text of a data set by several methods, and keep the results in ``out``.
+
+    ``data`` is a file (txt, csv, tsv, jsonl, parquet, also gzipped), a folder saved by Hugging Face
+    datasets, or a list of texts or of records. ``text``, ``pair``, ``label`` and ``id`` name its
+    columns; what there is no doubt about is found by itself. ``sample`` takes so many at random,
+    ``limit`` the first. With ``gold`` the label that the data give is explained, and not the
+    predicted one.
+
+    ``out`` is a folder, or a URL such as s3://bucket/reviews. What is done is kept there in parts
+    of ``part`` texts. The same call again goes on where it was ended; a call for anything else is
+    refused, unless ``again=True`` begins anew. A text that cannot be explained becomes a failure
+    (``run.failures``), and the others go on. ``mend=True`` does damaged parts again.
+
+    >>> import tempfile, whence
+    >>> model = whence.load("sentiment")
+    >>> texts = ["a moving and funny film", "not bad at all", ""]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     run = whence.run(model, texts, ["gradient-l2"], out=out, evidence=False)
+    ...     run.table("scores").num_rows, len(run.failures)
+    (9, 1)
+    """
+    check_is_model(model)
+    if workers > 1:
+        _check_can_be_loaded(model)
+    request = Request(
+        wishes=wishes_of(list(all_methods()) if methods is None else methods),
+        targets=targets_of(target, read),
+        units=units_as_given(units),
+        seed=seed,
+        overflow=overflow,
+        attention_via=attention_via,
+        memory=memory,
+        evidence=evidence,
+        budget=budget,
+        rankings=rankings,
+        steps=steps,
+    )
+    if methods is None:
+        request = fitting(model, request)
+    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    choice = {"sample": sample, "seed": seed, "limit": limit}
+    return run_as_asked(
+        model,
+        opened,
+        choice,
+        request,
+        place_of(out),
+        gold=gold,
+        part=part,
+        workers=workers,
+        again=again,
+        mend=mend,
+        fail_fast=fail_fast,
+        progress=progress,
+    )
+
+
+def run_as_asked(
+    model: Model,
+    data: Data,
+    choice: Mapping[str, Any],
+    request: Request,
+    place: Place,
+    *,
+    gold: bool = False,
+    part: int = PART,
+    workers: int = 1,
+    again: bool = False,
+    mend: bool = False,
+    fail_fast: bool = False,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """The run of a request. ``choice`` has sample, seed and limit."""
+    if part < 1:
+        raise InputError(f"a part holds at least one text, not {part}.")
+    if gold and data.columns.label is None:
+        raise InputError("to explain the label that the data give, name its column: label=.")
+    asked = asked_of(model, request, gold)
+    manifest = _begun(place, data, choice, asked, part, again)
+    work = ExplainRows(model, request, gold) if workers == 1 else None
+    return carry_out(
+        place,
+        manifest,
+        work,
+        workers=workers,
+        mend=mend,
+        fail_fast=fail_fast,
+        stop=stop,
+        progress=progress,
+    )
+
+
+def _begun(
+    place: Place,
+    data: Data,
+    choice: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    part: int,
+    again: bool,
+) -> Manifest:
+    """The manifest of the run: written now, or the same as the one that is there."""
+    with held(place):
+        if again:
+            restart(place)
+        goes_on = has_manifest(place)
+        rows = chosen(data, **choice)
+        if not goes_on:
+            rows = keep_rows(place, rows)
+        count = 0
+
+        def counted() -> Any:
+            nonlocal count
+            for row in rows:
+                count += 1
+                yield row
+
+        digest = digest_of(counted())
+        if not count:
+            raise InputError(f"{data.source} holds no texts.")
+        columns = asdict(data.columns)
+        notes = columns.pop("notes", ())
+        described = {
+            "source": data.source,
+            "format": data.format,
+            "columns": columns,
+            "notes": list(notes),
+            **choice,
+            "rows": count,
+            "digest": digest,
+        }
+        manifest = Manifest(WORK, READER, asked, described, part, __version__)
+        if goes_on:
+            check_same(place, manifest)
+        else:
+            write_manifest(place, manifest)
+    return manifest
+
+
+def _check_can_be_loaded(model: Model) -> None:
+    """Workers load the model by its name, each for itself."""
+    from whence.models.load import load
+
+    try:
+        other = load(model.name, dtype=str(model.dtype).removeprefix("torch."))
+        is_same = replace(other).fingerprint == model.fingerprint
+    except Exception as problem:
+        raise InputError(
+            f"workers load the model by its name, and {model.name!r} cannot be loaded: {problem} "
+            "Save it to a folder, load it from there, or use workers=1."
+        ) from problem
+    if not is_same:
+        raise InputError(
+            f"workers load the model by its name, and what lies at {model.name!r} has other "
+            "weights than this one. Save this one to a folder, load it from there, or use "
+            "workers=1."
+        )

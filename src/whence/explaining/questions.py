@@ -1,0 +1,108 @@
+"""Questions to a run that are ready: which words carry most, and which methods beat random ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whence.core.evidence import CURVES, Verdict
+from whence.core.many import TAIL, tally_of
+from whence.runs.arrow import arrow
+from whence.runs.run import Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_WORDS = 10  # of each method and target
+FEWEST_TEXTS = 2  # in which a word must stand: one text has no interval
+
+# The part that a word has in its text: its scores over the sum of all sizes there, so that texts
+# and methods of other scales count alike.
+SHARES = """
+    with mass as (
+        select row, method, target, sum(abs(score)) as mass from scores group by all
+    ), shares as (
+        select row, method, target, lower(unit) as word, sum(score) / any_value(mass) as share
+        from scores join mass using (row, method, target)
+        where mass > 0
+        group by all
+    )
+    select method, target, word, count(*) as texts, avg(share) as share,
+           stddev_samp(share) as spread, sum(share) as total
+    from shares
+    group by all
+    having count(*) >= ?
+    order by method, target, abs(total) desc, word
+"""
+
+
+def words_of(run: Run, most: int = MOST_WORDS) -> pa.Table:
+    """The words that carry most over the data set, for each method and target.
+
+    A word's share is its part of all scores of a text, with its sign. ``share`` is the mean over
+    the texts that have the word, with a 95 % interval over them (Student's t), and ``total`` the
+    sum, by which words are ranked. A word counts once for a text, however often it stands there.
+    """
+    from scipy.special import stdtrit
+
+    records = []
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    for record in run.query(SHARES.replace("?", str(FEWEST_TEXTS))).to_pylist():
+        key = (record["method"], record["target"])
+        taken[key] += 1
+        if taken[key] > most:
+            continue
+        texts = record["texts"]
+        half = float(stdtrit(texts - 1, 1 - TAIL)) * record.pop("spread") / np.sqrt(texts)
+        low, high = record["share"] - half, record["share"] + half
+        records.append(record | {"low": float(low), "high": float(high)})
+    columns = ("method", "target", "word", "texts", "share", "low", "high", "total")
+    return _table(columns, records)
+
+
+def verdicts_of(run: Run) -> pa.Table:
+    """How often each method is better than random, beside what chance gives.
+
+    A text that stands there twice is counted once.
+    """
+    judged = run.query(
+        """
+        select method, verdict, beaten from (
+            select results.method, results.verdict, results.measure, results.beaten,
+                   row_number() over (
+                       partition by texts.text, texts.pair, results.method, results.target
+                       order by results.row
+                   ) as copy
+            from results join texts using (row)
+        ) where copy = 1 and measure = $curves order by method
+        """.replace("$curves", f"'{CURVES}'")
+    ).to_pylist()
+    by_method: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for record in judged:
+        by_method[record["method"]].append(record)
+
+    records = []
+    for method, every in by_method.items():
+        counted = dict.fromkeys(Verdict, 0)
+        for record in every:
+            if record["verdict"]:
+                counted[Verdict(record["verdict"])] += 1
+        shares = [record["beaten"] for record in every if record["beaten"] is not None]
+        tally = asdict(tally_of(method, len(every), counted, shares))
+        chance_low, chance_high = tally.pop("chance_range")
+        low, high = tally.pop("interval") or (None, None)
+        more = {"chance_low": chance_low, "chance_high": chance_high}
+        records.append(tally | more | {"beaten_low": low, "beaten_high": high})
+    columns = (
+        *("method", "texts", "better", "same", "worse", "by_chance", "chance_low", "chance_high"),
+        *("p", "beaten", "beaten_low", "beaten_high"),
+    )
+    return _table(columns, records)
+
+
+def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> pa.Table:
+    by_column = {column: [record[column] for record in records] for column in columns}
+    return arrow().table(by_column)

@@ -1,0 +1,276 @@
+"""The work of ``whence run``: some rows of a data set become a table of their explanations.
+
+One record for each row: what was read, what the model said, one result for each method, or why
+there is none. Everything that an Attribution holds is in it, so that it comes back bit by bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from whence.core.attribution import Attribution
+from whence.core.errors import InputError, LoadError
+from whence.core.passage import Passage
+from whence.core.provenance import Provenance
+from whence.core.registry import find_method, settings_dict
+from whence.core.request import Request, Wish
+from whence.core.target import as_target
+from whence.explaining.job import Outcome, job_of
+from whence.explaining.run import run
+from whence.models.load import load
+from whence.models.model import Model
+from whence.runs.arrow import arrow
+from whence.runs.data import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# as the manifest of a run names this work, and the module that reads what it made
+WORK = "whence.explaining.rows:opened"
+READER = "whence.explaining.stored_rows"
+# of a passage, what the rows of the run hold already
+IN_ROWS = ("text", "pair", "choices")
+# of an attribution, what has a column of its own
+IN_COLUMNS = ("schema", "kind", "units", "scores", "cost", "prediction", "plan")
+
+
+@dataclass(frozen=True)
+class ExplainRows:
+    """Methods on rows. With ``gold`` the label that the data give is explained."""
+
+    model: Model
+    request: Request
+    gold: bool = False
+
+    def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
+        """A table with a record for each row; ``first`` is the place of the first of them."""
+        found: list[Outcome | Exception] = [InputError("never reached")] * len(rows)
+        passages: dict[int, Passage] = {}
+        for place, row in enumerate(rows):
+            try:
+                passages[place] = self._encoded(row)
+            except Exception as problem:
+                found[place] = problem
+
+        for request, places in self._alike(rows, passages):
+            outcomes = self._explained([passages[place] for place in places], request)
+            for place, outcome in zip(places, outcomes, strict=True):
+                found[place] = outcome
+
+        records = []
+        for place, (row, outcome) in enumerate(zip(rows, found, strict=True)):
+            del row
+            records.append({"row": first + place, **_record(outcome, passages.get(place))})
+        return arrow().Table.from_pylist(records, schema=schema())
+
+    def _encoded(self, row: Row) -> Passage:
+        if row.problem is not None:
+            raise InputError(row.problem)
+        request = self.request
+        pair = request.pair if row.pair is None else row.pair
+        return self.model.encode(
+            row.text, pair, units=request.units, reply=request.reply, overflow=request.overflow
+        )
+
+    def _alike(
+        self, rows: Sequence[Row], passages: Mapping[int, Passage]
+    ) -> list[tuple[Request, list[int]]]:
+        """The rows that share a request: all of them, or those with the same label."""
+        if not self.gold:
+            return [(self.request, list(passages))] if passages else []
+        by_label: dict[str | None, list[int]] = {}
+        for place in passages:
+            by_label.setdefault(rows[place].label, []).append(place)
+        alike = []
+        for label, places in by_label.items():
+            target = replace(self.request.targets[0], label=label)
+            if label is not None and label.lstrip("-").isdigit():
+                target = as_target(int(label), target.read)
+            alike.append((replace(self.request, targets=(target,)), places))
+        return alike
+
+    def _explained(
+        self, passages: Sequence[Passage], request: Request
+    ) -> list[Outcome | Exception]:
+        """What came of each; where all together fail, each is tried alone."""
+        if len(passages) > 1:
+            try:
+                return [outcome for (outcome,) in run(self.model, passages, request)]
+            except Exception as problem:
+                del problem  # whose it is shows when each is tried alone
+        found: list[Outcome | Exception] = []
+        for passage in passages:
+            try:
+                ((outcome,),) = run(self.model, [passage], request)
+                found.append(outcome)
+            except Exception as problem:
+                found.append(problem)
+        return found
+
+
+# ---------------------------------------------------------------------- what was asked
+
+
+def asked_of(model: Model, request: Request, gold: bool) -> dict[str, Any]:
+    """What the manifest of a run says: the model, the methods with all settings, the request.
+
+    A method that does not fit the model is refused here, before anything is run.
+    """
+    job = job_of(model, request)
+    for problem in job.unfit.values():
+        raise problem
+    methods = []
+    for call in sorted((*job.looking, *job.playing), key=lambda call: call.name):
+        settings = settings_dict(call.settings)
+        methods.append({"name": call.name, "version": call.version, "settings": settings})
+    provenance = Provenance.of(model, attention="").to_dict()
+    del provenance["attention"]
+    return {
+        "model": provenance,
+        "methods": methods,
+        "request": plain(request.to_dict()),
+        "gold": gold,
+    }
+
+
+def fitting(model: Model, request: Request) -> Request:
+    """The request without the methods that do not fit the model."""
+    unfit = job_of(model, request).unfit
+    wishes = [wish for wish in request.wishes if find_method(wish.method).name not in unfit]
+    return replace(request, wishes=tuple(wishes))
+
+
+def plain(value: Any) -> Any:
+    """As JSON gives it back: no tuples."""
+    return json.loads(json.dumps(value))
+
+
+def opened(asked: Mapping[str, Any]) -> ExplainRows:
+    """The work as a worker opens it: the model is loaded by its name, and must be the same one."""
+    known = asked["model"]
+    model = load(known["model"], dtype=known["dtype"], device=known["device"])
+    if model.fingerprint != known["fingerprint"]:
+        raise LoadError(
+            f"the model {known['model']!r} is not the one that the run began with: its weights "
+            f"have the fingerprint {model.fingerprint}, and the run's {known['fingerprint']}."
+        )
+    return ExplainRows(model, Request.from_dict(asked["request"]), asked["gold"])
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def schema() -> pa.Schema:
+    """The columns of a part. ``seconds`` and ``peak_bytes`` are all that a clock decides."""
+    pa = arrow()
+    numbers = pa.list_(pa.float64())
+    words = pa.list_(pa.string())
+    result = pa.struct(
+        [
+            ("method", pa.string()),
+            ("target", pa.string()),
+            ("value", pa.float64()),
+            ("verdict", pa.string()),
+            ("measure", pa.string()),
+            ("beaten", pa.float64()),
+            ("p", pa.float64()),
+            ("scores", numbers),
+            ("standard_error", numbers),
+            ("forwards", pa.int64()),
+            ("backwards", pa.int64()),
+            ("saved", pa.int64()),
+            ("shared", pa.bool_()),
+            ("seconds", pa.float64()),
+            ("peak_bytes", pa.int64()),
+            ("rest", pa.string()),
+        ]
+    )
+    reason = pa.struct([("method", pa.string()), ("kind", pa.string()), ("message", pa.string())])
+    share = pa.struct([("label", pa.string()), ("probability", pa.float64())])
+    return pa.schema(
+        [
+            ("row", pa.int64()),
+            ("failure", reason),
+            ("skipped", pa.list_(reason)),
+            ("tokens", pa.int64()),
+            ("units", words),
+            ("prediction", pa.list_(share)),
+            ("passage", pa.string()),
+            ("plan", pa.string()),
+            ("forwards", pa.int64()),
+            ("backwards", pa.int64()),
+            ("saved", pa.int64()),
+            ("results", pa.list_(result)),
+        ]
+    )
+
+
+def _record(outcome: Outcome | Exception, passage: Passage | None) -> dict[str, Any]:
+    """Everything of one row but its place."""
+    if isinstance(outcome, Exception):
+        return {"failure": _reason(None, outcome)}
+    if not outcome.attributions:  # every method failed
+        name, problem = next(iter(outcome.failed.items()))
+        return {"failure": _reason(name, problem)}
+
+    assert passage is not None
+    first = next(iter(outcome.attributions.values()))
+    # explaining may have placed it: the token at which it is read
+    passage = first.passage or passage
+    stored = passage.to_dict()
+    for name in IN_ROWS:
+        stored.pop(name, None)
+    shares = [{"label": name, "probability": p} for name, p in first.prediction.items()]
+    return {
+        "failure": None,
+        "skipped": [_reason(name, problem) for name, problem in outcome.failed.items()],
+        "tokens": len(passage),
+        "units": list(passage.names),
+        "prediction": shares,
+        "passage": _text(stored),
+        "plan": None if outcome.plan.is_full else _text(outcome.plan.to_dict()),
+        "forwards": outcome.cost.forwards,
+        "backwards": outcome.cost.backwards,
+        "saved": outcome.cost.saved,
+        "results": [_result(attribution) for attribution in outcome.attributions.values()],
+    }
+
+
+def _reason(method: str | None, problem: Exception) -> dict[str, Any]:
+    message = " ".join(str(problem).split())
+    return {"method": method, "kind": type(problem).__name__, "message": message}
+
+
+def _result(attribution: Attribution) -> dict[str, Any]:
+    stored = attribution.to_dict_without_passage()
+    for name in IN_COLUMNS:
+        stored.pop(name, None)
+    error = stored.get("error")
+    spread = error.pop("standard_error") if error else None
+    evidence = attribution.evidence
+    return {
+        "method": attribution.method,
+        "target": attribution.target.describe(),
+        "value": attribution.value,
+        "verdict": None if evidence is None or not evidence.verdict else str(evidence.verdict),
+        "measure": None if evidence is None else evidence.measure,
+        "beaten": None if evidence is None else evidence.value,
+        "p": None if evidence is None else evidence.p,
+        "scores": attribution.scores.tolist(),
+        "standard_error": spread,
+        **asdict(attribution.cost),
+        "rest": _text(stored),
+    }
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def wishes_of(methods: Sequence[str] | Mapping[str, Mapping[str, Any]]) -> tuple[Wish, ...]:
+    """Methods by name, or with their settings, under the names that results carry."""
+    given = methods if isinstance(methods, Mapping) else {name: {} for name in methods}
+    return tuple(Wish(find_method(name).name, dict(settings)) for name, settings in given.items())

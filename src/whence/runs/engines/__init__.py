@@ -1,0 +1,1 @@
+"""Engines: who does the parts. Each gives parts as they are done."""

@@ -1,0 +1,179 @@
+"""Where a run is kept: a folder, or a place behind a URL such as s3://bucket/reviews.
+
+A place holds objects by name, and each is put whole. In a folder it is written beside its name,
+flushed to the disk and renamed; an object store shows nothing of an object before all of it is
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from whence.core.errors import InputError
+from whence.core.writing import write_bytes
+
+
+@runtime_checkable
+class Place(Protocol):
+    """What a store may know of where it is."""
+
+    @property
+    def name(self) -> str:
+        """As a user would name it."""
+        ...
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object, wholly or not at all."""
+        ...
+
+    def get(self, name: str) -> bytes:
+        """All of an object."""
+        ...
+
+    def names(self, under: str) -> list[str]:
+        """The objects below a name, in order."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Take an object away; one that is not there is no mistake."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an object."""
+        ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of this machine, or one that several machines share."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path as it was given."""
+        return str(self.path)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Beside its name, flushed, then renamed."""
+        file = self.path / name
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(
+                f"cannot make the folder {str(file.parent)!r}: {problem.strerror or problem}."
+            ) from problem
+        write_bytes(file, content)
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a file."""
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as problem:
+            raise InputError(
+                f"cannot read {str(self.path / name)!r}: {problem.strerror or problem}."
+            ) from problem
+
+    def names(self, under: str) -> list[str]:
+        """Files below, without those that are being written: their names begin with a dot."""
+        folder = self.path / under
+        if not folder.is_dir():
+            return []
+        files = [file for file in folder.iterdir() if not file.name.startswith(".")]
+        return sorted(f"{under}/{file.name}" for file in files)
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def has(self, name: str) -> bool:
+        """Whether the file is there."""
+        return (self.path / name).is_file()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A place behind an fsspec URL. Nobody is kept from running into it twice at once."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        """The URL."""
+        return self.url
+
+    @property
+    def _files(self) -> tuple[Any, str]:
+        """The file system and the path in it."""
+        try:
+            from fsspec.core import url_to_fs
+
+            return url_to_fs(self.url)
+        except ImportError as problem:
+            raise InputError(
+                f"{self.url} needs a package that is not installed ({problem}); "
+                "for s3:// it is s3fs: pip install s3fs."
+            ) from problem
+        except ValueError as problem:
+            raise InputError(f"{self.url} is no place that fsspec knows: {problem}.") from problem
+
+    def put(self, name: str, content: bytes) -> None:
+        """In one piece: there is no rename in an object store, and none is needed."""
+        files, path = self._files
+        with _in_one_line(f"cannot write {self.url}/{name}"):
+            files.pipe_file(f"{path}/{name}", content)
+
+    def get(self, name: str) -> bytes:
+        """All of an object."""
+        files, path = self._files
+        with _in_one_line(f"cannot read {self.url}/{name}"):
+            return files.cat_file(f"{path}/{name}")
+
+    def names(self, under: str) -> list[str]:
+        """The objects below a name."""
+        files, path = self._files
+        # what another machine has put there since is wanted too
+        files.invalidate_cache()
+        try:
+            found = files.ls(f"{path}/{under}", detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(f"{under}/{one.rstrip('/').rpartition('/')[2]}" for one in found)
+
+    def remove(self, name: str) -> None:
+        """Delete an object."""
+        files, path = self._files
+        if self.has(name):
+            files.rm_file(f"{path}/{name}")
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an object."""
+        files, path = self._files
+        files.invalidate_cache()
+        return bool(files.exists(f"{path}/{name}"))
+
+
+@contextmanager
+def _in_one_line(what: str) -> Iterator[None]:
+    """What a file system raises, as one line."""
+    try:
+        yield
+    except OSError as problem:
+        raise InputError(f"{what}: {problem}.") from problem
+
+
+def place_of(out: str | Path) -> Place:
+    """The place of a path or a URL.
+
+    >>> place_of("runs/reviews")
+    Folder(path=PosixPath('runs/reviews'))
+    >>> place_of("s3://bucket/reviews/")
+    Bucket(url='s3://bucket/reviews')
+    """
+    if isinstance(out, str) and "://" in out:
+        return Bucket(out.rstrip("/"))
+    return Folder(Path(out))

@@ -1,0 +1,336 @@
+"""A Run: what lies in its place, done or not; and the loop that does what is left."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whence.core.errors import InputError, LoadError, unknown_name
+from whence.core.once import once
+from whence.runs.arrow import duckdb
+from whence.runs.engines.inline import inline
+from whence.runs.engines.processes import processes
+from whence.runs.holding import held
+from whence.runs.kept_rows import ROWS, KeptRows
+from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
+from whence.runs.parts import DamagedPart, Part, parts_of, read_part
+from whence.runs.places import Folder, Place, place_of
+from whence.runs.work import Work, found, opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# told after each part: rows that are done, rows that failed in this session, and all rows
+Progress = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is."""
+
+    rows: int
+    done: int  # rows, failed ones among them
+    failed: int
+    parts: int
+    parts_done: int
+    bytes: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every part is done."""
+        return self.parts_done == self.parts
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A row without a result, or a method without one on a row."""
+
+    row: int
+    number: int
+    id: str
+    method: str | None
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """The results of a data set, in a folder or behind a URL.
+
+    >>> run = whence.open_run("runs/reviews")            # doctest: +SKIP
+    >>> run.table("scores").to_pandas()                  # doctest: +SKIP
+    >>> for attribution in run.attributions(): ...       # doctest: +SKIP
+    """
+
+    place: Place
+    manifest: Manifest
+    parts: Mapping[int, Part] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"Run({self.place.name!r}: {state.done:,} of {state.rows:,} rows)"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every part is done."""
+        return len(self.parts) == self.manifest.parts
+
+    @once
+    def state(self) -> State:
+        """How far it is, and how many rows have no result."""
+        done = sum(len(self.manifest.rows_of(number)) for number in self.parts)
+        failed = sum(record["failure"] is not None for record in self.records())
+        size = 0
+        for under in ("parts", ROWS):
+            for name in self.place.names(under):
+                size += _size(self.place, name)
+        return State(self.manifest.rows, done, failed, self.manifest.parts, len(self.parts), size)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """What the parts hold, row by row, as far as they are done."""
+        for _, records in self._records_by_part():
+            yield from records
+
+    def _records_by_part(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        for number in sorted(self.parts):
+            yield number, read_part(self.place, self.parts[number]).to_pylist()
+
+    def attributions(self) -> Iterator[Any]:
+        """Every Attribution, row by row, in the order in which methods were asked for."""
+        for record, row in self._with_rows():
+            yield from self._found("attributions_of")(record, row)
+
+    def comparisons(self) -> Iterator[Any]:
+        """A Comparison for each row that has a result."""
+        for record, row in self._with_rows():
+            comparison = self._found("comparison_of")(record, row)
+            if comparison is not None:
+                yield comparison
+
+    def comparison(self, row: int) -> Any:
+        """The Comparison of one row; None where it failed."""
+        part = self.parts.get(row // self.manifest.part_size)
+        if part is None:
+            raise InputError(f"row {row} is not done yet, or there is none.")
+        at = row % self.manifest.part_size
+        record = read_part(self.place, part).slice(at, 1).to_pylist()[0]
+        (own,) = KeptRows(self.place)[range(row, row + 1)]
+        return self._found("comparison_of")(record, own)
+
+    def _with_rows(self) -> Iterator[tuple[dict[str, Any], Any]]:
+        kept = KeptRows(self.place)
+        for number, records in self._records_by_part():
+            rows = kept[self.manifest.rows_of(number)]
+            yield from zip(records, rows, strict=True)
+
+    def _found(self, name: str) -> Any:
+        """A name of the module that knows what the records mean."""
+        return found(f"{self.manifest.reader}:{name}")
+
+    @property
+    def failures(self) -> list[Failed]:
+        """The rows without a result, and the methods without one on a row."""
+        return [Failed(**record) for record in self.table("failures").to_pylist()]
+
+    def table(self, name: str) -> pa.Table:
+        """One of its tables (texts, results, scores, failures) as Arrow; ``.to_pandas()`` works."""
+        tables = self._found("TABLES")
+        if name not in tables:
+            raise unknown_name("table of a run", name, tables)
+        order = "row, position" if name == "scores" else "row"
+        return self.query(f"select * from {name} order by {order}")
+
+    def query(self, sql: str) -> pa.Table:
+        """What SQL says over the tables of the run, as Arrow."""
+        engine = duckdb()
+        with engine.connect() as connection:
+            for statement in self._views():
+                connection.execute(statement)
+            try:
+                relation = connection.sql(sql)
+                if relation is None:
+                    raise InputError("this SQL asks nothing: begin with select.")
+                return relation.to_arrow_table()
+            except engine.Error as problem:
+                raise InputError(f"SQL: {problem}") from problem
+
+    def _views(self) -> Iterator[str]:
+        """The statements that make the tables known. Every part is looked at for damage first."""
+        for part in self.parts.values():
+            read_part(self.place, part)
+        if not isinstance(self.place, Folder):
+            raise InputError(
+                f"{self.place.name} is no folder of this machine: copy the run to one to query it."
+            )
+        yield f"create view rows as {_read_parquet(self.place, self.place.names(ROWS))}"
+        names = [part.name for _, part in sorted(self.parts.items())]
+        if not names:
+            raise InputError(f"no part of {self.place.name!r} is done yet.")
+        yield f"create view parts as {_read_parquet(self.place, names)}"
+        for name, sql in self._found("TABLES").items():
+            yield f"create view {name} as {sql}"
+
+
+def _read_parquet(place: Folder, names: list[str]) -> str:
+    files = []
+    for name in names:
+        file = str((place.path / name).resolve()).replace("'", "''")
+        files.append(f"'{file}'")
+    return f"select * from read_parquet([{', '.join(files)}])"
+
+
+def _size(place: Place, name: str) -> int:
+    if isinstance(place, Folder):
+        return (place.path / name).stat().st_size
+    return len(place.get(name))
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a run lies there."""
+    return has_manifest(place_of(path))
+
+
+def open_run(path: str | Path, check: bool = True) -> Run:
+    """The run that lies in a folder or behind a URL, as far as it is done.
+
+    Unless ``check=False``, every part is read, and one that is damaged is an error that names it.
+
+    >>> whence.open_run("runs/reviews").table("results").to_pandas()     # doctest: +SKIP
+    """
+    place = place_of(path)
+    manifest = read_manifest(place)
+    parts = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
+    if check:
+        damaged = _damaged(place, parts)
+        if damaged:
+            names = ", ".join(part.name for part in damaged)
+            raise LoadError(
+                f"in {place.name!r} {len(damaged)} of {len(parts)} parts are damaged: {names}. "
+                "Their bytes are not those that were written; do them again with --mend "
+                "(mend=True)."
+            )
+    return Run(place, manifest, parts)
+
+
+def _damaged(place: Place, parts: Mapping[int, Part]) -> list[Part]:
+    damaged = []
+    for part in parts.values():
+        try:
+            read_part(place, part)
+        except DamagedPart:
+            damaged.append(part)
+    return damaged
+
+
+# ---------------------------------------------------------------------- doing
+
+
+@dataclass
+class Stop:
+    """Whether somebody asked to stop after the part at hand."""
+
+    asked: bool = False
+
+    def __call__(self) -> bool:
+        """Whether it was asked."""
+        return self.asked
+
+
+@contextmanager
+def stopping(tell: Callable[[str], None]) -> Iterator[Stop]:
+    """Ctrl-C lets the part at hand be done; a second one ends at once."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        if stop.asked:
+            signal.default_int_handler(number, frame)
+        stop.asked = True
+        tell("stopping after the part at hand; Ctrl-C again stops at once, and loses that part")
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def carry_out(
+    place: Place,
+    manifest: Manifest,
+    work: Work | None = None,
+    *,
+    workers: int = 1,
+    mend: bool = False,
+    fail_fast: bool = False,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Do the parts that are not done, and give the run back.
+
+    ``work`` is what is opened already; else it is opened here, or by each of the ``workers``.
+    ``progress`` is told how many rows are done and failed, and how many there are.
+    """
+    stop = stop or Stop()
+    tell = progress or (lambda *_: None)
+    with held(place):
+        done = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
+        damaged = _damaged(place, done)
+        if damaged and not mend:
+            open_run(place.name)  # which says so
+        for part in damaged:
+            place.remove(part.name)
+            del done[part.number]
+
+        left = [number for number in range(manifest.parts) if number not in done]
+        rows_done = sum(len(manifest.rows_of(number)) for number in done)
+        failed = 0
+        tell(rows_done, failed, manifest.rows)
+        for part in _done_by(place, manifest, work, left, workers, stop):
+            rows_done += len(manifest.rows_of(part.number))
+            failed += _check_part(place, part, fail_fast)
+            tell(rows_done, failed, manifest.rows)
+    return open_run(place.name, check=False)
+
+
+def _done_by(
+    place: Place,
+    manifest: Manifest,
+    work: Work | None,
+    left: list[int],
+    workers: int,
+    stop: Stop,
+) -> Iterator[Part]:
+    if not left:
+        return iter(())
+    if workers > 1:
+        return processes(place, left, workers, stop)
+    return inline(place, manifest, work or opened(manifest.work, manifest.asked), left, stop)
+
+
+def _check_part(place: Place, part: Part, fail_fast: bool) -> int:
+    """How many rows of a part failed; with ``fail_fast`` the first of them ends the run."""
+    records = read_part(place, part).select(["row", "failure"]).to_pylist()
+    failures = [record for record in records if record["failure"] is not None]
+    if failures and fail_fast:
+        first = failures[0]
+        raise InputError(
+            f"row {first['row']}: {first['failure']['kind']}: {first['failure']['message']} "
+            f"(--fail-fast; what is done is kept in {place.name!r})"
+        )
+    return len(failures)
+
+
+def restart(place: Place) -> None:
+    """Take a run away, the manifest first, so that half of it is never taken for a whole."""
+    place.remove(NAME)
+    for under in ("parts", ROWS):
+        for name in place.names(under):
+            place.remove(name)

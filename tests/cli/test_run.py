@@ -1,0 +1,155 @@
+"""whence run and whence query, as they are typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+REVIEWS = """id,review,label
+a,great food and great prices,good
+b,,good
+c,not bad prices,fair
+d,the prices are bad,bad
+"""
+Whence = Callable[..., Run]
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    file = tmp_path / "reviews.csv"
+    file.write_text(REVIEWS)
+    return file
+
+
+@pytest.fixture
+def done(whence: Whence, reviews: Path, tmp_path: Path) -> tuple[Run, Path]:
+    out = tmp_path / "runs" / "reviews"
+    methods = ("--methods", "occlusion,gradient-l2", "--rankings", 39, "--steps", 2)
+    return whence("run", reviews, *methods, "--out", out), out
+
+
+def test_a_run_tells_what_is_done_and_what_failed(done: tuple[Run, Path]) -> None:
+    told, out = done
+    assert told.code == 3
+    assert f"{out}: all 4 texts are done, 1 of them failed." in told.out
+    assert "row 1 (b): InputError: " in told.out
+    assert "text: column 'review'" in told.err
+    assert (out / "run.json").exists()
+
+
+def test_the_state_is_told_without_the_data(run: Callable[..., Run], done: Any) -> None:
+    _, out = done
+    told = run("run", out)
+    assert told.code == 0
+    assert "all 4 texts are done" in told.out
+    state = json.loads(run("run", out, "--json").out)
+    assert (state["rows"], state["failed"], state["is_complete"]) == (4, 1, True)
+
+
+def test_the_same_command_goes_on_and_another_is_refused(
+    whence: Whence, done: tuple[Run, Path], reviews: Path
+) -> None:
+    _, out = done
+    methods = ("--methods", "occlusion,gradient-l2", "--rankings", 39, "--steps", 2)
+    parts = sorted(out.glob("parts/*"))
+    assert whence("run", reviews, *methods, "--out", out).code == 3
+    assert sorted(out.glob("parts/*")) == parts
+    other = whence("run", reviews, *methods, "--out", out, "--seed", 1)
+    assert other.code == 2
+    assert "request.seed: 0 in the run, 1 asked for now" in other.err
+    assert "--restart" in other.err
+    assert whence("run", reviews, *methods, "--out", out, "--seed", 1, "--restart").code == 3
+
+
+def test_queries_as_a_table_csv_and_json(run: Callable[..., Run], done: tuple[Run, Path]) -> None:
+    _, out = done
+    sql = "select method, count(*) as units, null as nothing from scores group by 1 order by 1"
+    table = run("query", out, sql)
+    assert table.code == 0
+    assert table.out.splitlines()[0].split() == ["method", "units", "nothing"]
+    assert table.out.splitlines()[1].split() == ["gradient-l2", "12", "–"]
+    rows = list(csv.DictReader(io.StringIO(run("query", out, sql, "--csv").out)))
+    assert rows[1] == {"method": "occlusion", "units": "12", "nothing": ""}
+    lines = run("query", out, sql, "--json").out.splitlines()
+    assert json.loads(lines[0]) == {"method": "gradient-l2", "units": 12, "nothing": None}
+
+
+def test_the_ready_questions(run: Callable[..., Run], done: tuple[Run, Path]) -> None:
+    _, out = done
+    words = [json.loads(line) for line in run("query", out, "--words", "--json").out.splitlines()]
+    prices = [record for record in words if record["word"] == "prices"]
+    assert prices
+    for record in prices:
+        assert record["low"] <= record["share"] <= record["high"]
+        assert record["texts"] >= 2
+    verdicts = [
+        json.loads(line) for line in run("query", out, "--verdicts", "--json").out.splitlines()
+    ]
+    assert {record["method"] for record in verdicts} == {"occlusion", "gradient-l2"}
+    for record in verdicts:
+        assert record["better"] + record["same"] + record["worse"] <= record["texts"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "there are no data"),
+        (["run", "nowhere.csv", "--out", "x"], "there is no file or folder 'nowhere.csv'"),
+        (["run", "REVIEWS"], "--out runs/NAME"),
+        (["run", "REVIEWS", "--out", "x", "--text", "reviews"], "Did you mean 'review'"),
+        (["run", "REVIEWS", "--out", "x", "--methods", "lim"], "Did you mean 'lime'"),
+        (["run", "REVIEWS", "--out", "x", "--methods", "lime", "--set", "lime.sample=3"], "sample"),
+        (["run", "REVIEWS", "--out", "x", "--methods", "lime", "--set", "lime"], "METHOD.SETTING"),
+        (["query", "nowhere", "select 1"], "there is no run in 'nowhere'"),
+        (["query", "nowhere"], "ask one thing"),
+    ],
+)
+def test_mistakes_are_one_line(
+    run: Callable[..., Run],
+    folder: Path,
+    reviews: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(reviews) if word == "REVIEWS" else word for word in arguments]
+    model = ["--model", str(folder)] if given[0] == "run" else []
+    told = run(*given, *model)
+    assert told.code == 2
+    assert said in told.err
+    assert len([line for line in told.err.splitlines() if "column '" not in line]) == 1
+
+
+def test_a_file_that_describes_a_run(
+    run: Callable[..., Run], folder: Path, reviews: Path, tmp_path: Path
+) -> None:
+    spec = tmp_path / "reviews.toml"
+    spec.write_text(
+        f'data = "reviews.csv"\nmodel = "{folder}"\nout = "runs/spec"\nevidence = false\n'
+        "limit = 1\n[methods.lime]\nsamples = 130\n"
+    )
+    told = run("run", spec)
+    assert told.code == 0, told.err
+    stored = json.loads((tmp_path / "runs" / "spec" / "run.json").read_text())
+    (method,) = stored["asked"]["methods"]
+    assert (method["name"], method["settings"]["samples"]) == ("lime", 130)
+    spec.write_text('data = "reviews.csv"\nsampel = 3\n')
+    assert "Did you mean 'sample'" in run("run", spec).err
+
+
+def test_a_setting_by_flag(whence: Whence, reviews: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    flags = ("--methods", "lime", "--set", "lime.samples=130", "--no-evidence", "--limit", 1)
+    assert whence("run", reviews, *flags, "--out", out).code == 0
+    stored = json.loads((out / "run.json").read_text())
+    assert stored["asked"]["methods"][0]["settings"]["samples"] == 130

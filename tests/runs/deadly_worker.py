@@ -1,0 +1,44 @@
+"""The real worker, with work that a text can kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from whence.runs import work
+from whence.runs.arrow import arrow
+from whence.runs.data import Row
+from whence.runs.engines import worker
+
+
+class Deadly:
+    """It echoes texts; "die" kills it alone too, "die together" only among others."""
+
+    def __call__(self, rows: Sequence[Row], first: int) -> Any:
+        records = []
+        for place, row in enumerate(rows):
+            if row.problem is None and row.text == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if row.text == "die together" and len(rows) > 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if row.text == "raise":
+                raise RuntimeError("a bug in the work")
+            failure = None if row.problem is None else {"kind": "died", "message": row.problem}
+            records.append({"row": first + place, "failure": failure, "beside": len(rows)})
+        pa = arrow()
+        failure = pa.struct([("kind", pa.string()), ("message", pa.string())])
+        schema = pa.schema([("row", pa.int64()), ("failure", failure), ("beside", pa.int64())])
+        return pa.Table.from_pylist(records, schema=schema)
+
+
+def opened(asked: Mapping[str, Any]) -> Deadly:
+    if asked.get("stillborn"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Deadly()
+
+
+if __name__ == "__main__":
+    work.OURS = "tests."
+    worker.main()
