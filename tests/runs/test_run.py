@@ -16,6 +16,7 @@ import pytest
 import whence
 from tests.runs.conftest import TEXTS
 from whence.core.errors import InputError, LoadError
+from whence.core.writing import UNFINISHED
 from whence.models.model import Model
 from whence.runs.holding import held
 from whence.runs.parts import parts_of
@@ -319,3 +320,16 @@ def test_batches_across_texts_change_no_score_beyond_rounding(model: Model, tmp_
     alone = whence.run(model, TEXTS, ["gradient-l2"], out=tmp_path / "b", evidence=False, part=1)
     for some, other in zip(together.attributions(), alone.attributions(), strict=True):
         np.testing.assert_allclose(some.scores, other.scores, rtol=1e-4, atol=1e-7)
+
+
+def test_what_a_killed_process_was_writing_is_taken_away(model: Model, tmp_path: Path) -> None:
+    # would catch: half-written files of many kills that fill the disk
+    whence.run(model, TEXTS, ["gradient-l2"], out=tmp_path, part=3, evidence=False)
+    (half,) = list(tmp_path.glob("parts/000001-*"))
+    half.rename(half.with_name(UNFINISHED.format("0123456789abcdef")))
+    (tmp_path / "parts" / "of-the-user.txt").write_text("mine")
+    run = whence.run(model, TEXTS, ["gradient-l2"], out=tmp_path, part=3, evidence=False)
+    assert run.is_complete
+    names = sorted(file.name for file in tmp_path.glob("parts/*"))
+    assert len(names) == 4
+    assert names[-1] == "of-the-user.txt"

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from whence.cli.running import OUR_MISTAKE, USERS_MISTAKE, emit, emit_json, note, show
+from whence.cli.running import (
+    OUR_MISTAKE,
+    USERS_MISTAKE,
+    emit,
+    emit_json,
+    json_line,
+    note,
+    show,
+)
 from whence.core.errors import (
     AuthorError,
     InputError,
@@ -159,14 +167,17 @@ class Results:
 
     def add(self, result: Attribution | Comparison) -> None:
         """The result of the next text."""
-        if self.as_json:
-            emit_json(result.to_dict())
-        elif self.texts == 1:
-            show(_view(result, self.every_row, self.full))
-        self.bad.done += 1
+        line = json_line(result.to_dict()) if self.as_json else ""
         # JSON of many texts is not held in memory for nothing
         if self._writes or not self.as_json:
             self.results.append(result)
+        # before it is shown: who ends the run at the first line that they see keeps that text
+        self.bad.done += 1
+
+        if self.as_json:
+            emit(line)
+        elif self.texts == 1:
+            show(_view(result, self.every_row, self.full))
 
     @property
     def _writes(self) -> bool:

@@ -64,9 +64,14 @@ def emit(text: str) -> None:
 
 
 def emit_json(value: Any) -> None:
-    """A result as one line of JSON; in ASCII where stdout is not UTF-8."""
+    """A result as one line of JSON."""
+    emit(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """A value as one line of JSON; in ASCII where stdout is not UTF-8."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    emit(json_text(value, ascii_only=not unicode))
+    return json_text(value, ascii_only=not unicode)
 
 
 def show(view: Callable[[Console], RenderableType]) -> None:

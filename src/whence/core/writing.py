@@ -20,6 +20,8 @@ from whence.core.showing import visible_json
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 OPEN = {"/dev/stdout": 1, "/dev/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2}
 MOST_LINKS = 40  # as many as the system follows
+# what a file is called while it is written
+UNFINISHED = ".whence-{}.part"
 
 
 def write_text(path: str | Path, content: str) -> Path:
@@ -117,7 +119,7 @@ def _replace(file: str, content: bytes) -> None:
     """Write beside the name, flush to the disk, and take the name."""
     before = _permissions(file)
     folder = os.path.dirname(file)
-    beside = os.path.join(folder, f".whence-{secrets.token_hex(8)}.part")
+    beside = os.path.join(folder, UNFINISHED.format(secrets.token_hex(8)))
     try:
         # the system takes the umask off these permissions
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -134,6 +136,12 @@ def _replace(file: str, content: bytes) -> None:
             os.unlink(beside)
         raise
     _flush_folder(folder)
+
+
+def remove_unfinished(folder: str | Path) -> None:
+    """Take away what killed processes were writing there. Nobody else may be writing now."""
+    for file in Path(folder).glob(UNFINISHED.format("*")):
+        file.unlink(missing_ok=True)
 
 
 def _permissions(file: str) -> os.stat_result | None:

@@ -26,6 +26,7 @@ AT_ONCE = 4096  # rows of one file
 
 def keep_rows(place: Place, rows: Iterable[Row]) -> Iterator[Row]:
     """Write rows as they pass. What an earlier try has left is taken away first."""
+    place.tidy(ROWS)
     for name in place.names(ROWS):
         place.remove(name)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from whence.core.errors import InputError
-from whence.core.writing import write_bytes
+from whence.core.writing import remove_unfinished, write_bytes
 
 
 @runtime_checkable
@@ -44,6 +44,10 @@ class Place(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether there is such an object."""
+        ...
+
+    def tidy(self, under: str) -> None:
+        """Take away what was being written below a name when its process was killed."""
         ...
 
 
@@ -93,6 +97,10 @@ class Folder:
     def has(self, name: str) -> bool:
         """Whether the file is there."""
         return (self.path / name).is_file()
+
+    def tidy(self, under: str) -> None:
+        """Files that never took their names."""
+        remove_unfinished(self.path / under)
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,10 @@ class Bucket:
         files, path = self._files
         files.invalidate_cache()
         return bool(files.exists(f"{path}/{name}"))
+
+    def tidy(self, under: str) -> None:
+        """Nothing: an object store shows nothing of an object that was not put whole."""
+        del under
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from whence.runs.engines.processes import processes
 from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
-from whence.runs.parts import DamagedPart, Part, parts_of, read_part
+from whence.runs.parts import PARTS, DamagedPart, Part, parts_of, read_part
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
 
@@ -281,6 +281,7 @@ def carry_out(
     stop = stop or Stop()
     tell = progress or (lambda *_: None)
     with held(place):
+        place.tidy(PARTS)
         done = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
         damaged = _damaged(place, done)
         if damaged and not mend:
