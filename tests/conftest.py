@@ -44,7 +44,8 @@ TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a lab together."""
+    """The long ones first, so that no core waits for one at the end; those of a lab together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
