@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from whence import __version__
 from whence.core.errors import InputError, ModelError
 from whence.runs.data import Row
 from whence.runs.engines import processes as engine
@@ -28,7 +29,7 @@ def prepared(out: Path, texts: list[str], **asked: Any) -> Place:
     rows = [Row(number, text, id=str(number)) for number, text in enumerate(texts)]
     assert len(list(keep_rows(place, rows))) == len(texts)
     data = {"rows": len(texts), "digest": ""}
-    manifest = Manifest("tests.runs.deadly_worker:opened", "", asked, data, 3, "0")
+    manifest = Manifest("tests.runs.deadly_worker:opened", "", asked, data, 3, __version__)
     write_manifest(place, manifest)
     return place
 

@@ -18,6 +18,7 @@ from whence.runs.engines.processes import processes
 from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
+from whence.runs.manner import Manner
 from whence.runs.parts import DamagedPart, Part, parts_of, read_part
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
@@ -25,6 +26,7 @@ from whence.runs.work import Work, found, opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PLAINLY = Manner()
 # told after each part: rows that are done, rows that failed in this session, and all rows
 Progress = Callable[[int, int, int], None]
 
@@ -266,16 +268,14 @@ def carry_out(
     place: Place,
     manifest: Manifest,
     work: Work | None = None,
+    manner: Manner = PLAINLY,
     *,
-    workers: int = 1,
-    mend: bool = False,
-    fail_fast: bool = False,
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Do the parts that are not done, and give the run back.
 
-    ``work`` is what is opened already; else it is opened here, or by each of the ``workers``.
+    ``work`` is what this process has opened already; other workers open it for themselves.
     ``progress`` is told how many rows are done and failed, and how many there are.
     """
     stop = stop or Stop()
@@ -283,7 +283,7 @@ def carry_out(
     with held(place):
         done = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
         damaged = _damaged(place, done)
-        if damaged and not mend:
+        if damaged and not manner.mend:
             open_run(place.name)  # which says so
         for part in damaged:
             place.remove(part.name)
@@ -293,9 +293,9 @@ def carry_out(
         rows_done = sum(len(manifest.rows_of(number)) for number in done)
         failed = 0
         tell(rows_done, failed, manifest.rows)
-        for part in _done_by(place, manifest, work, left, workers, stop):
+        for part in _done_by(place, manifest, work, left, manner, stop):
             rows_done += len(manifest.rows_of(part.number))
-            failed += _check_part(place, part, fail_fast)
+            failed += _check_part(place, part, manner.fail_fast)
             tell(rows_done, failed, manifest.rows)
     return open_run(place.name, check=False)
 
@@ -305,13 +305,13 @@ def _done_by(
     manifest: Manifest,
     work: Work | None,
     left: list[int],
-    workers: int,
+    manner: Manner,
     stop: Stop,
 ) -> Iterator[Part]:
     if not left:
         return iter(())
-    if workers > 1:
-        return processes(place, left, workers, stop)
+    if manner.engine == "processes":
+        return processes(place, left, manner.workers, stop)
     return inline(place, manifest, work or opened(manifest.work, manifest.asked), left, stop)
 
 
