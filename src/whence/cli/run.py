@@ -261,8 +261,9 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
     from whence.core.target import Target
     from whence.runs.data import Choice, open_data
     from whence.runs.places import place_of
-    from whence.runs.run import stopping
+    from whence.runs.run import check_engine, stopping
 
+    check_engine(manner)
     columns = {name: asked[name] for name in ("text", "pair", "label", "id", "split")}
     data = open_data(asked["data"], **columns)
     for guessed in data.columns.notes:

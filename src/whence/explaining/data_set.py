@@ -27,7 +27,7 @@ from whence.runs.manifest import (
 )
 from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
-from whence.runs.run import Progress, Run, Stop, carry_out, restart
+from whence.runs.run import Progress, Run, Stop, carry_out, check_engine, restart
 
 # names, or names with settings
 Methods = Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -94,6 +94,7 @@ def run(
     """
     check_is_model(model)
     manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
     if not manner.is_inline:
         _check_can_be_loaded(model)
     opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from whence.core.once import once
 from whence.runs.arrow import duckdb
 from whence.runs.engines.inline import inline
 from whence.runs.engines.processes import processes
+from whence.runs.engines.ray_actors import check_ray, ray_actors
 from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
@@ -264,6 +265,12 @@ def stopping(tell: Callable[[str], None]) -> Iterator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
+def check_engine(manner: Manner) -> None:
+    """Refuse an engine that cannot work here, before any model is loaded."""
+    if manner.engine == "ray":
+        check_ray(manner.address)
+
+
 def carry_out(
     place: Place,
     manifest: Manifest,
@@ -293,10 +300,12 @@ def carry_out(
         rows_done = sum(len(manifest.rows_of(number)) for number in done)
         failed = 0
         tell(rows_done, failed, manifest.rows)
-        for part in _done_by(place, manifest, work, left, manner, stop):
-            rows_done += len(manifest.rows_of(part.number))
-            failed += _check_part(place, part, manner.fail_fast)
-            tell(rows_done, failed, manifest.rows)
+        # closed at once, whatever happens: an engine may have processes that it must end
+        with closing(_done_by(place, manifest, work, left, manner, stop)) as parts:
+            for part in parts:
+                rows_done += len(manifest.rows_of(part.number))
+                failed += _check_part(place, part, manner.fail_fast)
+                tell(rows_done, failed, manifest.rows)
     return open_run(place.name, check=False)
 
 
@@ -307,12 +316,16 @@ def _done_by(
     left: list[int],
     manner: Manner,
     stop: Stop,
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     if not left:
-        return iter(())
+        return
     if manner.engine == "processes":
-        return processes(place, left, manner.workers, stop)
-    return inline(place, manifest, work or opened(manifest.work, manifest.asked), left, stop)
+        yield from processes(place, left, manner.workers, stop)
+    elif manner.engine == "ray":
+        yield from ray_actors(place, left, manner.workers, manner.address, stop)
+    else:
+        own = work or opened(manifest.work, manifest.asked)
+        yield from inline(place, manifest, own, left, stop)
 
 
 def _check_part(place: Place, part: Part, fail_fast: bool) -> int:

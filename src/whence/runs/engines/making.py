@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from whence import __version__
-from whence.core.errors import LoadError
+from whence.core.errors import LoadError, WhenceError
 from whence.runs.arrow import arrow
 from whence.runs.engines.pool import Order
 from whence.runs.kept_rows import KeptRows
@@ -70,3 +70,15 @@ def steps(maker: Maker, order: Order) -> Iterator[int | Part]:
         yield TOGETHER
         table = maker.work(rows, of_part.start)
     yield write_part(maker.place, order.part, table)
+
+
+def told(problem: Exception) -> str:
+    """What stopped a worker, in one line.
+
+    >>> told(RuntimeError("no\\nluck"))
+    'unexpected RuntimeError: no luck'
+    """
+    message = " ".join(str(problem).split())
+    if isinstance(problem, WhenceError):
+        return message
+    return f"unexpected {type(problem).__name__}: {message}"

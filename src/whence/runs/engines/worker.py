@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from whence.core.errors import WhenceError
 from whence.core.showing import visible
-from whence.runs.engines.making import maker_of, steps
+from whence.runs.engines.making import maker_of, steps, told
 from whence.runs.engines.pool import Order
 from whence.runs.parts import Part
 
@@ -35,11 +35,10 @@ def main() -> None:
 
     try:
         _serve(say)
-    except WhenceError as problem:
-        say(f"failed {' '.join(str(problem).split())}")
     except Exception as problem:
-        print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
-        say(f"failed unexpected {type(problem).__name__}: {' '.join(str(problem).split())}")
+        if not isinstance(problem, WhenceError):
+            print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
+        say(f"failed {told(problem)}")
 
 
 def _serve(say: Callable[[str], None]) -> None:
