@@ -1,16 +1,19 @@
-"""The real worker, with work that a text can kill."""
+"""The real workers, with work that a text can kill."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from whence.runs import work
 from whence.runs.arrow import arrow
 from whence.runs.data import Row
 from whence.runs.engines import worker
+from whence.runs.engines.ray_actors import Actor
 
 
 class Deadly:
@@ -23,6 +26,8 @@ class Deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
             if row.text == "die together" and len(rows) > 1:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if row.problem is None and row.text.startswith("doomed "):
+                _doomed(Path(row.text.removeprefix("doomed ")))
             if row.text == "raise":
                 raise RuntimeError("a bug in the work")
             failure = None if row.problem is None else {"kind": "died", "message": row.problem}
@@ -31,6 +36,25 @@ class Deadly:
         failure = pa.struct([("kind", pa.string()), ("message", pa.string())])
         schema = pa.schema([("row", pa.int64()), ("failure", failure), ("beside", pa.int64())])
         return pa.Table.from_pylist(records, schema=schema)
+
+
+def _doomed(file: Path) -> None:
+    """Two deaths of its own; then it waits for a node to be taken away; then it lives."""
+    with file.open("a") as notes:
+        notes.write("tried\n")
+    tries = len(file.read_text().splitlines())
+    if tries <= 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if tries == 3:
+        threading.Event().wait()
+
+
+class DeadlyActor(Actor):
+    """The actor of the engine ray, for this work."""
+
+    def open(self, place: str, folder: str) -> Any:
+        work.OURS = "tests."
+        return super().open(place, folder)
 
 
 def opened(asked: Mapping[str, Any]) -> Deadly:

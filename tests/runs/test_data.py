@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from whence.core.errors import InputError, UnknownName
 from whence.runs import delimited, files, plain
-from whence.runs.data import Data, Row, chosen, digest_of, drawn, open_data
+from whence.runs.data import Choice, Data, Row, chosen, digest_of, drawn, open_data
 
 Write = Callable[[Path, Sequence[dict[str, Any]]], Path]
 
@@ -258,7 +258,10 @@ def test_a_name_that_is_not_there():
 def test_a_column_that_comes_late_is_found(tmp_path: Path):
     rows = [{"text": "a"}] * 300 + [{"text": "b", "rare": "x"}]
     path = written(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
-    assert [row.label for row in chosen(open_data(path, label="rare"))][-2:] == [None, "x"]
+    assert [row.label for row in chosen(open_data(path, label="rare"), Choice())][-2:] == [
+        None,
+        "x",
+    ]
 
 
 def test_a_column_of_numbers_is_no_text():
@@ -655,18 +658,18 @@ def numbered(count: int) -> Data:
 
 def test_limit_comes_before_sample():
     data = numbered(100)
-    assert [row.number for row in chosen(data, limit=3)] == [0, 1, 2]
-    drawn_rows = [row.number for row in chosen(data, sample=5, limit=10)]
+    assert [row.number for row in chosen(data, Choice(limit=3))] == [0, 1, 2]
+    drawn_rows = [row.number for row in chosen(data, Choice(sample=5, limit=10))]
     assert len(set(drawn_rows)) == 5
     assert max(drawn_rows) < 10
-    assert len(list(chosen(data, sample=500))) == 100
-    assert len(list(chosen(data, limit=500))) == 100
+    assert len(list(chosen(data, Choice(sample=500)))) == 100
+    assert len(list(chosen(data, Choice(limit=500)))) == 100
 
 
 def test_a_sample_is_the_same_in_every_format_and_on_every_machine(tmp_path: Path):
     rows = [{"text": f"text {number}", "label": number % 2} for number in range(200)]
     csv_sample, json_sample, parquet_sample = (
-        list(chosen(open_data(write(tmp_path, rows)), sample=5, seed=3))
+        list(chosen(open_data(write(tmp_path, rows)), Choice(sample=5, seed=3)))
         for write in (as_csv, as_json_lines, as_parquet)
     )
     assert csv_sample == json_sample == parquet_sample
@@ -712,13 +715,13 @@ def test_each_place_and_each_pair_is_drawn_as_often():
 
 def test_rows_with_a_problem_are_drawn_too(tmp_path: Path):
     path = written(tmp_path / "a.jsonl", '{"text": "a"}\nbroken\nbroken')
-    assert len(list(chosen(open_data(path), sample=3))) == 3
+    assert len(list(chosen(open_data(path), Choice(sample=3)))) == 3
 
 
 @pytest.mark.parametrize("wrong", [{"sample": 0}, {"limit": 0}, {"sample": -1}, {"seed": -1}])
 def test_wrong_numbers_are_refused_at_once(wrong: dict[str, int]):
     with pytest.raises(InputError, match=r"must be at least"):
-        chosen(numbered(3), **wrong)
+        Choice(**wrong)
 
 
 # ---- streaming
@@ -740,7 +743,7 @@ def test_ten_rows_of_many_do_not_read_the_file(tmp_path: Path, monkeypatch, name
         return make(number, content)
 
     monkeypatch.setattr(files, "_line", counted)
-    rows = list(chosen(open_data(path), limit=10))
+    rows = list(chosen(open_data(path), Choice(limit=10)))
     assert len(rows) == 10
     assert read < 300
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.runs.deadly_run import prepared
 from whence.core.errors import InputError, ModelError
 from whence.runs.data import Row
 from whence.runs.engines import processes as engine
 from whence.runs.kept_rows import KeptRows, keep_rows
-from whence.runs.manifest import Manifest, write_manifest
 from whence.runs.parts import read_part
 from whence.runs.places import Place, place_of
 from whence.runs.work import found
@@ -21,16 +21,6 @@ from whence.runs.work import found
 def _deadly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WORKER", "tests.runs.deadly_worker")
     monkeypatch.setenv("PYTHONPATH", ".", prepend=":")
-
-
-def prepared(out: Path, texts: list[str], **asked: Any) -> Place:
-    place = place_of(out)
-    rows = [Row(number, text, id=str(number)) for number, text in enumerate(texts)]
-    assert len(list(keep_rows(place, rows))) == len(texts)
-    data = {"rows": len(texts), "digest": ""}
-    manifest = Manifest("tests.runs.deadly_worker:opened", "", asked, data, 3, "0")
-    write_manifest(place, manifest)
-    return place
 
 
 def done(place: Place, parts: int) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.sizes import human
 
 if TYPE_CHECKING:
+    from whence.runs.manner import Manner
     from whence.runs.run import Run, State
 
 EXAMPLE = "Example: whence run reviews.csv --methods lime,occlusion --out runs/reviews"
@@ -114,14 +115,29 @@ def command(
             min=1,
         ),
     ] = 32,
-    workers: Annotated[
-        int,
+    engine: Annotated[
+        str | None,
         typer.Option(
-            help="Processes that work side by side, each with a model of its own.",
+            help="Who does the work: inline (this process), processes (several of this machine), "
+            "ray (a cluster). [default: inline, or processes with --workers 2 and more]",
+            metavar="NAME",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="How many work side by side, each with a model of its own.",
             metavar="N",
             min=1,
         ),
-    ] = 1,
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="The Ray cluster, such as 10.0.0.1:6379. [default: Ray is started here]",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--restart", help="Begin anew, and drop what was done.")
     ] = False,
@@ -144,6 +160,7 @@ def command(
     if data is None:
         raise InputError("there are no data: name a file, a folder, or a run.")
 
+    from whence.runs.manner import Manner
     from whence.runs.run import is_run, open_run
 
     if out is None and not data.endswith(".toml") and is_run(data):
@@ -177,13 +194,16 @@ def command(
         "rankings": rankings,
         "steps": steps,
         "part": part,
+        "engine": engine,
         "workers": workers,
+        "address": address,
     }
     if data.endswith(".toml"):
         asked |= _read_spec(Path(data), asked)
     if asked["out"] is None:
         raise InputError("name a folder for the results: --out runs/NAME.")
-    _carry_out(asked, again, mend, fail_fast, as_json)
+    manner = Manner(asked["engine"], asked["workers"], asked["address"], again, mend, fail_fast)
+    _carry_out(asked, manner, as_json)
 
 
 def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]] | None:
@@ -237,48 +257,37 @@ def _read_spec(file: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _carry_out(
-    asked: Mapping[str, Any], again: bool, mend: bool, fail_fast: bool, as_json: bool
-) -> None:
+def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
     from whence.core.target import Target
-    from whence.runs.data import open_data
+    from whence.runs.data import Choice, open_data
     from whence.runs.places import place_of
-    from whence.runs.run import stopping
+    from whence.runs.run import check_engine, stopping
 
+    check_engine(manner)
     columns = {name: asked[name] for name in ("text", "pair", "label", "id", "split")}
     data = open_data(asked["data"], **columns)
     for guessed in data.columns.notes:
         note(guessed)
 
     with loaded(asked["model"], asked["dtype"], asked["device"]) as model:
-        from whence.core.registry import methods as all_methods
-        from whence.core.request import Request
-        from whence.explaining.data_set import run_as_asked
-        from whence.explaining.rows import fitting, wishes_of
+        from whence.explaining.data_set import request_of, run_as_asked
+        from whence.explaining.rows import ExplainRows
 
-        names = asked["methods"]
+        targets = (Target(asked["target"], asked["against"], asked["read"]),)
         same = ("units", "seed", "overflow", "memory", "evidence", "budget", "rankings", "steps")
-        request = Request(
-            wishes=wishes_of(list(all_methods()) if names is None else names),
-            targets=(Target(asked["target"], asked["against"], asked["read"]),),
-            **{name: asked[name] for name in same},
-        )
-        if names is None:
-            request = fitting(model, request)
-        choice = {name: asked[name] for name in ("sample", "seed", "limit")}
+        options = {name: asked[name] for name in same}
+        request = request_of(model, asked["methods"], targets=targets, **options)
+        work = ExplainRows(model, request, asked["gold"])
+        choice = Choice(asked["sample"], asked["seed"], asked["limit"])
+        place = place_of(asked["out"])
         with stopping(note) as stop, _progress() as progress:
             run = run_as_asked(
-                model,
+                work,
                 data,
                 choice,
-                request,
-                place_of(asked["out"]),
-                gold=asked["gold"],
+                place,
+                manner,
                 part=asked["part"],
-                workers=asked["workers"],
-                again=again,
-                mend=mend,
-                fail_fast=fail_fast,
                 stop=stop,
                 progress=progress,
             )

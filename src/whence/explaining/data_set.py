@@ -16,7 +16,7 @@ from whence.core.units import UnitKind
 from whence.explaining.rows import READER, WORK, ExplainRows, asked_of, fitting, wishes_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
-from whence.runs.data import Data, chosen, digest_of, open_data
+from whence.runs.data import Choice, Data, chosen, digest_of, open_data
 from whence.runs.holding import held
 from whence.runs.kept_rows import keep_rows
 from whence.runs.manifest import (
@@ -25,16 +25,19 @@ from whence.runs.manifest import (
     has_manifest,
     write_manifest,
 )
+from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
-from whence.runs.run import Progress, Run, Stop, carry_out, restart
+from whence.runs.run import Progress, Run, Stop, carry_out, check_engine, restart
 
+# names, or names with settings
+Methods = Sequence[str] | Mapping[str, Mapping[str, Any]]
 PART = 32  # texts that are done, written and lost together
 
 
 def run(
     model: Model,
     data: str | Path | Sequence[Any],
-    methods: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    methods: Methods | None = None,
     *,
     out: str | Path,
     text: str | None = None,
@@ -57,7 +60,9 @@ def run(
     rankings: int | None = None,
     steps: int | None = None,
     part: int = PART,
-    workers: int = 1,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    address: str | None = None,
     again: bool = False,
     mend: bool = False,
     fail_fast: bool = False,
@@ -76,6 +81,9 @@ def run(
     refused, unless ``again=True`` begins anew. A text that cannot be explained becomes a failure
     (``run.failures``), and the others go on. ``mend=True`` does damaged parts again.
 
+    ``workers=2`` does parts in two processes, each with a model of its own; ``engine="ray"`` on the
+    Ray cluster at ``address``, or on this machine.
+
     >>> import tempfile, whence
     >>> model = whence.load("sentiment")
     >>> texts = ["a moving and funny film", "not bad at all", ""]
@@ -85,10 +93,14 @@ def run(
     (9, 1)
     """
     check_is_model(model)
-    if workers > 1:
+    manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
+    if not manner.is_inline:
         _check_can_be_loaded(model)
-    request = Request(
-        wishes=wishes_of(list(all_methods()) if methods is None else methods),
+    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    request = request_of(
+        model,
+        methods,
         targets=targets_of(target, read),
         units=units_as_given(units),
         seed=seed,
@@ -100,66 +112,47 @@ def run(
         rankings=rankings,
         steps=steps,
     )
-    if methods is None:
-        request = fitting(model, request)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
-    choice = {"sample": sample, "seed": seed, "limit": limit}
-    return run_as_asked(
-        model,
-        opened,
-        choice,
-        request,
-        place_of(out),
-        gold=gold,
-        part=part,
-        workers=workers,
-        again=again,
-        mend=mend,
-        fail_fast=fail_fast,
-        progress=progress,
-    )
+    work = ExplainRows(model, request, gold)
+    choice = Choice(sample, seed, limit)
+    return run_as_asked(work, opened, choice, place_of(out), manner, part=part, progress=progress)
+
+
+def request_of(model: Model, methods: Methods | None, **options: Any) -> Request:
+    """The request of a run; without methods, for every one that fits the model.
+
+    ``options`` are entries of Request.
+    """
+    wanted = list(all_methods()) if methods is None else methods
+    request = Request(wishes=wishes_of(wanted), **options)
+    return fitting(model, request) if methods is None else request
 
 
 def run_as_asked(
-    model: Model,
+    work: ExplainRows,
     data: Data,
-    choice: Mapping[str, Any],
-    request: Request,
+    choice: Choice,
     place: Place,
+    manner: Manner,
     *,
-    gold: bool = False,
     part: int = PART,
-    workers: int = 1,
-    again: bool = False,
-    mend: bool = False,
-    fail_fast: bool = False,
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """The run of a request. ``choice`` has sample, seed and limit."""
+    """The run of this work over the rows that are chosen, in parts of so many rows."""
     if part < 1:
         raise InputError(f"a part holds at least one text, not {part}.")
-    if gold and data.columns.label is None:
+    if work.gold and data.columns.label is None:
         raise InputError("to explain the label that the data give, name its column: label=.")
-    asked = asked_of(model, request, gold)
-    manifest = _begun(place, data, choice, asked, part, again)
-    work = ExplainRows(model, request, gold) if workers == 1 else None
-    return carry_out(
-        place,
-        manifest,
-        work,
-        workers=workers,
-        mend=mend,
-        fail_fast=fail_fast,
-        stop=stop,
-        progress=progress,
-    )
+    asked = asked_of(work)
+    manifest = _begun(place, data, choice, asked, part, manner.again)
+    own = work if manner.is_inline else None
+    return carry_out(place, manifest, own, manner, stop=stop, progress=progress)
 
 
 def _begun(
     place: Place,
     data: Data,
-    choice: Mapping[str, Any],
+    choice: Choice,
     asked: Mapping[str, Any],
     part: int,
     again: bool,
@@ -169,7 +162,7 @@ def _begun(
         if again:
             restart(place)
         goes_on = has_manifest(place)
-        rows = chosen(data, **choice)
+        rows = chosen(data, choice)
         if not goes_on:
             rows = keep_rows(place, rows)
         count = 0
@@ -190,7 +183,7 @@ def _begun(
             "format": data.format,
             "columns": columns,
             "notes": list(notes),
-            **choice,
+            **asdict(choice),
             "rows": count,
             "digest": digest,
         }
@@ -212,11 +205,11 @@ def _check_can_be_loaded(model: Model) -> None:
     except Exception as problem:
         raise InputError(
             f"workers load the model by its name, and {model.name!r} cannot be loaded: {problem} "
-            "Save it to a folder, load it from there, or use workers=1."
+            "Save it to a folder, load it from there, or use the engine inline."
         ) from problem
     if not is_same:
         raise InputError(
             f"workers load the model by its name, and what lies at {model.name!r} has other "
             "weights than this one. Save this one to a folder, load it from there, or use "
-            "workers=1."
+            "the engine inline."
         )

@@ -114,25 +114,25 @@ class ExplainRows:
 # ---------------------------------------------------------------------- what was asked
 
 
-def asked_of(model: Model, request: Request, gold: bool) -> dict[str, Any]:
+def asked_of(work: ExplainRows) -> dict[str, Any]:
     """What the manifest of a run says: the model, the methods with all settings, the request.
 
     A method that does not fit the model is refused here, before anything is run.
     """
-    job = job_of(model, request)
+    job = job_of(work.model, work.request)
     for problem in job.unfit.values():
         raise problem
     methods = []
     for call in sorted((*job.looking, *job.playing), key=lambda call: call.name):
         settings = settings_dict(call.settings)
         methods.append({"name": call.name, "version": call.version, "settings": settings})
-    provenance = Provenance.of(model, attention="").to_dict()
+    provenance = Provenance.of(work.model, attention="").to_dict()
     del provenance["attention"]
     return {
         "model": provenance,
         "methods": methods,
-        "request": plain(request.to_dict()),
-        "gold": gold,
+        "request": plain(work.request.to_dict()),
+        "gold": work.gold,
     }
 
 

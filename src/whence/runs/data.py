@@ -334,28 +334,37 @@ def _in_words(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def chosen(
-    data: Data, sample: int | None = None, seed: int = 0, limit: int | None = None
-) -> Iterator[Row]:
-    """The rows to work on, in the order of the data.
+@dataclass(frozen=True)
+class Choice:
+    """Which rows are worked on: all of them, unless something is said.
 
     ``limit`` takes the first rows; ``sample`` then draws that many of them at random, each set of
-    rows as likely as any other, and all if there are fewer. Rows with a problem count as others
-    do. The same seed draws the same places on every machine and from every format, and a larger
-    sample contains the smaller ones.
+    rows as likely as any other, and all if there are fewer. The same seed draws the same places on
+    every machine and from every format, and a larger sample contains the smaller ones.
+    """
+
+    sample: int | None = None
+    seed: int = 0
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("sample", 1), ("limit", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}; it must be at least {least}.")
+
+
+def chosen(data: Data, choice: Choice) -> Iterator[Row]:
+    """The rows to work on, in the order of the data. Rows with a problem count as others do.
 
     >>> data = open_data(["a", "b", "c", "d"])
-    >>> [row.text for row in chosen(data, sample=2, seed=1, limit=3)]
+    >>> [row.text for row in chosen(data, Choice(sample=2, seed=1, limit=3))]
     ['a', 'c']
     """
-    for name, value, least in (("sample", sample, 1), ("limit", limit, 1), ("seed", seed, 0)):
-        if value is not None and value < least:
-            raise InputError(f"{name} is {value}; it must be at least {least}.")
-
-    if sample is None:
-        return islice(data.rows(), limit)
-    count = sum(1 for _ in islice(data.rows(), limit))
-    return _at(data.rows(), drawn(count, sample, seed))
+    if choice.sample is None:
+        return islice(data.rows(), choice.limit)
+    count = sum(1 for _ in islice(data.rows(), choice.limit))
+    return _at(data.rows(), drawn(count, choice.sample, choice.seed))
 
 
 def drawn(count: int, size: int, seed: int) -> list[int]:

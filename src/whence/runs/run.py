@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,11 @@ from whence.core.once import once
 from whence.runs.arrow import duckdb
 from whence.runs.engines.inline import inline
 from whence.runs.engines.processes import processes
+from whence.runs.engines.ray_actors import check_ray, ray_actors
 from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
+from whence.runs.manner import Manner
 from whence.runs.parts import PARTS, DamagedPart, Part, parts_of, read_part
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
@@ -25,6 +27,7 @@ from whence.runs.work import Work, found, opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PLAINLY = Manner()
 # told after each part: rows that are done, rows that failed in this session, and all rows
 Progress = Callable[[int, int, int], None]
 
@@ -262,20 +265,24 @@ def stopping(tell: Callable[[str], None]) -> Iterator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
+def check_engine(manner: Manner) -> None:
+    """Refuse an engine that cannot work here, before any model is loaded."""
+    if manner.engine == "ray":
+        check_ray(manner.address)
+
+
 def carry_out(
     place: Place,
     manifest: Manifest,
     work: Work | None = None,
+    manner: Manner = PLAINLY,
     *,
-    workers: int = 1,
-    mend: bool = False,
-    fail_fast: bool = False,
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Do the parts that are not done, and give the run back.
 
-    ``work`` is what is opened already; else it is opened here, or by each of the ``workers``.
+    ``work`` is what this process has opened already; other workers open it for themselves.
     ``progress`` is told how many rows are done and failed, and how many there are.
     """
     stop = stop or Stop()
@@ -284,7 +291,7 @@ def carry_out(
         place.tidy(PARTS)
         done = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
         damaged = _damaged(place, done)
-        if damaged and not mend:
+        if damaged and not manner.mend:
             open_run(place.name)  # which says so
         for part in damaged:
             place.remove(part.name)
@@ -294,10 +301,12 @@ def carry_out(
         rows_done = sum(len(manifest.rows_of(number)) for number in done)
         failed = 0
         tell(rows_done, failed, manifest.rows)
-        for part in _done_by(place, manifest, work, left, workers, stop):
-            rows_done += len(manifest.rows_of(part.number))
-            failed += _check_part(place, part, fail_fast)
-            tell(rows_done, failed, manifest.rows)
+        # closed at once, whatever happens: an engine may have processes that it must end
+        with closing(_done_by(place, manifest, work, left, manner, stop)) as parts:
+            for part in parts:
+                rows_done += len(manifest.rows_of(part.number))
+                failed += _check_part(place, part, manner.fail_fast)
+                tell(rows_done, failed, manifest.rows)
     return open_run(place.name, check=False)
 
 
@@ -306,14 +315,18 @@ def _done_by(
     manifest: Manifest,
     work: Work | None,
     left: list[int],
-    workers: int,
+    manner: Manner,
     stop: Stop,
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     if not left:
-        return iter(())
-    if workers > 1:
-        return processes(place, left, workers, stop)
-    return inline(place, manifest, work or opened(manifest.work, manifest.asked), left, stop)
+        return
+    if manner.engine == "processes":
+        yield from processes(place, left, manner.workers, stop)
+    elif manner.engine == "ray":
+        yield from ray_actors(place, left, manner.workers, manner.address, stop)
+    else:
+        own = work or opened(manifest.work, manifest.asked)
+        yield from inline(place, manifest, own, left, stop)
 
 
 def _check_part(place: Place, part: Part, fail_fast: bool) -> int:

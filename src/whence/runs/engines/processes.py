@@ -1,8 +1,7 @@
 """Several processes of this machine, each with a model of its own and one thread.
 
 Numbers of parts travel, and no data: a worker reads the rows from the run's place, and writes the
-part there. A worker that dies is replaced, and its part is done again. If that part kills workers
-twice, its rows are done one by one, and those that kill their worker become failures.
+part there. A worker that dies is replaced, and its part is done again.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from whence.core.errors import InputError, ModelError
+from whence.core.errors import InputError
+from whence.runs.engines.pool import Hand, Pool
+from whence.runs.engines.worker import written_order
 from whence.runs.parts import Part, part_named
 from whence.runs.places import Place
 
 WORKER = "whence.runs.engines.worker"
-THREADS = ("OMP", "OPENBLAS", "MKL")
-# so often a part may kill its worker before its rows are done one by one
-DEATHS = 2
-# workers that die before their first part, one after the other: something else is wrong
-MOST_STILLBORN = 3
+# one thread for each worker, whichever of these its libraries ask
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
 
 @dataclass
@@ -32,32 +30,21 @@ class Worker:
     """A process, and what it is at."""
 
     process: subprocess.Popen[bytes]
-    part: int | None = None  # None while it loads its model, and when it waits
-    row: int | None = None  # the one that it is at, where rows are done one by one
-    is_ready: bool = False
+    hand: Hand = field(default_factory=Hand)
     buffer: bytes = b""
 
 
-@dataclass
-class Pool:
-    """The workers of a run, and the parts that are still to be done."""
-
-    place: Place
-    waiting: list[int]
-    deaths: dict[int, int] = field(default_factory=dict)
-    deadly: dict[int, set[int]] = field(default_factory=dict)  # rows, by part
-    stillborn: int = 0
-
-
 def processes(
-    place: Place, parts: Sequence[int], workers: int, stopped: Callable[[], bool]
+    place: Place, parts: Sequence[int], workers: int | None, stopped: Callable[[], bool]
 ) -> Iterator[Part]:
     """Do these parts in so many processes, and give each when it is done.
 
-    Once ``stopped`` says so no further part is begun, and those at hand are waited for.
+    ``workers`` is as many as there are cores, if nothing is said. Once ``stopped`` says so no
+    further part is begun, and those at hand are waited for.
     """
-    pool = Pool(place, list(parts))
-    team = [_started(place) for _ in range(min(workers, len(pool.waiting)))]
+    pool = Pool(list(parts))
+    count = min(workers or os.cpu_count() or 1, len(pool.waiting))
+    team = [_started(place) for _ in range(count)]
     listening = selectors.DefaultSelector()
     for worker in team:
         listening.register(_output(worker), selectors.EVENT_READ, worker)
@@ -76,9 +63,9 @@ def processes(
                         listening.register(_output(heir), selectors.EVENT_READ, heir)
                     continue
                 for line in lines:
-                    done = _heard(worker, line)
+                    done = _heard(worker.hand, line)
                     if done is not None:
-                        pool.stillborn = 0
+                        pool.done(worker.hand)
                         yield done
                     if not stopped():
                         _assign(pool, worker)
@@ -89,17 +76,14 @@ def processes(
 
 
 def _goes_on(pool: Pool, team: Sequence[Worker], is_stopped: bool) -> bool:
-    is_at_work = any(worker.part is not None for worker in team)
+    is_at_work = any(worker.hand.order is not None for worker in team)
     return is_at_work or (bool(pool.waiting) and not is_stopped)
 
 
 def _started(place: Place) -> Worker:
-    environment = dict(os.environ)
-    for library in THREADS:
-        environment[f"{library}_NUM_THREADS"] = "1"
     command = [sys.executable, "-m", WORKER, place.name]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | ONE_THREAD
     )
     return Worker(process)
 
@@ -118,15 +102,14 @@ def _read(worker: Worker) -> list[str] | None:
     return [line.decode() for line in lines]
 
 
-def _heard(worker: Worker, line: str) -> Part | None:
+def _heard(hand: Hand, line: str) -> Part | None:
     """Note what a worker says, and give the part that is done, if one is."""
     word, _, rest = line.partition(" ")
     if word == "ready":
-        worker.is_ready = True
+        hand.is_ready = True
     elif word == "row":
-        worker.row = int(rest)
+        hand.row = int(rest)
     elif word == "done":
-        worker.part = worker.row = None
         return part_named(rest)
     elif word == "failed":
         raise InputError(rest)
@@ -135,16 +118,12 @@ def _heard(worker: Worker, line: str) -> Part | None:
 
 def _assign(pool: Pool, worker: Worker) -> None:
     """The next part, for a worker that waits."""
-    if not worker.is_ready or worker.part is not None or not pool.waiting:
+    order = pool.give(worker.hand)
+    if order is None:
         return
-    worker.part = pool.waiting.pop(0)
-    command = f"part {worker.part}"
-    if pool.deaths.get(worker.part, 0) >= DEATHS:
-        deadly = ",".join(map(str, sorted(pool.deadly.get(worker.part, ()))))
-        command = f"apart {worker.part} {deadly}".strip()
     assert worker.process.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it is gone, and will be mourned
-        worker.process.stdin.write(f"{command}\n".encode())
+        worker.process.stdin.write(f"{written_order(order)}\n".encode())
         worker.process.stdin.flush()
 
 
@@ -152,19 +131,7 @@ def _mourn(pool: Pool, worker: Worker) -> None:
     """A worker is gone: its part is to be done again, first of all."""
     code = worker.process.wait()
     _end(worker)  # its pipes
-    if worker.part is None:
-        if not worker.is_ready:
-            pool.stillborn += 1
-        if pool.stillborn >= MOST_STILLBORN:
-            raise ModelError(
-                f"{pool.stillborn} workers ended with code {code} before they did anything. "
-                "What they said stands above; with --workers 1 the work is done in this process."
-            )
-        return
-    if worker.row is not None:
-        pool.deadly.setdefault(worker.part, set()).add(worker.row)
-    pool.deaths[worker.part] = pool.deaths.get(worker.part, 0) + 1
-    pool.waiting.insert(0, worker.part)
+    pool.lost(worker.hand, f"code {code}")
 
 
 def _end(worker: Worker) -> None:

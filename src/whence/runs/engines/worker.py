@@ -14,23 +14,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 from whence.core.errors import WhenceError
 from whence.core.showing import visible
-from whence.runs.arrow import arrow
-from whence.runs.kept_rows import KeptRows
-from whence.runs.manifest import read_manifest
-from whence.runs.parts import write_part
-from whence.runs.places import place_of
-from whence.runs.work import Work, opened
-
-TOGETHER = -1  # in place of a row's number: all of them
-LOST = (
-    "the process that explained this text died, twice in its part and again on the text alone; "
-    "there may be too little memory for it."
-)
+from whence.runs.engines.making import maker_of, steps, told
+from whence.runs.engines.pool import Order
+from whence.runs.parts import Part
 
 
 def main() -> None:
@@ -46,31 +35,41 @@ def main() -> None:
 
     try:
         _serve(say)
-    except WhenceError as problem:
-        say(f"failed {' '.join(str(problem).split())}")
     except Exception as problem:
-        print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
-        say(f"failed unexpected {type(problem).__name__}: {' '.join(str(problem).split())}")
+        if not isinstance(problem, WhenceError):
+            print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
+        say(f"failed {told(problem)}")
 
 
 def _serve(say: Callable[[str], None]) -> None:
-    place = place_of(sys.argv[1])
-    manifest = read_manifest(place)
     commands = _commands()
-    work = opened(manifest.work, manifest.asked)
-    rows = KeptRows(place)
+    maker = maker_of(sys.argv[1])
     say("ready")
     while True:
-        word, number, *more = commands.get().split()
-        part = int(number)
-        of_part = manifest.rows_of(part)
-        if word == "part":
-            table = work(rows[of_part], of_part.start)
-        else:
-            deadly = {int(row) for row in more[0].split(",")} if more else set()
-            table = _apart(work, rows, of_part, deadly, say)
-        written = write_part(place, part, table)
-        say(f"done {written.name}")
+        for step in steps(maker, read_order(commands.get())):
+            say(f"done {step.name}" if isinstance(step, Part) else f"row {step}")
+
+
+def written_order(order: Order) -> str:
+    """An order as a line.
+
+    >>> written_order(Order(3)), written_order(Order(3, apart=True, deadly=(7, 8)))
+    ('part 3', 'apart 3 7,8')
+    """
+    if not order.apart:
+        return f"part {order.part}"
+    return f"apart {order.part} {','.join(map(str, order.deadly))}".strip()
+
+
+def read_order(line: str) -> Order:
+    """The order of a line.
+
+    >>> read_order("apart 3 7,8")
+    Order(part=3, apart=True, deadly=(7, 8))
+    """
+    word, part, *deadly = line.split()
+    rows = tuple(int(row) for row in deadly[0].split(",")) if deadly else ()
+    return Order(int(part), word == "apart", rows)
 
 
 def _commands() -> queue.SimpleQueue[str]:
@@ -84,28 +83,6 @@ def _commands() -> queue.SimpleQueue[str]:
 
     threading.Thread(target=listen, daemon=True).start()
     return commands
-
-
-def _apart(
-    work: Work, rows: KeptRows, of_part: range, deadly: set[int], say: Callable[[str], None]
-) -> Any:
-    """A part that has killed workers: each row is announced and tried alone.
-
-    Those that killed their worker are not tried. Then all are done together, as they always are:
-    whoever stands beside a text may change its last digits. Only if that kills too is it left.
-    """
-    of_rows, alone = [], []
-    for row in of_part:
-        (one,) = rows[range(row, row + 1)]
-        if row in deadly:
-            one = replace(one, problem=LOST)
-        say(f"row {row}")
-        of_rows.append(one)
-        alone.append(work([one], row))
-    if TOGETHER in deadly:
-        return arrow().concat_tables(alone)
-    say(f"row {TOGETHER}")
-    return work(of_rows, of_part.start)
 
 
 if __name__ == "__main__":
