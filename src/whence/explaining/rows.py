@@ -69,6 +69,8 @@ class ExplainRows:
     def _encoded(self, row: Row) -> Passage:
         if row.problem is not None:
             raise InputError(row.problem)
+        if self.gold and row.label is None:
+            raise InputError("the data give no label for this text, and --gold explains it.")
         request = self.request
         pair = request.pair if row.pair is None else row.pair
         return self.model.encode(
