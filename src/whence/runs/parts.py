@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whence.core.errors import InputError
 from whence.runs.arrow import arrow, parquet
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 PARTS = "parts"
 # the column that is empty in every row but those that failed
 FAILURE = "failure.kind"
+# the columns of which a file tells more than their values
+COUNTED = ("row", FAILURE)
 NAME = re.compile(r"parts/(\d{6,})-([0-9a-f]{16})\.parquet")
 
 
@@ -48,10 +51,41 @@ def write_part(place: Place, number: int, table: pa.Table) -> Part:
 
 
 def as_bytes(table: pa.Table) -> bytes:
-    """A table as the bytes of a Parquet file."""
+    """A table as the bytes of a Parquet file.
+
+    Numbers are stored byte by byte in turn: those that were single precision once end in zeros,
+    which then pack well. Dictionaries and the smallest and largest value of each column would make
+    a file of some dozens of rows half as large again, and nobody asks for them.
+    """
     buffer = io.BytesIO()
-    parquet().write_table(table, buffer, compression="zstd")
+    parquet().write_table(
+        table,
+        buffer,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=False,
+        use_byte_stream_split=_numbers_in(table.schema),
+        write_statistics=[path for path, _ in _leaves(table.schema) if path in COUNTED],
+    )
     return buffer.getvalue()
+
+
+def _numbers_in(fields: Iterable[Any]) -> list[str]:
+    types = arrow().types
+    return [path for path, type in _leaves(fields) if types.is_float64(type)]
+
+
+def _leaves(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Every column as Parquet names it, with its type."""
+    types = arrow().types
+    for field in fields:
+        path, type = f"{above}{field.name}", field.type
+        while types.is_list(type):
+            path, type = f"{path}.list.element", type.value_type
+        if types.is_struct(type):
+            yield from _leaves(type, f"{path}.")
+        else:
+            yield path, type
 
 
 def parts_of(place: Place) -> dict[int, Part]:
