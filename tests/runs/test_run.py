@@ -267,12 +267,73 @@ def test_logits_that_are_no_numbers_are_the_failure_of_their_row(
     assert len(list(run.attributions())) == 2
 
 
+def test_one_bad_text_does_not_make_all_others_run_alone(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import copy
+
+    import torch
+
+    from whence.explaining import rows
+
+    hf = copy.deepcopy(model.hf)
+    with torch.no_grad():
+        hf.get_input_embeddings().weight[model.encode("food").ids[1]] = float("nan")
+    poisoned = whence.load(hf, tokenizer=model.tokenizer)
+    sizes = []
+    explained = rows.run
+
+    def counted(model: Model, texts: Any, request: Any) -> Any:
+        sizes.append(len(texts))
+        return explained(model, texts, request)
+
+    monkeypatch.setattr(rows, "run", counted)
+    texts = ["bad prices"] * 16
+    texts[5] = "great food"
+    run = whence.run(poisoned, texts, ["gradient-l2"], out=tmp_path / "run", evidence=False)
+    assert [failure.row for failure in run.failures] == [5]
+    # would catch: 16 and then each alone
+    assert sizes == [16, 8, 4, 4, 2, 1, 1, 2, 8]
+
+
 def test_the_text_is_stored_once(model: Model, tmp_path: Path) -> None:
     text = "the unmistakable prices"
     run = whence.run(model, [text], METHODS, out=tmp_path / "run", evidence=False)
     (record,) = run.records()
     assert text not in json.dumps(record)
     assert run.table("texts").to_pylist()[0]["text"] == text
+
+
+def test_a_part_is_small_and_holds_every_bit(model: Model, tmp_path: Path) -> None:
+    from whence.runs.parts import as_bytes, read_part
+
+    texts = [f"{text} and {other}" for text in TEXTS for other in TEXTS]
+    run = whence.run(
+        model, texts, ["gradient-l2", "gradient-x-input"], out=tmp_path, evidence=False
+    )
+    table = read_part(run.place, run.parts[0])
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(pa.BufferReader(as_bytes(table))).equals(table)
+    as_usual = pa.BufferOutputStream()
+    pq.write_table(table, as_usual, compression="zstd")
+    # would catch: dictionaries, or the bounds of each column, in every part
+    assert len(as_bytes(table)) < 0.8 * len(as_usual.getvalue())
+
+
+def test_the_state_counts_failures_without_reading_the_parts(model: Model, tmp_path: Path) -> None:
+    from whence.runs.parts import failures_in
+
+    texts = ["", "not bad prices", "", "great food", "bad", "the " * 100]
+    run = whence.run(model, texts, ["gradient-l2"], out=tmp_path, evidence=False, part=3)
+    failed = [failures_in(run.place, run.parts[number]) for number in (0, 1)]
+    assert failed == [2, 1]
+    assert run.state.failed == len(run.failures) == 3
+    file = tmp_path / run.parts[1].name
+    file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(InputError, match="is damaged"):
+        failures_in(run.place, run.parts[1])
 
 
 def test_a_manifest_does_not_choose_what_is_run(model: Model, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whence.cli import options as o
+from whence.cli.pace import Pace
 from whence.cli.running import INTERRUPTED, emit, emit_json, loaded, note
-from whence.core.budget import spoken
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.sizes import human
 
@@ -280,7 +280,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
         work = ExplainRows(model, request, asked["gold"])
         choice = Choice(asked["sample"], asked["seed"], asked["limit"])
         place = place_of(asked["out"])
-        with stopping(note) as stop, _progress() as progress:
+        with stopping(note) as stop, _progress(asked["workers"]) as progress:
             run = run_as_asked(
                 work,
                 data,
@@ -299,48 +299,42 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int, int], None]]:
+def _progress(workers: int) -> Iterator[Callable[[int, int, int], None]]:
     """How far a run is: a bar in a terminal, else a line from time to time."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+    from rich.text import Text
 
-    begun = last = time.monotonic()
-    first: int | None = None
-
-    def words(done: int, failed: int, rows: int) -> str:
-        """The count, the rate of this session, and the time that is left at that rate."""
-        told = f"{done:,} of {rows:,} texts"
-        if failed:
-            told += f", {failed:,} failed"
-        passed = time.monotonic() - begun
-        new = done - (first or 0)
-        if new > 0 and passed > 0:
-            told += f", {new / passed:.3g} a second"
-            if done < rows:
-                told += f", about {spoken((rows - done) * passed / new)} left"
-        return told
-
+    pace = Pace(workers)
     console = Console(stderr=True)
     if not (sys.stderr.isatty() and console.is_interactive):
+        last = time.monotonic()
 
         def line(done: int, failed: int, rows: int) -> None:
-            nonlocal first, last
-            first = done if first is None else first
-            if time.monotonic() - last >= BETWEEN_LINES:
-                last = time.monotonic()
-                note(words(done, failed, rows))
+            nonlocal last
+            now = time.monotonic()
+            pace.tell(done, failed, rows, now)
+            if now - last >= BETWEEN_LINES:
+                last = now
+                note(pace.words(now))
 
         yield line
         return
 
-    columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    class Words(ProgressColumn):
+        """Drawn several times a second, so that the time left runs down."""
+
+        def render(self, task: Task) -> Text:
+            del task
+            return Text(pace.words(time.monotonic()))
+
+    columns = (BarColumn(), Words(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
-        task = bar.add_task("loading", total=None)
+        task = bar.add_task("", total=None)
 
         def fill(done: int, failed: int, rows: int) -> None:
-            nonlocal first
-            first = done if first is None else first
-            bar.update(task, completed=done, total=rows, description=words(done, failed, rows))
+            pace.tell(done, failed, rows, time.monotonic())
+            bar.update(task, completed=done, total=rows)
 
         yield fill
 

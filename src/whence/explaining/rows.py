@@ -69,6 +69,8 @@ class ExplainRows:
     def _encoded(self, row: Row) -> Passage:
         if row.problem is not None:
             raise InputError(row.problem)
+        if self.gold and row.label is None:
+            raise InputError("the data give no label for this text, and --gold explains it.")
         request = self.request
         pair = request.pair if row.pair is None else row.pair
         return self.model.encode(
@@ -95,20 +97,17 @@ class ExplainRows:
     def _explained(
         self, passages: Sequence[Passage], request: Request
     ) -> list[Outcome | Exception]:
-        """What came of each; where all together fail, each is tried alone."""
-        if len(passages) > 1:
-            try:
-                return [outcome for (outcome,) in run(self.model, passages, request)]
-            except Exception as problem:
-                del problem  # whose it is shows when each is tried alone
-        found: list[Outcome | Exception] = []
-        for passage in passages:
-            try:
-                ((outcome,),) = run(self.model, [passage], request)
-                found.append(outcome)
-            except Exception as problem:
-                found.append(problem)
-        return found
+        """What came of each. Where all together fail, each half is tried, down to single texts."""
+        if not passages:
+            return []
+        try:
+            return [outcome for (outcome,) in run(self.model, passages, request)]
+        except Exception as problem:
+            if len(passages) == 1:
+                return [problem]
+        half = len(passages) // 2
+        first, second = passages[:half], passages[half:]
+        return self._explained(first, request) + self._explained(second, request)
 
 
 # ---------------------------------------------------------------------- what was asked

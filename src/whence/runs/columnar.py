@@ -25,6 +25,7 @@ from whence.runs.records import (
 )
 
 ROWS_AT_ONCE = 256
+NO_CLASS = -1
 MOST_NAMED = 5
 # how the Hub names the Parquet files of a split: train-00000-of-00002.parquet
 SHARD = re.compile(r"(?P<split>.+)-\d{5}-of-\d{5}(-[0-9a-f]+)?\.parquet", re.IGNORECASE)
@@ -122,6 +123,8 @@ def _dataset_table(path: Path, split: str | None) -> Table:
         )
 
     listed = state.get("_data_files")
+    if listed == []:  # as it saves a data set without rows
+        raise InputError(f"{str(path)!r} holds no records.")
     names = [_file_name(file) for file in listed] if isinstance(listed, list) else []
     if not names or not all(_is_file_name(name) for name in names):
         raise InputError(f"{str(path / 'state.json')!r} names no files with data.")
@@ -158,7 +161,36 @@ def _table(
     for file in files[1:]:
         _check_same_columns(files[0], first, file, schema_of(file))
     kinds = {field.name: _kind_of_type(field.type) for field in first}
-    return Table(format, partial(_records, files, batches), tuple(first.names), kinds)
+    records = partial(_records, files, batches, _classes_of(first))
+    return Table(format, records, tuple(first.names), kinds)
+
+
+def _classes_of(schema: Any) -> dict[str, tuple[str, ...]]:
+    """The names of classes, by column, where `datasets` says that its numbers stand for them."""
+    written = (schema.metadata or {}).get(b"huggingface", b"{}")
+    try:
+        features = json.loads(written)["info"]["features"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+    classes: dict[str, tuple[str, ...]] = {}
+    for column, feature in features:
+        if not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
+            continue
+        names = feature.get("names")
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            classes[column] = tuple(names)
+    return classes
+
+
+def _class_name(value: Any, names: tuple[str, ...]) -> Any:
+    """The class of a number; None for -1, by which `datasets` says that there is none."""
+    if value == NO_CLASS:
+        return None
+    if not isinstance(value, int):
+        return value
+    if 0 <= value < len(names):
+        return names[value]
+    return Unreadable(f"the class {value}, and there are {len(names)} ({', '.join(names)})")
 
 
 def _check_same_columns(first: Path, schema: Any, file: Path, other: Any) -> None:
@@ -171,13 +203,21 @@ def _check_same_columns(first: Path, schema: Any, file: Path, other: Any) -> Non
 
 
 def _records(
-    files: tuple[Path, ...], batches: Batches, wanted: tuple[str, ...] | None = None
+    files: tuple[Path, ...],
+    batches: Batches,
+    classes: Mapping[str, tuple[str, ...]],
+    wanted: tuple[str, ...] | None = None,
 ) -> Iterator[Record]:
     number = 0
     for file in files:
         for batch in batches(file, wanted):
             names = batch.schema.names
-            columns = [_values(batch.column(place)) for place in range(len(names))]
+            columns = []
+            for place, name in enumerate(names):
+                values = _values(batch.column(place))
+                if name in classes:
+                    values = [_class_name(value, classes[name]) for value in values]
+                columns.append(values)
             for values in zip(*columns, strict=True):
                 yield Record(number, dict(zip(names, values, strict=True)))
                 number += 1

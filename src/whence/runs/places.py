@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,8 +88,7 @@ class Folder:
         folder = self.path / under
         if not folder.is_dir():
             return []
-        files = [file for file in folder.iterdir() if not file.name.startswith(".")]
-        return sorted(f"{under}/{file.name}" for file in files)
+        return sorted(f"{under}/{name}" for name in os.listdir(folder) if not name.startswith("."))
 
     def remove(self, name: str) -> None:
         """Delete a file."""

@@ -20,7 +20,15 @@ from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
 from whence.runs.manner import Manner
-from whence.runs.parts import PARTS, DamagedPart, Part, parts_of, read_part
+from whence.runs.parts import (
+    PARTS,
+    DamagedPart,
+    Part,
+    check_part,
+    failures_in,
+    parts_of,
+    read_part,
+)
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
 
@@ -87,12 +95,27 @@ class Run:
     def state(self) -> State:
         """How far it is, and how many rows have no result."""
         done = sum(len(self.manifest.rows_of(number)) for number in self.parts)
-        failed = sum(record["failure"] is not None for record in self.records())
+        failed = sum(failures_in(self.place, part) for part in self.parts.values())
         size = 0
         for under in ("parts", ROWS):
             for name in self.place.names(under):
                 size += _size(self.place, name)
         return State(self.manifest.rows, done, failed, self.manifest.parts, len(self.parts), size)
+
+    @once
+    def damaged(self) -> list[Part]:
+        """The parts whose bytes are not those that were written. Each is read, once."""
+        return _damaged(self.place, self.parts)
+
+    def check(self) -> None:
+        """Refuse a run with damaged parts, and name them."""
+        if self.damaged:
+            names = ", ".join(part.name for part in self.damaged)
+            raise LoadError(
+                f"in {self.place.name!r} {len(self.damaged)} of {len(self.parts)} parts are "
+                f"damaged: {names}. Their bytes are not those that were written; do them again "
+                "with --mend (mend=True)."
+            )
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What the parts hold, row by row, as far as they are done."""
@@ -163,9 +186,8 @@ class Run:
                 raise InputError(f"SQL: {problem}") from problem
 
     def _views(self) -> Iterator[str]:
-        """The statements that make the tables known. Every part is looked at for damage first."""
-        for part in self.parts.values():
-            read_part(self.place, part)
+        """The statements that make the tables known. Every part is looked at for damage before."""
+        self.check()
         if not isinstance(self.place, Folder):
             raise InputError(
                 f"{self.place.name} is no folder of this machine: copy the run to one to query it."
@@ -208,23 +230,17 @@ def open_run(path: str | Path, check: bool = True) -> Run:
     place = place_of(path)
     manifest = read_manifest(place)
     parts = {n: part for n, part in parts_of(place).items() if n < manifest.parts}
+    run = Run(place, manifest, parts)
     if check:
-        damaged = _damaged(place, parts)
-        if damaged:
-            names = ", ".join(part.name for part in damaged)
-            raise LoadError(
-                f"in {place.name!r} {len(damaged)} of {len(parts)} parts are damaged: {names}. "
-                "Their bytes are not those that were written; do them again with --mend "
-                "(mend=True)."
-            )
-    return Run(place, manifest, parts)
+        run.check()
+    return run
 
 
 def _damaged(place: Place, parts: Mapping[int, Part]) -> list[Part]:
     damaged = []
     for part in parts.values():
         try:
-            read_part(place, part)
+            check_part(place, part)
         except DamagedPart:
             damaged.append(part)
     return damaged
@@ -331,15 +347,15 @@ def _done_by(
 
 def _check_part(place: Place, part: Part, fail_fast: bool) -> int:
     """How many rows of a part failed; with ``fail_fast`` the first of them ends the run."""
-    records = read_part(place, part).select(["row", "failure"]).to_pylist()
-    failures = [record for record in records if record["failure"] is not None]
-    if failures and fail_fast:
-        first = failures[0]
+    failed = failures_in(place, part)
+    if failed and fail_fast:
+        table = read_part(place, part).select(["row", "failure"])
+        first = next(record for record in table.to_pylist() if record["failure"] is not None)
         raise InputError(
             f"row {first['row']}: {first['failure']['kind']}: {first['failure']['message']} "
             f"(--fail-fast; what is done is kept in {place.name!r})"
         )
-    return len(failures)
+    return failed
 
 
 def restart(place: Place) -> None:
