@@ -19,6 +19,7 @@ VIEWS = {
     "many_sentences": "whence.views.answering_of_many",
     "many_page": "whence.views.many_html",
     "many_fragment": "whence.views.many_html",
+    "overview_page": "whence.views.overview",
     "maps_page": "whence.views.attention",
     "maps_fragment": "whence.views.attention",
     "heads_fragment": "whence.views.heads",

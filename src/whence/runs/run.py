@@ -112,6 +112,13 @@ class Run:
             if comparison is not None:
                 yield comparison
 
+    def explained(self) -> Iterator[tuple[int, Any, Any]]:
+        """The place of each row that has a result, the row as it was read, and its Comparison."""
+        for record, row in self._with_rows():
+            comparison = self._found("comparison_of")(record, row)
+            if comparison is not None:
+                yield record["row"], row, comparison
+
     def comparison(self, row: int) -> Any:
         """The Comparison of one row; None where it failed."""
         part = self.parts.get(row // self.manifest.part_size)
