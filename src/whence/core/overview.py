@@ -26,8 +26,8 @@ class CarryingWord:
     """A word over all texts that have it, by one method and for one label.
 
     ``share`` is its mean part of all scores of a text, with its sign, and ``low`` to ``high`` the
-    95 % interval over texts. ``total`` is the sum of its parts over the texts. ``is_sure`` says that the mean differs from zero even if every word that was looked at is paid
-    for (Bonferroni).
+    95 % interval over texts. ``total`` is the sum of its parts over the texts. ``is_sure`` says
+    that the mean differs from zero even if every word that was looked at is paid for (Bonferroni).
     """
 
     method: str

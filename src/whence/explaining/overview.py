@@ -218,7 +218,7 @@ def _words(run: Run, counts: _Counts) -> list[CarryingWord]:
     words = []
     for every in carrying(run):
         for record in sorted(every, key=_surely, reverse=True)[:MOST_WORDS]:
-            target = record["target"]
+            target = str(record["target"])
             told = {name: record[name] for name in TOLD}
             words.append(CarryingWord(label=counts.label_by_target.get(target, target), **told))
     return words
