@@ -25,6 +25,8 @@ from whence.runs.run import Run
 
 MOST_TEXTS = 2000  # on a page; of more, those on which methods disagree most
 MOST_WORDS = 10  # of each method and label
+# in so many texts some word has nearly the same share twice by chance: it must stand in more
+MANY_TEXTS, FEWEST_TEXTS = 50, 3
 # units of a text below which two rankings are often alike, or opposite, by chance
 FEWEST_UNITS = 8
 # what a record of a word has in common with what the page shows
@@ -215,9 +217,11 @@ def _words(run: Run, counts: _Counts) -> list[CarryingWord]:
     The sum over texts, by which the table of words is ranked, would put the full stop first: it
     stands in every text.
     """
+    fewest = FEWEST_TEXTS if counts.done >= MANY_TEXTS else 0
     words = []
     for every in carrying(run):
-        for record in sorted(every, key=_surely, reverse=True)[:MOST_WORDS]:
+        known = [record for record in every if record["texts"] >= fewest]
+        for record in sorted(known, key=_surely, reverse=True)[:MOST_WORDS]:
             target = str(record["target"])
             told = {name: record[name] for name in TOLD}
             words.append(CarryingWord(label=counts.label_by_target.get(target, target), **told))

@@ -31,6 +31,7 @@ from whence.views.markup import (
 from whence.views.overview_data import STEPS, packed
 
 MOST_NAMED = 3  # words of each label, in the answer
+FEWEST_NAMED = 5  # texts that a word must stand in to be named there
 MOST_LABELS = 6  # with a column of words; and in the answer, two
 MOST_FAILURES = 200
 READ = {
@@ -42,7 +43,8 @@ READ = {
 HOW_WORDS_ARE_COUNTED = (
     "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
     "over these texts; beside it stands the number of texts. First is the word whose interval is "
-    "furthest from zero. Choose a word to see its texts."
+    "furthest from zero; a bold one would be so even if every word that was looked at had to be "
+    "paid for. Choose a word to see its texts."
 )
 
 
@@ -106,17 +108,19 @@ def _carried(overview: Overview) -> list[str]:
         return []
     carried = []
     for label in _labels(overview)[:2]:
-        words = [
-            word
-            for word in overview.words
-            if (word.method, word.label) == (overview.speaker, label) and word.is_sure
-        ]
-        strongest = [wording.quoted(word.word) for word in words if word.share > 0][:MOST_NAMED]
+        words = [w for w in overview.words if (w.method, w.label) == (overview.speaker, label)]
+        strongest = [wording.quoted(word.word) for word in words if _may_be_named(word)]
         if strongest:
-            carried.append(f"{wording.label(label)} by {_and(strongest)}")
+            carried.append(f"{wording.label(label)} is carried by {_and(strongest[:MOST_NAMED])}")
     if not carried:
         return []
-    return [f"Over all texts {overview.speaker} finds {'; '.join(carried)}."]
+    return [f"By {overview.speaker}, {', and '.join(carried)}."]
+
+
+def _may_be_named(word: CarryingWord) -> bool:
+    """It surely speaks for the label, and is no mere punctuation."""
+    is_word = any(map(str.isalnum, word.word))
+    return is_word and word.is_sure and word.share > 0 and word.texts >= FEWEST_NAMED
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -146,7 +150,7 @@ def _facts(overview: Overview) -> str:
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
         f"Explained: {READ.get(overview.read, overview.read)} of a label. Model: {overview.model}. "
-        f"Data: {_file(overview.source)}; {done}{failed}. Kept in {overview.place}."
+        f"Data: {_file(overview.source)}; {done}{failed}. Kept in {_file(overview.place)}."
     )
 
 
@@ -297,7 +301,12 @@ def _word_row(word: CarryingWord, reach: float, signed: bool) -> str:
         "i", class_=kind(word.share, signed), style=_stretch(left / 100, right / 100)
     ) + element("span", style=_stretch(low / 100, high / 100))
     find = element(
-        "button", named(word.word), class_="find", type="button", data_word=word.word, disabled=True
+        "button",
+        named(word.word),
+        class_="find sure" if word.is_sure else "find",
+        type="button",
+        data_word=word.word,
+        disabled=True,
     )
     number = f"{100 * word.share:+.0f}" if signed else f"{100 * word.share:.0f}"
     interval = f"{100 * word.low:.0f} to {100 * word.high:.0f} %"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int8
 
+from whence.core.answer import CONTROL
 from whence.core.evidence import Verdict
 from whence.core.overview import Overview, Reading, ReadText
 from whence.views import verdicts, wording
@@ -55,6 +56,7 @@ def packed(overview: Overview) -> str:
     content = {
         "methods": [wording.visible(name) for name in overview.methods],
         "signed": list(overview.signed),
+        "control": [name == CONTROL for name in overview.methods],
         "steps": STEPS,
         "labels": [wording.label(name) for name in labels],
         "marks": [verdicts.MARKS[verdict] for verdict in VERDICTS],

@@ -86,11 +86,11 @@
     return made("span", {}, words, made("span", { className: "soft", textContent: about.length ? ` ${about.join(", ")}` : "" }));
   }
 
-  // Those with the best verdict first, as they are where nothing was judged.
+  // Those with the best verdict first, as they are where nothing was judged; the control is last.
   function ordered(text) {
     const rank = (method) => (text.by[method].length < 2 ? 9 : text.by[method][1] || 8);
     const every = methods.map((_, method) => method).filter((method) => text.by[method]);
-    return every.sort((a, b) => rank(a) - rank(b) || (text.by[b][2] || 0) - (text.by[a][2] || 0) || a - b);
+    return every.sort((a, b) => data.control[a] - data.control[b] || rank(a) - rank(b) || (text.by[b][2] || 0) - (text.by[a][2] || 0) || a - b);
   }
 
   function comparison(text) {
@@ -100,7 +100,7 @@
     about.push(`row ${text.row}`, `what speaks for ${labels[text.of]}`);
     rows.push(made("p", { className: "soft", textContent: about.join("; ") }));
     for (const method of ordered(text)) {
-      const head = made("p", { className: "by" }, made("strong", { textContent: methods[method] }), " ", badge(text.by[method]));
+      const head = made("p", { className: "by" }, made("strong", { textContent: methods[method] }), data.control[method] ? " (the control) " : " ", badge(text.by[method]));
       rows.push(made("div", { className: "strip" }, head, coloured(text, method)));
     }
     const missing = methods.filter((_, method) => !text.by[method]);
@@ -123,8 +123,9 @@
     const right = isRight(text);
     if (right === false) parts.push(made("span", { className: "wrong", textContent: `✗ data: ${labels[text.label]}` }));
     if (right === true) parts.push(made("span", { className: "right", textContent: "✓ as in the data" }));
-    const better = text.by.filter((reading) => reading && reading[1] === 1).length;
-    if (text.by.some((reading) => reading && reading.length > 1)) parts.push(made("span", { textContent: `${better} of ${text.by.filter(Boolean).length} methods better than random` }));
+    const judged = text.by.filter((reading, method) => reading && reading.length > 1 && !data.control[method]);
+    const better = judged.filter((reading) => data.classes[reading[1]] === "better").length;
+    if (judged.length) parts.push(made("span", { textContent: `${better} of ${judged.length} methods better than random` }));
     if (text.agree !== undefined) parts.push(made("span", { textContent: `agreement ${correlation(text.agree)}` }));
     return made("span", { className: "facts" }, ...parts);
   }
