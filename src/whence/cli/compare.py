@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,9 @@ from whence.cli import options as o
 from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
+from whence.cli.stored import check_out, through_run
 from whence.cli.texts import encode, label_of, naming, read_texts
+from whence.core.errors import InputError
 
 EXAMPLE = (
     'Example: whence compare "not bad at all" '
@@ -60,6 +63,7 @@ def command(
     reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
+    out: o.Out = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
     memory: o.Memory = None,
@@ -86,10 +90,13 @@ def command(
     second = o.second_text(pair)
     from whence.core.reading import read as read_result
     from whence.core.registry import methods as all_methods
-    from whence.core.request import Request
+    from whence.core.request import Request, units_as_given
     from whence.core.target import Target
     from whence.explaining.added import of_lines, shared_target, wishes_and_added
 
+    check_out(out, file)
+    if out is not None and add:
+        raise InputError("--out keeps what methods find; --add brings what others found: choose.")
     writable(html)
     writable(csv)
     writable(save)
@@ -121,6 +128,15 @@ def command(
 
     results = Results(len(lines), as_json, full, every_row, save, html, csv)
     with loaded(model, dtype, device) as loaded_model, results.kept():
+        if out is not None:
+            from whence.explaining.rows import fitting
+
+            wanted = replace(request, units=units_as_given(units))
+            if takes_all:
+                wanted = fitting(loaded_model, wanted)
+            through_run(loaded_model, lines, wanted, out, results, alone=False)
+            return
+
         from whence.explaining.explain import compare_as_asked
 
         for i, line in enumerate(lines):

@@ -14,6 +14,7 @@ from whence.cli import running
 from whence.cli.reports import Encoded, Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
+from whence.cli.stored import check_out, through_run
 from whence.cli.texts import encode, label_of, read_texts
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def command(
     reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
+    out: o.Out = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
     memory: o.Memory = None,
@@ -68,6 +70,7 @@ def command(
     from whence.core.request import Request
     from whence.core.target import Target
 
+    check_out(out, file)
     writable(html)
     writable(csv)
     writable(save)
@@ -94,6 +97,10 @@ def command(
 
     results = Results(len(lines), as_json, full, every_row, save, html, csv)
     with loaded(model, dtype, device) as loaded_model, results.kept():
+        if out is not None:
+            through_run(loaded_model, lines, request, out, results, alone=True)
+            return
+
         from whence.explaining.explain import explain_as_asked
         from whence.explaining.room import forecast_request
 

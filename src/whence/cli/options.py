@@ -38,6 +38,14 @@ File = Annotated[
     Path | None,
     typer.Option("--file", help="A file with texts to read, one per line.", metavar="FILE"),
 ]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="With --file: keep the results in this folder as whence run does. The same command "
+        "again goes on where it was ended.",
+        metavar="FOLDER",
+    ),
+]
 Pair = Annotated[
     list[str] | None,
     typer.Option(

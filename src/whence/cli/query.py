@@ -32,6 +32,12 @@ def command(
         ),
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_latex: Annotated[
+        bool, typer.Option("--latex", help="Print a LaTeX table (it needs booktabs).")
+    ] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a Markdown table.")
+    ] = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -43,33 +49,33 @@ def command(
     del debug
     if sum((sql is not None, words, verdicts)) != 1:
         raise InputError("ask one thing: SQL in quotes, --words, or --verdicts.")
+    if sum((as_csv, as_latex, as_markdown, as_json)) > 1:
+        raise InputError("print one thing: --csv, --latex, --markdown, or --json.")
 
     from whence.runs.run import open_run
 
     run = open_run(folder)
-    if sql is not None:
-        table = run.query(sql)
+    asked = sql or ("words" if words else "verdicts")
+    if as_csv:
+        emit(run.to_csv(asked).rstrip("\r\n"))
+    elif as_latex:
+        emit(run.to_latex(asked))
+    elif as_markdown:
+        emit(run.to_markdown(asked))
     else:
-        from whence.explaining.questions import verdicts_of, words_of
-
-        table = words_of(run) if words else verdicts_of(run)
-    _print(table, as_csv, as_json)
+        _print(run.query(sql) if sql is not None else run.table(asked), as_json)
 
 
-def _print(table: Any, as_csv: bool, as_json: bool) -> None:
+def _print(table: Any, as_json: bool) -> None:
     if as_json:
         for record in table.to_pylist():
             emit_json(_plain(record))
-    elif as_csv:
-        from whence.views.records import records_csv
+        return
+    from whence.views.records import records_view
 
-        emit(records_csv(table.column_names, table.to_pylist()).rstrip("\r\n"))
-    else:
-        from whence.views.records import records_view
-
-        records = table.slice(0, MOST_ROWS).to_pylist()
-        left = max(0, table.num_rows - MOST_ROWS)
-        show(lambda console: records_view(table.column_names, records, left, console))
+    records = table.slice(0, MOST_ROWS).to_pylist()
+    left = max(0, table.num_rows - MOST_ROWS)
+    show(lambda console: records_view(table.column_names, records, left, console))
 
 
 def _plain(value: Any) -> Any:

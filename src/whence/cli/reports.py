@@ -71,6 +71,7 @@ class BadLines:
     done: int = 0
     our_mistakes: int = 0  # failures that are no mistake of the user
     worked: bool = False  # for some text of the present batch, which is not done yet
+    code: int | None = None  # the exit code, where it does not depend on whose mistakes there are
 
     @contextmanager
     def without(self, line: Line) -> Iterator[None]:
@@ -95,14 +96,18 @@ class BadLines:
         return isinstance(problem, OF_EVERY_TEXT)
 
     def _fail(self, line: Line, problem: Exception) -> None:
-        from whence.core.many import Failure
-
         reason = str(_original(problem))
         if not isinstance(problem, WhenceError):
             reason = f"unexpected {type(problem).__name__}: {problem} (--debug shows where)"
             log.debug("%s: %s", line.where, reason, exc_info=problem)
         if is_ours(problem):
             self.our_mistakes += 1
+        self.keep(line, reason)
+
+    def keep(self, line: Line, reason: str) -> None:
+        """Note that nothing came of a text, and why."""
+        from whence.core.many import Failure
+
         failure = Failure(line.where or "", " ".join(reason.split()), line.number)
         self.failures.append(failure)
         if self.as_json:
@@ -140,8 +145,11 @@ class BadLines:
     def end(self) -> None:
         """At the end of all texts: list the bad ones, and exit by them."""
         self.tell()
-        if self.failures:
-            raise typer.Exit(OUR_MISTAKE if self.our_mistakes else USERS_MISTAKE)
+        if not self.failures:
+            return
+        if self.code is not None:
+            raise typer.Exit(self.code)
+        raise typer.Exit(OUR_MISTAKE if self.our_mistakes else USERS_MISTAKE)
 
 
 @dataclass

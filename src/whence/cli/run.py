@@ -14,7 +14,7 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.pace import Pace
-from whence.cli.running import INTERRUPTED, emit, emit_json, loaded, note
+from whence.cli.running import INTERRUPTED, emit, emit_json, loaded, note, writable
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.sizes import human
 
@@ -148,6 +148,14 @@ def command(
         bool,
         typer.Option("--fail-fast", help="End at the first text that cannot be explained."),
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the page of the run: one HTML file that needs nothing else.",
+            metavar="FILE",
+            readable=False,
+        ),
+    ] = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -157,6 +165,7 @@ def command(
     explained is listed as a failure, and the others go on; the exit code is then 3.
     """
     del debug
+    writable(html)
     if data is None:
         raise InputError("there are no data: name a file, a folder, or a run.")
 
@@ -164,7 +173,9 @@ def command(
     from whence.runs.run import is_run, open_run
 
     if out is None and not data.endswith(".toml") and is_run(data):
-        _tell(open_run(data), as_json)
+        run = open_run(data)
+        _tell(run, as_json)
+        _write_page(run, html)
         return
 
     asked: dict[str, Any] = {
@@ -203,7 +214,7 @@ def command(
     if asked["out"] is None:
         raise InputError("name a folder for the results: --out runs/NAME.")
     manner = Manner(asked["engine"], asked["workers"], asked["address"], again, mend, fail_fast)
-    _carry_out(asked, manner, as_json)
+    _carry_out(asked, manner, as_json, html)
 
 
 def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]] | None:
@@ -257,7 +268,7 @@ def _read_spec(file: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
+def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Path | None) -> None:
     from whence.core.target import Target
     from whence.runs.data import Choice, open_data
     from whence.runs.places import place_of
@@ -292,6 +303,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool) -> None:
                 progress=progress,
             )
     _tell(run, as_json)
+    _write_page(run, html)
     if stop.asked and not run.is_complete:
         raise typer.Exit(INTERRUPTED)
     if run.state.failed:
@@ -360,6 +372,17 @@ def _tell(run: Run, as_json: bool) -> None:
             emit(f'  … whence query {run.place.name} "select * from failures" lists all')
     if not state.is_complete:
         emit("The same command goes on from here.")
+
+
+def _write_page(run: Run, html: Path | None) -> None:
+    """The page of a run, of what is done of it."""
+    if html is None:
+        return
+    if not run.parts:
+        note("no part is done yet, so there is no page")
+        return
+    run.to_html(html)
+    note(f"page written to {html.resolve()}")
 
 
 def _as_dict(run: Run, state: State) -> dict[str, Any]:

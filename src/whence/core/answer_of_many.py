@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,23 +58,31 @@ def answer_of_many(many: Many) -> AnswerOfMany:
     (('positive', 1), ('negative', 1))
     """
     labels = Counter(row.label for row in many.rows() if row.label is not None)
-    tallies = {tally.method: tally for tally in many.tallies()}
-    tried = [t for name, t in tallies.items() if name != CONTROL and t.judged]
-    holding = [tally for tally in tried if _holds(tally, len(tried))]
-    attention = next((name for name in PLAIN_ATTENTION if name in tallies), None)
     distinct = many.distinct
     answers = [result.answer for result in distinct]
+    explained = sum(answer.is_carried and answer.names_something for answer in answers)
+    return answer_of_counts(len(many), labels, many.tallies(), len(distinct), explained)
+
+
+def answer_of_counts(
+    texts: int, labels: Counter[str], tallies: Sequence[Tally], distinct: int, explained: int
+) -> AnswerOfMany:
+    """The same where everything has been counted, and the results themselves are not at hand."""
+    by_method = {tally.method: tally for tally in tallies}
+    tried = [t for name, t in by_method.items() if name != CONTROL and t.judged]
+    holding = [tally for tally in tried if _holds(tally, len(tried))]
+    attention = next((name for name in PLAIN_ATTENTION if name in by_method), None)
     most = max((tally.judged for tally in tried), default=0)
     return AnswerOfMany(
-        texts=len(many),
+        texts=texts,
         predictions=tuple(labels.most_common()),
-        distinct=len(distinct),
+        distinct=distinct,
         too_few_texts=bool(tried) and LEVEL**most * len(tried) > LEVEL,
-        explained=sum(answer.is_carried and answer.names_something for answer in answers),
+        explained=explained,
         tried=len(tried),
         holding=tuple(sorted(holding, key=_often)),
-        attention=None if attention is None else tallies[attention],
-        control=tallies.get(CONTROL),
+        attention=None if attention is None else by_method[attention],
+        control=by_method.get(CONTROL),
     )
 
 

@@ -344,6 +344,14 @@ class Attribution:
         """
         return draw("result_frame", self, table)
 
+    def to_frame(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as ``to_pandas``."""
+        return self.to_pandas(table)
+
+    def to_arrow(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as a pyarrow.Table: all digits, and null for what is not known."""
+        return draw("result_arrow", self, table)
+
     def to_csv(
         self,
         path: str | Path | None = None,
@@ -361,13 +369,21 @@ class Attribution:
             write_text(path, content)
         return content
 
-    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
+    def to_latex(self, part: Literal["text", "methods", "units"] | None = None) -> str:
         """The coloured text, and a table with the verdict, cost and error, for a paper.
 
-        The paper uses the package xcolor. What is explained, and how, stands in comments. ``part``
-        asks for one of the two alone: ``"text"`` or ``"methods"``.
+        The paper uses the packages booktabs and xcolor. What is explained, and how, stands in
+        comments. ``part`` asks for one alone: ``"text"``, ``"methods"``, or ``"units"``, a table
+        with a row for each unit.
         """
         return draw("result_latex", self, part)
+
+    def to_markdown(self, table: Literal["units", "methods"] = "units") -> str:
+        """A table in Markdown: a row for each unit with its score by each method.
+
+        With ``table="methods"`` a row for each method: its verdict, cost and error.
+        """
+        return draw("result_markdown", self, table)
 
     def plot(self, ax: Any = None, top: int | None = None) -> Any:
         """A bar for each unit, or for the ``top`` strongest; of an image, heat over the picture.

@@ -123,6 +123,14 @@ class Attributions(Mapping[str, Attribution]):
         """
         return draw("result_frame", self, table)
 
+    def to_frame(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as ``to_pandas``."""
+        return self.to_pandas(table)
+
+    def to_arrow(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as a pyarrow.Table: all digits, and null for what is not known."""
+        return draw("result_arrow", self, table)
+
     def to_csv(
         self,
         path: str | Path | None = None,
@@ -140,14 +148,21 @@ class Attributions(Mapping[str, Attribution]):
             write_text(path, content)
         return content
 
-    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
-        """Two tables for a paper that uses the package xcolor.
+    def to_latex(self, part: Literal["text", "methods", "units"] | None = None) -> str:
+        """Two tables for a paper that uses the packages booktabs and xcolor.
 
         The first has the coloured text, a line for each entry; the second the verdicts with p, what
-        each cost, and how far it may be off. ``part`` asks for one of them alone: ``"text"`` or
-        ``"methods"``.
+        each cost, and how far it may be off. ``part`` asks for one alone: ``"text"``,
+        ``"methods"``, or ``"units"``, a table with a row for each unit.
         """
         return draw("result_latex", self, part)
+
+    def to_markdown(self, table: Literal["units", "methods"] = "units") -> str:
+        """A table in Markdown: a row for each unit with its score by each method.
+
+        With ``table="methods"`` a row for each method: its verdict, cost and error.
+        """
+        return draw("result_markdown", self, table)
 
 
 def read_entries(stored: Stored) -> dict[str, Attribution]:

@@ -143,6 +143,14 @@ class Comparison:
         """
         return draw("result_frame", self, table)
 
+    def to_frame(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as ``to_pandas``."""
+        return self.to_pandas(table)
+
+    def to_arrow(self, table: Literal["units", "methods"] = "units") -> Any:
+        """The same as a pyarrow.Table: all digits, and null for what is not known."""
+        return draw("result_arrow", self, table)
+
     def to_csv(
         self,
         path: str | Path | None = None,
@@ -160,14 +168,21 @@ class Comparison:
             write_text(path, content)
         return content
 
-    def to_latex(self, part: Literal["text", "methods"] | None = None) -> str:
-        """Two tables for a paper that uses the package xcolor.
+    def to_latex(self, part: Literal["text", "methods", "units"] | None = None) -> str:
+        """Two tables for a paper that uses the packages booktabs and xcolor.
 
         The first has the coloured text, a line for each method; the second the verdicts with p,
-        what each cost, and how far it may be off. ``part`` asks for one of them alone: ``"text"``
-        or ``"methods"``.
+        what each cost, and how far it may be off. ``part`` asks for one alone: ``"text"``,
+        ``"methods"``, or ``"units"``, a table with a row for each unit.
         """
         return draw("result_latex", self, part)
+
+    def to_markdown(self, table: Literal["units", "methods"] = "units") -> str:
+        """A table in Markdown: a row for each unit with its score by each method.
+
+        With ``table="methods"`` a row for each method: its verdict, cost and error.
+        """
+        return draw("result_markdown", self, table)
 
     def plot_agreement(self, ax: Any = None, of: str = "correlation", k: int = 5) -> Any:
         """A heat map of every two methods' rank correlation. matplotlib's Axes in and out.

@@ -230,6 +230,14 @@ class Many(Sequence[Any]):
         """
         return draw("result_frame", self, table)
 
+    def to_frame(self, table: Literal["units", "methods", "counts"] = "units") -> Any:
+        """The same as ``to_pandas``."""
+        return self.to_pandas(table)
+
+    def to_arrow(self, table: Literal["units", "methods", "counts"] = "units") -> Any:
+        """The same as a pyarrow.Table: all digits, and null for what is not known."""
+        return draw("result_arrow", self, table)
+
     def to_csv(
         self,
         path: str | Path | None = None,
@@ -250,6 +258,10 @@ class Many(Sequence[Any]):
     def to_latex(self) -> str:
         """A table for a paper: a row for each method, its verdicts over the texts beside chance."""
         return draw("many_latex", self)
+
+    def to_markdown(self) -> str:
+        """The same table in Markdown."""
+        return draw("result_markdown", self)
 
     def __repr__(self) -> str:
         methods = ", ".join(tally.method for tally in self.tallies())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whence.core.evidence import CURVES, Verdict
-from whence.core.many import TAIL, tally_of
+from whence.core.many import TAIL, Tally, tally_of
 from whence.runs.arrow import arrow
 from whence.runs.run import Run
 
@@ -46,21 +46,35 @@ def words_of(run: Run, most: int = MOST_WORDS) -> pa.Table:
     the texts that have the word, with a 95 % interval over them (Student's t), and ``total`` the
     sum, by which words are ranked. A word counts once for a text, however often it stands there.
     """
-    from scipy.special import stdtrit
-
     records = []
-    taken: dict[tuple[str, str], int] = defaultdict(int)
-    for record in run.query(SHARES.replace("?", str(FEWEST_TEXTS))).to_pylist():
-        key = (record["method"], record["target"])
-        taken[key] += 1
-        if taken[key] > most:
-            continue
-        texts = record["texts"]
-        half = float(stdtrit(texts - 1, 1 - TAIL)) * record.pop("spread") / np.sqrt(texts)
-        low, high = record["share"] - half, record["share"] + half
-        records.append(record | {"low": float(low), "high": float(high)})
+    for every in carrying(run):
+        records += every[:most]
     columns = ("method", "target", "word", "texts", "share", "low", "high", "total")
     return _table(columns, records)
+
+
+def carrying(run: Run) -> list[list[dict[str, Any]]]:
+    """The same as records, of all words: a list for each method and target.
+
+    They also say whether the mean is surely not zero (``is_sure``): zero lies outside the interval
+    that pays for every word of the list.
+    """
+    from scipy.special import stdtrit
+
+    by_key: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for record in run.query(SHARES.replace("?", str(FEWEST_TEXTS))).to_pylist():
+        by_key[record["method"], record["target"]].append(record)
+
+    for every in by_key.values():
+        texts = np.array([record["texts"] for record in every])
+        shares = np.array([record["share"] for record in every])
+        errors = np.array([record["spread"] for record in every]) / np.sqrt(texts)
+        half = stdtrit(texts - 1, 1 - TAIL) * errors
+        widest = stdtrit(texts - 1, 1 - TAIL / len(every)) * errors
+        for i, record in enumerate(every):
+            low, high = float(shares[i] - half[i]), float(shares[i] + half[i])
+            record |= {"low": low, "high": high, "is_sure": bool(abs(shares[i]) > widest[i])}
+    return list(by_key.values())
 
 
 def verdicts_of(run: Run) -> pa.Table:
@@ -68,6 +82,22 @@ def verdicts_of(run: Run) -> pa.Table:
 
     A text that stands there twice is counted once.
     """
+    records = []
+    for tally in tallies_of(run):
+        record = asdict(tally)
+        chance_low, chance_high = record.pop("chance_range")
+        low, high = record.pop("interval") or (None, None)
+        more = {"chance_low": chance_low, "chance_high": chance_high}
+        records.append(record | more | {"beaten_low": low, "beaten_high": high})
+    columns = (
+        *("method", "texts", "better", "same", "worse", "by_chance", "chance_low", "chance_high"),
+        *("p", "beaten", "beaten_low", "beaten_high"),
+    )
+    return _table(columns, records)
+
+
+def tallies_of(run: Run) -> list[Tally]:
+    """The same as tallies, one for each method that was held against random rankings."""
     judged = run.query(
         """
         select method, verdict, beaten from (
@@ -84,23 +114,15 @@ def verdicts_of(run: Run) -> pa.Table:
     for record in judged:
         by_method[record["method"]].append(record)
 
-    records = []
+    tallies = []
     for method, every in by_method.items():
         counted = dict.fromkeys(Verdict, 0)
         for record in every:
             if record["verdict"]:
                 counted[Verdict(record["verdict"])] += 1
         shares = [record["beaten"] for record in every if record["beaten"] is not None]
-        tally = asdict(tally_of(method, len(every), counted, shares))
-        chance_low, chance_high = tally.pop("chance_range")
-        low, high = tally.pop("interval") or (None, None)
-        more = {"chance_low": chance_low, "chance_high": chance_high}
-        records.append(tally | more | {"beaten_low": low, "beaten_high": high})
-    columns = (
-        *("method", "texts", "better", "same", "worse", "by_chance", "chance_low", "chance_high"),
-        *("p", "beaten", "beaten_low", "beaten_high"),
-    )
-    return _table(columns, records)
+        tallies.append(tally_of(method, len(every), counted, shares))
+    return tallies
 
 
 def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> pa.Table:

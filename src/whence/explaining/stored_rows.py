@@ -56,6 +56,13 @@ TABLES = {
     """,
 }
 
+# What is asked of such a run without SQL: answers that are tables too, and the page of all of it.
+QUESTIONS = {
+    "words": "whence.explaining.questions:words_of",
+    "verdicts": "whence.explaining.questions:verdicts_of",
+}
+OVERVIEW = "whence.explaining.overview:overview_of"
+
 
 def comparison_of(record: Mapping[str, Any], row: Row) -> Comparison | None:
     """Everything that was found for a row; None where that is nothing."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from whence.core.errors import InputError, LoadError, unknown_name
 from whence.core.once import once
+from whence.core.render import draw
+from whence.core.writing import write_text
 from whence.runs.arrow import duckdb
 from whence.runs.engines.inline import inline
 from whence.runs.engines.processes import processes
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PLAINLY = Manner()
+AT_ONCE = 10_000  # rows of a table that are plain Python at the same time
 # told after each part: rows that are done, rows that failed in this session, and all rows
 Progress = Callable[[int, int, int], None]
 
@@ -138,6 +141,13 @@ class Run:
             if comparison is not None:
                 yield comparison
 
+    def explained(self) -> Iterator[tuple[int, Any, Any]]:
+        """The place of each row that has a result, the row as it was read, and its Comparison."""
+        for record, row in self._with_rows():
+            comparison = self._found("comparison_of")(record, row)
+            if comparison is not None:
+                yield record["row"], row, comparison
+
     def comparison(self, row: int) -> Any:
         """The Comparison of one row; None where it failed."""
         part = self.parts.get(row // self.manifest.part_size)
@@ -164,12 +174,64 @@ class Run:
         return [Failed(**record) for record in self.table("failures").to_pylist()]
 
     def table(self, name: str) -> pa.Table:
-        """One of its tables (texts, results, scores, failures) as Arrow; ``.to_pandas()`` works."""
-        tables = self._found("TABLES")
+        """One of its tables as Arrow; ``.to_pandas()`` works.
+
+        They are texts, results, scores and failures; ``words`` and ``verdicts`` are answers to
+        ready questions: which words carry most, and how often each method beats random rankings.
+        """
+        tables, questions = self._found("TABLES"), self._found("QUESTIONS")
+        if name in questions:
+            return found(questions[name])(self)
         if name not in tables:
-            raise unknown_name("table of a run", name, tables)
+            raise unknown_name("table of a run", name, [*tables, *questions])
         order = "row, position" if name == "scores" else "row"
         return self.query(f"select * from {name} order by {order}")
+
+    def to_frame(self, table: str) -> Any:
+        """A pandas.DataFrame of a table, by its name, or of what SQL says."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError(
+                "to_frame() needs pandas: pip install 'whence[tables]'. to_csv() works without it."
+            ) from None
+        del pandas
+        return self._asked(table).to_pandas()
+
+    def to_csv(self, table: str, path: str | Path | None = None, *, safe: bool = True) -> str:
+        """A table, by its name, or what SQL says, as CSV; also written to ``path``.
+
+        All numbers keep all their digits. A word that a spreadsheet would take for a formula gets
+        an apostrophe in front, unless ``safe=False``.
+
+        >>> run.to_csv("scores", "scores.csv")                                # doctest: +SKIP
+        >>> run.to_csv("select method, avg(p) from results group by 1")       # doctest: +SKIP
+        """
+        asked = self._asked(table)
+        content = draw("records_csv", asked.column_names, _records_of(asked), safe)
+        return _written(content, path)
+
+    def to_latex(self, table: str, path: str | Path | None = None) -> str:
+        """The same as a table for a paper that uses the package booktabs."""
+        asked = self._asked(table)
+        return _written(draw("records_latex", asked.column_names, asked.to_pylist()), path)
+
+    def to_markdown(self, table: str, path: str | Path | None = None) -> str:
+        """The same as a table of Markdown."""
+        asked = self._asked(table)
+        return _written(draw("records_markdown", asked.column_names, asked.to_pylist()), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page of the run, which needs nothing else; also written to ``path``.
+
+        It has the answer, verdicts by method, the words that carry each label, and every text
+        with what each method says of it.
+        """
+        return found(self._found("OVERVIEW"))(self).to_html(path)
+
+    def _asked(self, table: str) -> pa.Table:
+        """A table by its name; anything with a space in it is SQL."""
+        return self.query(table) if " " in table.strip() else self.table(table.strip())
 
     def query(self, sql: str) -> pa.Table:
         """What SQL says over the tables of the run, as Arrow."""
@@ -207,6 +269,18 @@ def _read_parquet(place: Folder, names: list[str]) -> str:
         file = str((place.path / name).resolve()).replace("'", "''")
         files.append(f"'{file}'")
     return f"select * from read_parquet([{', '.join(files)}])"
+
+
+def _records_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Its rows, a batch at a time: a large table is never held twice."""
+    for batch in table.to_batches(max_chunksize=AT_ONCE):
+        yield from batch.to_pylist()
+
+
+def _written(content: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(path, content)
+    return content
 
 
 def _size(place: Place, name: str) -> int:

@@ -321,14 +321,15 @@ def _unit(
 def _legend(every: Sequence[Attribution]) -> str:
     parts = []
     if any(a.signed for a in every):
-        parts.append(f"against the target{_ramp(SIGNED_RAMP)}for it")
+        parts.append(f"against the target{ramp(SIGNED_RAMP)}for it")
     if any(not a.signed for a in every):
-        parts.append(f"matters little{_ramp(UNSIGNED_RAMP)}much (a method without signs)")
+        parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     parts.append("Full colour is the method's largest score; point at a word for its number.")
     return element("p", elements("span", parts), class_="legend")
 
 
-def _ramp(cells: Sequence[tuple[str, float]]) -> str:
+def ramp(cells: Sequence[tuple[str, float]]) -> str:
+    """A strip of cells from the faintest colour to the fullest, for a legend."""
     colours = [element("i", class_=side, style=f"--v:{level}") for side, level in cells]
     return element("span", "".join(colours), class_="ramp", aria_hidden="true")
 

@@ -1,13 +1,13 @@
-"""For papers: coloured text and a table of methods, in LaTeX that needs xcolor and nothing else.
+"""For papers: coloured text and tables, in LaTeX that needs xcolor and booktabs.
 
 What is explained, and how, stands in its comments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
@@ -21,10 +21,10 @@ from whence.views.palette import LIGHT, RGB, colour, levels
 from whence.views.pictures import pictured
 from whence.views.tables import Result, named_attributions
 
-Part = Literal["text", "methods"]
+Part = Literal["text", "methods", "units"]
 
 NEEDS = (
-    r"needs \usepackage{xcolor}; with pdfLaTeX also \usepackage[T1]{fontenc}; "
+    r"needs \usepackage{booktabs,xcolor}; with pdfLaTeX also \usepackage[T1]{fontenc}; "
     "letters beyond Latin need XeLaTeX or LuaLaTeX and a font that has them"
 )
 SAFE = {
@@ -55,6 +55,8 @@ BETWEEN_TEXTS = r"\enskip\textbardbl\enskip{}"
 def result_latex(result: Result, part: Part | None = None) -> str:
     """The coloured text, and the table of methods, of any result; or one of the two.
 
+    ``part="units"`` is a table with a row for each unit and a column for each method.
+
     >>> print(a.to_latex())            # doctest: +SKIP
     """
     if part is not None and part not in get_args(Part):
@@ -62,15 +64,16 @@ def result_latex(result: Result, part: Part | None = None) -> str:
     attributions = named_attributions(result)
     every = list(attributions.values())
     bodies = []
-    if part != "methods":
+    if part == "units":
+        bodies.append(tabular(*unit_cells(attributions)))
+    if part in (None, "text"):
         _need_words(every[0])
         body = _coloured(every[0])
         if not isinstance(result, Attribution):
             body = _texts(attributions)
         bodies.append(_grouped(body))
-    if part != "text":
-        by_target = isinstance(result, Attributions) and result.by == "target"
-        bodies.append(_tabular("target" if by_target else "method", COLUMNS, attributions))
+    if part in (None, "methods"):
+        bodies.append(tabular(*method_cells(result)))
     comments = [*_about(every), *(_settings(a) for a in every)]
     if isinstance(result, Comparison):
         comments += [_comment(f"{name} left out: {why}") for name, why in result.skipped.items()]
@@ -105,25 +108,55 @@ def many_latex(many: Many) -> str:
         *dict.fromkeys(_made(a) for a in every),
     ]
     comments = [_comment(line) for line in lines]
-    return "\n".join([*comments, _tabular("method", COLUMNS_OF_MANY, tallies), ""])
+    return "\n".join([*comments, tabular(*cells_of("method", COLUMNS_OF_MANY, tallies)), ""])
 
 
-def _tabular(first_column: str, wanted: Sequence[Column], entries: Mapping[str, Any]) -> str:
+def method_cells(result: Result) -> Cells:
+    """The table of methods: verdict, cost and error of each."""
+    by_target = isinstance(result, Attributions) and result.by == "target"
+    first = "target" if by_target else "method"
+    return cells_of(first, COLUMNS, named_attributions(result))
+
+
+def unit_cells(attributions: Mapping[str, Attribution]) -> Cells:
+    """A row for each unit, and its score by each method: three digits of the largest."""
+    every = list(attributions.values())
+    columns = []
+    for a in every:
+        shown = wording.score_format(a.scores, a.signed)
+        columns.append([shown(score) for score in a.scores.tolist()])
+    names = every[0].units.distinct_names
+    rows = [[name, *(column[i] for column in columns)] for i, name in enumerate(names)]
+    return Cells([every[0].units.kind, *attributions], "l" + "r" * len(every), rows)
+
+
+def cells_of(first_column: str, wanted: Sequence[Column], entries: Mapping[str, Any]) -> Cells:
     """A table with a row for each entry. A column in which nothing stands is left out."""
     columns = [column for column in wanted if any(map(column.cell, entries.values()))]
     rows = []
     for name, entry in entries.items():
-        cells = [escaped(column.cell(entry) or NOTHING) for column in columns]
-        rows.append(rf"  {' & '.join([escaped(name), *cells])} \\")
-    heading = " & ".join([first_column, *(escaped(column.heading) for column in columns)])
-    alignment = "".join(column.alignment for column in columns)
-    lines = [
-        rf"\begin{{tabular}}{{@{{}}l{alignment}@{{}}}}",
-        rf"  {heading} \\",
-        r"  \hline",
-        *rows,
-        r"\end{tabular}",
-    ]
+        rows.append([name, *(column.cell(entry) or NOTHING for column in columns)])
+    heading = [first_column, *(column.heading for column in columns)]
+    return Cells(heading, "l" + "".join(column.alignment for column in columns), rows)
+
+
+def tabular(heading: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
+    """A table with the rules of booktabs; every cell is escaped here.
+
+    >>> print(tabular(["word", "n"], "lr", [["50%", "2"]]))
+    \\begin{tabular}{@{}lr@{}}
+      \\toprule
+      word & n \\\\
+      \\midrule
+      50\\% & 2 \\\\
+      \\bottomrule
+    \\end{tabular}
+    """
+    lines = [rf"\begin{{tabular}}{{@{{}}{alignment}@{{}}}}", r"  \toprule"]
+    lines += [rf"  {' & '.join(map(escaped, heading))} \\", r"  \midrule"]
+    for row in rows:
+        lines.append(rf"  {' & '.join(map(escaped, row))} \\")
+    lines += [r"  \bottomrule", r"\end{tabular}"]
     return "\n".join(lines)
 
 
@@ -144,6 +177,14 @@ def _p(a: Attribution) -> str:
     if a.evidence is None or a.evidence.p is None:
         return ""
     return wording.p_value(a.evidence.p).removeprefix("p").removeprefix(" = ").strip()
+
+
+class Cells(NamedTuple):
+    """A table as it is printed: its heading, LaTeX's alignment of the columns, and its rows."""
+
+    heading: Sequence[str]
+    alignment: str
+    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)

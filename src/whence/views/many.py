@@ -144,7 +144,7 @@ def _counts(many: Many) -> Iterator[RenderableType]:
             beaten(tally),
         )
     yield table
-    for line in notes(many, tallies):
+    for line in notes(tallies, many.repeated):
         yield Text(line, DIM)
 
 
@@ -153,7 +153,7 @@ def strongest_first(tallies: Sequence[Tally]) -> list[Tally]:
     return sorted(tallies, key=lambda tally: (-tally.better, -(tally.beaten or 0.0)))
 
 
-def notes(many: Many, tallies: Sequence[Tally]) -> list[str]:
+def notes(tallies: Sequence[Tally], repeated: int) -> list[str]:
     """What the columns mean, and what is not counted."""
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
     lines = [
@@ -167,8 +167,8 @@ def notes(many: Many, tallies: Sequence[Tally]) -> list[str]:
     methods = [tally for tally in tallies if tally.method != CONTROL]
     if len(methods) > 1:
         lines.append(f"Of {len(methods)} methods, one may have a small p by chance alone.")
-    if many.repeated:
-        lines.append(f"Texts that stand there more than once are counted once: {many.repeated}.")
+    if repeated:
+        lines.append(f"Texts that stand there more than once are counted once: {repeated}.")
     return lines
 
 

@@ -124,7 +124,7 @@ def _counts(many: Many) -> str:
     heads = element("tr", first + elements("th", numbers, scope="col"))
     shown = table(heads, rows, class_="costs")
     title = element("h3", "Which methods can be believed, over all texts?")
-    explained = paragraphs(notes(many, tallies))
+    explained = paragraphs(notes(tallies, many.repeated))
     return title + scrolling("counts for each method", shown, whole=True) + explained
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -14,12 +16,16 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.errors import InputError
+from whence.core.many import Many
 from whence.core.showing import visible
-from whence.views.latex import escaped
-from whence.views.tables import safe_cell
+from whence.views.latex import COLUMNS_OF_MANY, cells_of, method_cells, tabular, unit_cells
+from whence.views.many import strongest_first
+from whence.views.tables import Result, named_attributions, safe_cell
 
 LONGEST_CELL = 60
 GAP = 2  # cells between two columns
+MARKDOWN = re.compile(r"[\\`*_\[\]|~$]")  # what would be markup inside a cell
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
 Record = Mapping[str, Any]
@@ -88,7 +94,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
 
 
-def records_csv(columns: Sequence[str], records: Sequence[Record], safe: bool = True) -> str:
+def records_csv(columns: Sequence[str], records: Iterable[Record], safe: bool = True) -> str:
     """As CSV, in which all numbers keep all their digits.
 
     >>> records_csv(["word", "score"], [{"word": "=1+1", "score": 0.5}])
@@ -96,13 +102,13 @@ def records_csv(columns: Sequence[str], records: Sequence[Record], safe: bool = 
     """
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(columns)
+    writer.writerow([safe_cell(column, safe) for column in columns])
     for record in records:
         writer.writerow([safe_cell(record[column], safe) for column in columns])
     return out.getvalue()
 
 
-def records_markdown(columns: Sequence[str], records: Sequence[Record]) -> str:
+def records_markdown(columns: Sequence[str], records: Iterable[Record]) -> str:
     """As a table of Markdown.
 
     >>> print(records_markdown(["word", "n"], [{"word": "a|b", "n": 2}]))
@@ -110,26 +116,49 @@ def records_markdown(columns: Sequence[str], records: Sequence[Record]) -> str:
     |---|---|
     | a\\|b | 2 |
     """
-    lines = [_markdown_row(columns), f"|{'---|' * len(columns)}"]
-    for record in records:
-        lines.append(_markdown_row([shown(record[column]) for column in columns]))
+    rows = [[shown(record[column]) for column in columns] for record in records]
+    return _markdown(columns, rows)
+
+
+def result_markdown(result: Result | Many, table: Literal["units", "methods"] = "units") -> str:
+    """A result as a table of Markdown: as its LaTeX has it. Of many texts: counts by method.
+
+    >>> print(c.to_markdown("methods"))            # doctest: +SKIP
+    """
+    if isinstance(result, Many):
+        tallies = {tally.method: tally for tally in strongest_first(result.tallies())}
+        cells = cells_of("method", COLUMNS_OF_MANY, tallies)
+    elif table == "methods":
+        cells = method_cells(result)
+    elif table == "units":
+        cells = unit_cells(named_attributions(result))
+    else:
+        raise InputError(f"a table is one of units, methods, not {table!r}.")
+    return _markdown(cells.heading, cells.rows)
+
+
+def _markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [_markdown_row(heading), f"|{'---|' * len(heading)}"]
+    lines += [_markdown_row(row) for row in rows]
     return "\n".join(lines)
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    safe = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in cells]
-    return f"| {' | '.join(safe)} |"
+    return f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |"
+
+
+def _markdown_cell(cell: str) -> str:
+    """Text that Markdown shows as it is: no sign of it is markup, and no tag is one of HTML.
+
+    >>> _markdown_cell("<b>*so*|")
+    '&lt;b&gt;\\\\*so\\\\*\\\\|'
+    """
+    plain = escape(" ".join(visible(cell, keep="\n").split("\n")), quote=False)
+    return MARKDOWN.sub(r"\\\g<0>", plain)
 
 
 def records_latex(columns: Sequence[str], records: Sequence[Record]) -> str:
     """As a LaTeX table, with the rules of booktabs."""
-    sides = []
-    for column in columns:
-        sides.append("r" if _is_number(column, records) else "l")
-    lines = [rf"\begin{{tabular}}{{{''.join(sides)}}}", r"\toprule"]
-    lines.append(" & ".join(escaped(column) for column in columns) + r" \\")
-    lines.append(r"\midrule")
-    for record in records:
-        lines.append(" & ".join(escaped(shown(record[column])) for column in columns) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines)
+    sides = ["r" if _is_number(column, records) else "l" for column in columns]
+    rows = [[shown(record[column]) for column in columns] for record in records]
+    return tabular(columns, "".join(sides), rows)

@@ -81,11 +81,37 @@ def result_frame(result: Result | Sequence[Result], table: TableOfMany = "units"
         import pandas
     except ImportError:
         raise InputError(
-            "to_pandas() needs pandas: pip install 'whence[tables]'. to_csv() works without it."
+            "to_frame() needs pandas: pip install 'whence[tables]'. to_csv() works without it."
         ) from None
     columns, rows = content(result, table)
     rows = [{column: _encodable(value) for column, value in row.items()} for row in rows]
     return pandas.DataFrame(rows, columns=list(columns)).astype(columns)
+
+
+def result_arrow(result: Result | Sequence[Result], table: TableOfMany = "units") -> Any:
+    """The same as a ``pyarrow.Table``, in which what is not known is null.
+
+    >>> import whence
+    >>> c = whence.compare(whence.load("sentiment"), "not bad", ["random"], evidence=False)
+    >>> result_arrow(c).num_rows
+    2
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise InputError(
+            "to_arrow() needs pyarrow: pip install 'whence[runs]'. to_csv() works without it."
+        ) from None
+    columns, rows = content(result, table)
+    arrow_types = {
+        "object": pyarrow.string(),
+        "int64": pyarrow.int64(),
+        "float64": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+    }
+    schema = pyarrow.schema([(name, arrow_types[kind]) for name, kind in columns.items()])
+    plain = [{name: _encodable(value) for name, value in row.items()} for row in rows]
+    return pyarrow.Table.from_pylist(plain, schema=schema)
 
 
 def result_csv(

@@ -1,0 +1,132 @@
+"""An Overview: a whole run over a data set, as its page shows it.
+
+Counts, verdicts, the words that carry each label, and the texts with the scores of each method.
+``explaining/overview.py`` makes it, ``views/overview.py`` draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.agreement import Conflict
+from whence.core.answer_of_many import AnswerOfMany
+from whence.core.evidence import Verdict
+from whence.core.many import Failure, Tally
+from whence.core.render import render
+from whence.core.writing import write_text
+
+
+@dataclass(frozen=True)
+class CarryingWord:
+    """A word over all texts that have it, by one method and for one label.
+
+    ``share`` is its mean part of all scores of a text, with its sign, and ``low`` to ``high`` the
+    95 % interval over texts. ``total`` is the sum of its parts over the texts. ``is_sure`` says
+    that the mean differs from zero even if every word that was looked at is paid for (Bonferroni).
+    """
+
+    method: str
+    label: str
+    word: str
+    texts: int
+    share: float
+    low: float
+    high: float
+    total: float
+    is_sure: bool
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How often the model says what the data say, over the texts whose label it knows.
+
+    ``commonest`` is the label that most of these texts have, on ``commonest_texts`` of them: who
+    always says it is right as often.
+    """
+
+    texts: int
+    right: int
+    interval: tuple[float, float]
+    commonest: str
+    commonest_texts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One text by one method."""
+
+    scores: Float[np.ndarray, " unit"]
+    verdict: Verdict | None
+    beaten: float | None
+    p: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReadText:
+    """One text by every method. ``pieces`` are its units; they concatenate back to the text.
+
+    ``agreement`` is the mean rank correlation of every two methods but the control; None where
+    the text is too short to tell, or there are no two. ``conflict`` is the unit on which most
+    methods say the opposite of others.
+    """
+
+    row: int
+    number: int
+    id: str
+    pieces: tuple[str, ...]
+    parts: tuple[int, ...]
+    label: str | None  # that the data give, as the model calls it where that is known
+    predicted: str | None
+    probability: float | None
+    explained: str  # the label whose words these are
+    readings: Mapping[str, Reading]
+    agreement: float | None
+    conflict: Conflict | None
+
+    @property
+    def text(self) -> str:
+        """The text itself, or both of a pair."""
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """A run as its page shows it.
+
+    ``speaker`` is the method whose words the answer names; None where none may be believed.
+    ``repeated`` counts texts that stood there before, which verdicts do not count again, and
+    ``left_out`` the texts that are done but have no place on the page: those on which
+    methods agree best.
+    """
+
+    place: str
+    source: str
+    model: str
+    read: str  # which number of the target is explained, such as "logit"
+    rows: int
+    done: int
+    failed: int
+    methods: tuple[str, ...]
+    signed: tuple[bool, ...]
+    answer: AnswerOfMany
+    tallies: tuple[Tally, ...]
+    better_intervals: tuple[tuple[float, float] | None, ...]  # of the share of texts, by tally
+    accuracy: Accuracy | None
+    words: tuple[CarryingWord, ...]
+    speaker: str | None
+    texts: tuple[ReadText, ...]
+    repeated: int
+    left_out: int
+    failures: tuple[Failure, ...]
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained page; also written to ``path`` when one is given."""
+        page = render("overview_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page

@@ -1,0 +1,258 @@
+"""A whole run, gone through once for its page: counts, accuracy, words, and texts in dispute."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from whence.core.agreement import Conflict, agreement
+from whence.core.answer import CONTROL
+from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
+from whence.core.attribution import Attribution
+from whence.core.comparison import Comparison
+from whence.core.evidence import CURVES
+from whence.core.many import Failure, Tally
+from whence.core.overview import Accuracy, CarryingWord, Overview, Reading, ReadText
+from whence.explaining.questions import carrying, tallies_of
+from whence.metrics.standing import wilson
+from whence.runs.data import Row
+from whence.runs.run import Run
+
+MOST_TEXTS = 2000  # on a page; of more, those on which methods disagree most
+MOST_WORDS = 10  # of each method and label
+# in so many texts some word has nearly the same share twice by chance: it must stand in more
+MANY_TEXTS, FEWEST_TEXTS = 50, 3
+# units of a text below which two rankings are often alike, or opposite, by chance
+FEWEST_UNITS = 8
+# what a record of a word has in common with what the page shows
+TOLD = ("method", "word", "texts", "share", "low", "high", "total", "is_sure")
+
+
+@dataclass
+class _Counts:
+    """What is counted while the results pass."""
+
+    done: int = 0
+    predicted: Counter[str] = field(default_factory=Counter)
+    signed: dict[str, bool] = field(default_factory=dict)
+    labels_by_index: dict[int, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)  # of labels that the model knows
+    label_by_target: dict[str, str] = field(default_factory=dict)
+    read: str = ""
+    seen: set[int] = field(default_factory=set)  # texts, by a hash
+    named: int = 0  # of them, those of which words can be named
+    given: list[tuple[str, str]] = field(default_factory=list)  # by the data, and by the model
+
+
+def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
+    """What the page of a run shows.
+
+    Every result is read once. Of more than ``most`` texts, those on which methods disagree most
+    are kept for the page; everything is counted over all of them.
+
+    >>> overview_of(whence.open_run("runs/reviews")).to_html("page.html")    # doctest: +SKIP
+    """
+    counts = _Counts()
+    kept: list[tuple[float, int, ReadText]] = []  # those that agree best are dropped first
+    for place, row, comparison in run.explained():
+        read = _read(place, row, comparison)
+        _count(counts, row, comparison, read)
+        entry = (-_agreement_or_most(read), -place, read)
+        if len(kept) < most:
+            heapq.heappush(kept, entry)
+        else:
+            heapq.heappushpop(kept, entry)
+
+    asked = run.manifest.asked
+    methods = tuple(m["name"] for m in asked.get("methods", ()) if m["name"] in counts.signed)
+    tallies = tuple(tallies_of(run)) if counts.done else ()
+    answer = answer_of_counts(
+        counts.done, counts.predicted, tallies, len(counts.seen), counts.named
+    )
+    texts = [_with_known_label(read, counts) for _, _, read in kept]
+    state = run.state
+    return Overview(
+        place=run.place.name,
+        source=str(run.manifest.data.get("source", "")),
+        model=asked.get("model", {}).get("model", ""),
+        read=counts.read,
+        rows=state.rows,
+        done=state.done,
+        failed=state.failed,
+        methods=methods,
+        signed=tuple(counts.signed[name] for name in methods),
+        answer=answer,
+        tallies=tallies,
+        better_intervals=tuple(_better_interval(tally) for tally in tallies),
+        accuracy=_accuracy(counts),
+        words=tuple(_words(run, counts)) if counts.done else (),
+        speaker=_speaker(methods, counts.signed, answer),
+        texts=tuple(sorted(texts, key=lambda text: text.row)),
+        repeated=counts.done - len(counts.seen),
+        left_out=counts.done - len(texts),
+        failures=tuple(_failures(run)) if state.done else (),
+    )
+
+
+# ---------------------------------------------------------------------- one text
+
+
+def _read(place: int, row: Row, comparison: Comparison) -> ReadText:
+    first = comparison.first
+    label, probability = None, None
+    if first.prediction:
+        label, probability = max(first.prediction.items(), key=lambda entry: entry[1])
+    correlation, conflict = _disagreement(comparison.attributions)
+    return ReadText(
+        row=place,
+        number=row.number,
+        id=row.id,
+        pieces=tuple(first.units.texts),
+        parts=tuple(first.units.parts),
+        label=row.label,
+        predicted=label,
+        probability=probability,
+        explained=str(first.target.label),
+        readings={name: _reading(a) for name, a in comparison.attributions.items()},
+        agreement=correlation,
+        conflict=conflict,
+    )
+
+
+def _reading(a: Attribution) -> Reading:
+    evidence = a.evidence
+    if evidence is None:
+        return Reading(a.scores, None, None, None)
+    beaten = evidence.value if evidence.measure == CURVES else None
+    return Reading(a.scores, evidence.verdict, beaten, evidence.p)
+
+
+def _disagreement(attributions: Mapping[str, Attribution]) -> tuple[float | None, Conflict | None]:
+    """The mean correlation of every two methods but the control, and the word most in dispute."""
+    every = {name: a for name, a in attributions.items() if name != CONTROL}
+    units = len(next(iter(attributions.values())).scores)
+    if len(every) < 2 or units < FEWEST_UNITS:
+        return None, None
+    agreed = agreement(every)
+    correlations = [correlation for _, _, correlation in agreed.pairs]
+    if not correlations:
+        return None, None
+    conflict = agreed.conflicts[0] if agreed.conflicts else None
+    return float(np.mean(correlations)), conflict
+
+
+def _agreement_or_most(read: ReadText) -> float:
+    """A text that is too short to tell is no text in dispute."""
+    return 1.0 if read.agreement is None else read.agreement
+
+
+# ---------------------------------------------------------------------- over all texts
+
+
+def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) -> None:
+    counts.done += 1
+    target = comparison.first.target
+    counts.read = target.read
+    counts.label_by_target[target.describe()] = read.explained
+    counts.names |= {*comparison.first.prediction, read.explained}
+    if target.index is not None and target.label is not None:
+        counts.labels_by_index[target.index] = str(target.label)
+    for name, attribution in comparison.attributions.items():
+        counts.signed[name] = attribution.signed
+    if read.predicted is not None:
+        counts.predicted[read.predicted] += 1
+        if row.label is not None:
+            counts.given.append((row.label, read.predicted))
+
+    text = hash((row.text, row.pair))
+    if text in counts.seen:
+        return
+    counts.seen.add(text)
+    answer = comparison.answer
+    counts.named += bool(answer.is_carried and answer.names_something)
+
+
+def _known_label(given: str, counts: _Counts) -> str | None:
+    """A label of the data as the model calls it: by its name, or by its number."""
+    by_name = {name.casefold(): name for name in counts.names}
+    if given.casefold() in by_name:
+        return by_name[given.casefold()]
+    if given.isdecimal():
+        return counts.labels_by_index.get(int(given))
+    return None
+
+
+def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
+    if read.label is None:
+        return read
+    return replace(read, label=_known_label(read.label, counts) or read.label)
+
+
+def _accuracy(counts: _Counts) -> Accuracy | None:
+    """None where the data have no labels that the model knows."""
+    known = {given: _known_label(given, counts) for given in {g for g, _ in counts.given}}
+    pairs = [(known[given], said) for given, said in counts.given if known[given] is not None]
+    if not pairs:
+        return None
+    right = sum(label == said for label, said in pairs)
+    ((commonest, often),) = Counter(label for label, _ in pairs).most_common(1)
+    interval = wilson(right / len(pairs), len(pairs))
+    return Accuracy(len(pairs), right, interval, str(commonest), often)
+
+
+def _better_interval(tally: Tally) -> tuple[float, float] | None:
+    if not tally.judged:
+        return None
+    return wilson(tally.better / tally.judged, tally.judged)
+
+
+def _words(run: Run, counts: _Counts) -> list[CarryingWord]:
+    """Of each method and label, the words whose interval is furthest from zero.
+
+    The sum over texts, by which the table of words is ranked, would put the full stop first: it
+    stands in every text.
+    """
+    fewest = FEWEST_TEXTS if counts.done >= MANY_TEXTS else 0
+    words = []
+    for every in carrying(run):
+        known = [record for record in every if record["texts"] >= fewest]
+        for record in sorted(known, key=_surely, reverse=True)[:MOST_WORDS]:
+            target = str(record["target"])
+            told = {name: record[name] for name in TOLD}
+            words.append(CarryingWord(label=counts.label_by_target.get(target, target), **told))
+    return words
+
+
+def _surely(record: Mapping[str, Any]) -> float:
+    """How far from zero a word's mean is at least: the nearer end of its interval."""
+    return max(record["low"], -record["high"])
+
+
+def _speaker(
+    methods: Sequence[str], signed: Mapping[str, bool], answer: AnswerOfMany
+) -> str | None:
+    """Whose words may be named: the best method that holds and tells for from against.
+
+    Where nothing was tested, the first that does so.
+    """
+    if answer.tried:
+        holding = [tally.method for tally in answer.holding]
+        return next((name for name in holding if signed[name]), None)
+    return next((name for name in methods if signed[name] and name != CONTROL), None)
+
+
+def _failures(run: Run) -> list[Failure]:
+    failures = []
+    for failed in run.failures:
+        where = f"row {failed.number}"
+        if failed.id and failed.id != str(failed.number):
+            where += f" ({failed.id})"
+        if failed.method:
+            where += f", {failed.method}"
+        failures.append(Failure(where, f"{failed.kind}: {failed.message}"))
+    return failures

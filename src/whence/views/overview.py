@@ -1,0 +1,423 @@
+"""The page of a run: the answer first, then counts, verdicts and words, then every text.
+
+Without scripts everything but the texts is there; the script unpacks these, searches them, and
+opens each on its own comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whence.core.answer import CONTROL
+from whence.core.many import Tally
+from whence.core.overview import CarryingWord, Overview
+from whence.views import verdicts, wording
+from whence.views.answering_of_many import many_sentences
+from whence.views.document import GROUND, document, script, static
+from whence.views.html import PRINTED, SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.many import NONE, beaten, chance, notes, strongest_first
+from whence.views.markup import (
+    element,
+    elements,
+    kind,
+    named,
+    opening,
+    paragraphs,
+    scrolling,
+    soft,
+    table,
+    text,
+)
+from whence.views.overview_data import STEPS, packed
+
+MOST_NAMED = 3  # words of each label, in the answer
+FEWEST_NAMED = 5  # texts that a word must stand in to be named there
+MOST_LABELS = 6  # with a column of words; and in the answer, two
+MOST_FAILURES = 200
+READ = {
+    "logit": "the score (logit)",
+    "margin": "the margin",
+    "probability": "the probability",
+    "log-probability": "the logarithm of the probability",
+}
+HOW_WORDS_ARE_COUNTED = (
+    "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
+    "over these texts; beside it stands the number of texts. First is the word whose interval is "
+    "furthest from zero; a bold one would be so even if every word that was looked at had to be "
+    "paid for. Choose a word to see its texts."
+)
+
+
+def overview_page(overview: Overview) -> str:
+    """The whole page of a run."""
+    content = [
+        _top(overview),
+        _methods(overview),
+        _words(overview),
+        _texts(overview),
+        _failures(overview),
+        words_explained(),
+        packed(overview),
+        script(static("overview.js")),
+    ]
+    body = element("section", "\n".join(filter(None, content)), class_="whence run", id="whence")
+    return document(
+        f"whence: {overview.done:,} texts of {wording.visible(_file(overview.source))}",
+        element("main", body, class_="whence-many"),
+        styles=[static("report.css"), static("overview.css"), GROUND + PRINTED],
+    )
+
+
+def _file(source: str) -> str:
+    return source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+
+
+# ---------------------------------------------------------------------- the answer
+
+
+def overview_sentences(overview: Overview) -> list[str]:
+    """The answer in plain sentences; the first ones, up to the empty one, are its lead.
+
+    How many texts, and how often the model is right; which methods hold; which words carry.
+    """
+    said = many_sentences(overview.answer)
+    lead = [said[0], *_accuracy(overview)]
+    if not overview.answer.tried:
+        return [*lead, *said[1:2], *_carried(overview), ""]
+    return [*lead, *said[2:3], *_carried(overview), "", said[1], *said[3:]]
+
+
+def _accuracy(overview: Overview) -> list[str]:
+    accuracy = overview.accuracy
+    if accuracy is None:
+        return []
+    right = wording.percent(accuracy.right / accuracy.texts)
+    always = wording.percent(accuracy.commonest_texts / accuracy.texts)
+    interval = wording.between(accuracy.interval)
+    return [
+        f"It is right on {accuracy.right:,} of the {accuracy.texts:,} that have a label: {right} "
+        f"({interval}); always saying {wording.label(accuracy.commonest)} would be {always}."
+    ]
+
+
+def _carried(overview: Overview) -> list[str]:
+    """The words that carry each label, by the method that may speak."""
+    if overview.speaker is None:
+        if overview.answer.holding:
+            return ["None of these tells for from against, so no words are named here."]
+        return []
+    carried = []
+    for label in _labels(overview)[:2]:
+        words = [w for w in overview.words if (w.method, w.label) == (overview.speaker, label)]
+        strongest = [wording.quoted(word.word) for word in words if _may_be_named(word)]
+        if strongest:
+            carried.append(f"{wording.label(label)} is carried by {_and(strongest[:MOST_NAMED])}")
+    if not carried:
+        return []
+    return [f"By {overview.speaker}, {', and '.join(carried)}."]
+
+
+def _may_be_named(word: CarryingWord) -> bool:
+    """It surely speaks for the label, and is no mere punctuation."""
+    is_word = any(map(str.isalnum, word.word))
+    return is_word and word.is_sure and word.share > 0 and word.texts >= FEWEST_NAMED
+
+
+def _and(parts: Sequence[str]) -> str:
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _top(overview: Overview) -> str:
+    said = overview_sentences(overview)
+    cut = said.index("")
+    lead = [text(sentence).replace(" %", "&nbsp;%") for sentence in said[:cut]]
+    more = [text(sentence).replace(" %", "&nbsp;%") for sentence in said[cut + 1 :]]
+    about = [
+        element("h2", "Answer"),
+        element("p", " ".join(lead), class_="answer"),
+        elements("p", more, class_="trust"),
+        soft(text(_facts(overview))),
+    ]
+    return element("div", element("div", "".join(about)) + _counts(overview), class_="top")
+
+
+def _facts(overview: Overview) -> str:
+    done = f"{overview.done:,} of {overview.rows:,} texts are done"
+    if overview.done == overview.rows:
+        done = f"all {overview.rows:,} texts are done"
+    failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
+    return (
+        f"Explained: {READ.get(overview.read, overview.read)} of a label. Model: {overview.model}. "
+        f"Data: {_file(overview.source)}; {done}{failed}. Kept in {_file(overview.place)}."
+    )
+
+
+def _counts(overview: Overview) -> str:
+    """A bar for each label that the model says, and one for how often it is right."""
+    every = sum(count for _, count in overview.answer.predictions)
+    rows = []
+    for name, count in overview.answer.predictions[:MOST_LABELS]:
+        rows.append(_count_bar(f"says {wording.label(name)}", count, every))
+    accuracy = overview.accuracy
+    if accuracy is not None:
+        rows.append(_count_bar("is right", accuracy.right, accuracy.texts))
+    if not rows:
+        return ""
+    return element("dl", "".join(rows), class_="bars", aria_label="what the model says")
+
+
+def _count_bar(name: str, count: int, every: int) -> str:
+    share = count / max(every, 1)
+    return (
+        element("dt", text(name))
+        + element("dd", element("i", style=f"width:{share:.1%}"), class_="bar")
+        + element("dd", f"{count:,}")
+    )
+
+
+# ---------------------------------------------------------------------- methods
+
+
+def _methods(overview: Overview) -> str:
+    """How often each method is better than random, with an interval, beside chance."""
+    title = element("h3", "Which methods can be believed, over all texts?")
+    if not any(tally.judged for tally in overview.tallies):
+        untold = "No method was held against random rankings: run it with --evidence."
+        return title + soft(untold)
+    better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
+    intervals = dict(
+        zip((t.method for t in overview.tallies), overview.better_intervals, strict=True)
+    )
+    heads = [
+        element("th", "method", scope="col", class_="left"),
+        element("th", "share of texts", scope="col", class_="left wide"),
+        elements("th", [better, same, worse, f"{better} by chance", "p", "beats"], scope="col"),
+    ]
+    rows = []
+    for tally in strongest_first(overview.tallies):
+        rows.append(_method_row(tally, intervals[tally.method]))
+    shown = table(element("tr", "".join(heads)), rows, class_="costs")
+    told = [
+        f"The bar is the share of texts with a {better}, the whisker its 95 % interval, and the "
+        "grey strip what chance would give.",
+        *notes(overview.tallies, overview.repeated),
+    ]
+    return title + scrolling("counts for each method", shown, whole=True) + paragraphs(told)
+
+
+def _method_row(tally: Tally, interval: tuple[float, float] | None) -> str:
+    p = NONE if tally.p is None else verdicts.short_p(tally.p)
+    share = f" ({wording.between(interval)})" if interval is not None else ""
+    cells = [
+        f"{tally.better} of {tally.judged}{share}",
+        str(tally.same),
+        str(tally.worse),
+        chance(tally),
+        p,
+        beaten(tally),
+    ]
+    name = text(tally.method)
+    if tally.method == CONTROL:
+        name += " " + element("span", "(the control)", class_="soft")
+    head = element("th", name, scope="row", class_="left")
+    bar = element("td", _share_bar(tally, interval), class_="track often wide", aria_hidden="true")
+    return element("tr", head + bar + elements("td", [text(cell) for cell in cells]))
+
+
+def _share_bar(tally: Tally, interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return ""
+    low, high = (end / tally.judged for end in tally.chance_range)
+    share = tally.better / tally.judged
+    return element(
+        "div",
+        element("b", style=_stretch(low, high))
+        + element("i", style=_stretch(0.0, share))
+        + element("span", style=_stretch(*interval)),
+    )
+
+
+def _stretch(start: float, end: float) -> str:
+    return f"left:{100 * start:.2f}%;width:{100 * (end - start):.2f}%"
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _labels(overview: Overview) -> list[str]:
+    """The labels that words are told for, those of most texts first."""
+    predicted = [name for name, _ in overview.answer.predictions]
+    told = {word.label for word in overview.words}
+    rest = sorted(told - set(predicted))
+    return [name for name in [*predicted, *rest] if name in told]
+
+
+def _words(overview: Overview) -> str:
+    """For each method and label the words that carry most; a menu chooses the method."""
+    if not overview.words:
+        return ""
+    labels = _labels(overview)
+    shown = labels[:MOST_LABELS]
+    first = overview.speaker or overview.methods[0]
+    order = [first, *(name for name in overview.methods if name != first)]
+    blocks = []
+    for place, method in enumerate(order):
+        signed = overview.signed[overview.methods.index(method)]
+        columns = [_column(overview, method, label, signed) for label in shown]
+        name = element("p", f"by {text(method)}", class_="by")
+        columns_shown = element("div", "".join(columns), class_="columns")
+        blocks.append(element("div", name + columns_shown, class_="block", hidden=place > 0))
+    options = [element("option", text(name), value=i) for i, name in enumerate(order)]
+    menu = element("select", "".join(options), id="words-by")
+    choice = element("label", f"By {menu}", class_="choice", hidden=True)
+    told = [HOW_WORDS_ARE_COUNTED]
+    if len(labels) > len(shown):
+        told.append(
+            f"{len(labels) - len(shown)} labels more have words: whence query --words lists them."
+        )
+    title = element("h3", "The words that carry each label")
+    return title + choice + element("div", "".join(blocks), class_="carrying") + paragraphs(told)
+
+
+def _column(overview: Overview, method: str, label: str, signed: bool) -> str:
+    words = [w for w in overview.words if (w.method, w.label) == (method, label)]
+    title = element("h4", text(wording.label(label)))
+    if not words:
+        return element("div", title + soft("no word stands in two texts"))
+    reach = max(max(abs(w.share), abs(w.low), abs(w.high)) for w in words)
+    reach = min(reach, 1.0) or 1.0
+    rows = [_word_row(word, reach, signed) for word in words]
+    return element("div", title + table("", rows, class_="scores"))
+
+
+def _word_row(word: CarryingWord, reach: float, signed: bool) -> str:
+    zero, unit = (50.0, 50.0) if signed else (0.0, 100.0)
+    at = [zero + unit * max(-1.0, min(1.0, x / reach)) for x in (word.share, word.low, word.high)]
+    share, low, high = (max(0.0, place) for place in at)
+    left, right = sorted((zero, share))
+    bar = element(
+        "i", class_=kind(word.share, signed), style=_stretch(left / 100, right / 100)
+    ) + element("span", style=_stretch(low / 100, high / 100))
+    find = element(
+        "button",
+        named(word.word),
+        class_="find sure" if word.is_sure else "find",
+        type="button",
+        data_word=word.word,
+        disabled=True,
+    )
+    number = f"{100 * word.share:+.0f}" if signed else f"{100 * word.share:.0f}"
+    interval = f"{100 * word.low:.0f} to {100 * word.high:.0f} %"
+    texts = f"{word.texts:,} texts"
+    cells = [
+        element("th", find, scope="row"),
+        element("td", f"{number}&nbsp;%".replace("-", "−"), title=f"95 % interval: {interval}"),
+        element("td", element("div", bar), class_="track both" if signed else "track"),
+        element("td", texts, class_="soft"),
+    ]
+    return element("tr", "".join(cells))
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def _texts(overview: Overview) -> str:
+    """What the script fills: a search, and the texts below it."""
+    if not overview.texts:
+        return ""
+    some_disagree = any(read.agreement is not None for read in overview.texts)
+    title = "The texts, those on which methods disagree most first"
+    if not some_disagree:
+        title = "The texts"
+    about = []
+    if some_disagree:
+        about.append(
+            "Agreement is the mean rank correlation of every two methods but the control: 1 where "
+            "they rank the words alike, 0 where as by chance. Texts of fewer than 8 words have "
+            "none: there, chance decides."
+        )
+    about.append(
+        f"Scores on this page are in steps of 1/{STEPS} of the largest of a method on a text; "
+        "the run has all digits."
+    )
+    if overview.left_out:
+        about.append(
+            f"{overview.left_out:,} texts more, on which methods agree best, have no room here: "
+            "they are counted above, and whence query shows them."
+        )
+    form = element("form", _form(overview), class_="search", role="search", hidden=True)
+    without = element("noscript", soft("The texts are unpacked by a script, which is off here."))
+    rows = element("div", "", class_="texts", aria_live="polite")
+    more = element("button", "Show more", class_="more", type="button", hidden=True)
+    return (
+        element("h3", title, id="texts")
+        + form
+        + element("p", "", class_="count soft", role="status")
+        + _legend(overview)
+        + without
+        + rows
+        + more
+        + paragraphs(about)
+    )
+
+
+def _form(overview: Overview) -> str:
+    """A word, the label that the model says, the one that the data give, and the order."""
+    says = {read.predicted for read in overview.texts if read.predicted is not None}
+    given = {read.label for read in overview.texts if read.label is not None}
+    parts = [_field("Words", opening("input", type="search", name="words", placeholder="any word"))]
+    if len(says) > 1:
+        parts.append(_field("Model says", _choice("says", sorted(says))))
+    if len(given) > 1:
+        parts.append(_field("Data say", _choice("label", sorted(given))))
+    if overview.accuracy is not None:
+        right = [("", "right or wrong"), ("right", "right"), ("wrong", "wrong")]
+        parts.append(_field("The model is", _options("right", right)))
+    orders = [("row", "as in the data"), ("sure", "least sure first")]
+    if any(read.agreement is not None for read in overview.texts):
+        orders.insert(0, ("agree", "disagreement first"))
+    parts.append(_field("Order", _options("order", orders)))
+    return "".join(parts)
+
+
+def _field(name: str, control: str) -> str:
+    return element("label", element("span", text(name)) + control)
+
+
+def _choice(name: str, labels: Sequence[str]) -> str:
+    told = [(wording.label(label), wording.label(label)) for label in labels]
+    return _options(name, [("", "anything"), *told])
+
+
+def _options(name: str, options: Sequence[tuple[str, str]]) -> str:
+    every = [element("option", text(shown), value=value) for value, shown in options]
+    return element("select", "".join(every), name=name)
+
+
+def _legend(overview: Overview) -> str:
+    parts = []
+    if any(overview.signed):
+        parts.append(f"against the label{ramp(SIGNED_RAMP)}for it")
+    if not all(overview.signed):
+        parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
+    return element("p", elements("span", parts), class_="legend")
+
+
+# ---------------------------------------------------------------------- what is missing
+
+
+def _failures(overview: Overview) -> str:
+    """Every text, and every method on a text, of which nothing came."""
+    if not overview.failures:
+        return ""
+    rows = []
+    for failure in overview.failures[:MOST_FAILURES]:
+        where = element("th", text(failure.where), scope="row", class_="left")
+        rows.append(element("tr", where + element("td", text(failure.reason), class_="left")))
+    listed = scrolling("what failed", table("", rows, class_="costs failed"))
+    more = len(overview.failures) - MOST_FAILURES
+    if more > 0:
+        listed += soft(f"{more:,} more: whence query lists them in the table failures.")
+    return element("h3", f"What failed ({len(overview.failures):,})") + listed
