@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from whence.cli.running import note
 from whence.core.budget import spoken
+
+# seconds between two lines about progress where there is no terminal
+BETWEEN_LINES = 30.0
 
 
 @dataclass(frozen=True)
@@ -74,3 +82,44 @@ class Pace:
             if done < self.rows:
                 told += f", about {spoken(left)} left"
         return told
+
+
+@contextmanager
+def pace_shown(workers: int) -> Iterator[Callable[[int, int, int], None]]:
+    """How far a run is: a bar in a terminal, else a line from time to time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+    from rich.text import Text
+
+    pace = Pace(workers)
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() and console.is_interactive):
+        last = time.monotonic()
+
+        def line(done: int, failed: int, rows: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            pace.tell(done, failed, rows, now)
+            if now - last >= BETWEEN_LINES:
+                last = now
+                note(pace.words(now))
+
+        yield line
+        return
+
+    class Words(ProgressColumn):
+        """Drawn several times a second, so that the time left runs down."""
+
+        def render(self, task: Task) -> Text:
+            del task
+            return Text(pace.words(time.monotonic()))
+
+    columns = (BarColumn(), Words(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
+        task = bar.add_task("", total=None)
+
+        def fill(done: int, failed: int, rows: int) -> None:
+            pace.tell(done, failed, rows, time.monotonic())
+            bar.update(task, completed=done, total=rows)
+
+        yield fill

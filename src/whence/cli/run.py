@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whence.cli import options as o
-from whence.cli.pace import Pace
-from whence.cli.running import INTERRUPTED, emit, emit_json, loaded, note, writable
+from whence.cli.pace import pace_shown
+from whence.cli.running import INTERRUPTED, SOME_FAILED, emit, emit_json, loaded, note, writable
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.sizes import human
 
@@ -23,10 +20,6 @@ if TYPE_CHECKING:
     from whence.runs.run import Run, State
 
 EXAMPLE = "Example: whence run reviews.csv --methods lime,occlusion --out runs/reviews"
-# of a run of which all parts are done, some with texts that could not be explained
-SOME_FAILED = 3
-# seconds between two lines about progress where there is no terminal
-BETWEEN_LINES = 30.0
 MOST_FAILURES = 5  # that are shown; whence query has all
 
 Source = Annotated[
@@ -291,7 +284,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         work = ExplainRows(model, request, asked["gold"])
         choice = Choice(asked["sample"], asked["seed"], asked["limit"])
         place = place_of(asked["out"])
-        with stopping(note) as stop, _progress(asked["workers"]) as progress:
+        with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             run = run_as_asked(
                 work,
                 data,
@@ -308,47 +301,6 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         raise typer.Exit(INTERRUPTED)
     if run.state.failed:
         raise typer.Exit(SOME_FAILED)
-
-
-@contextmanager
-def _progress(workers: int) -> Iterator[Callable[[int, int, int], None]]:
-    """How far a run is: a bar in a terminal, else a line from time to time."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
-    from rich.text import Text
-
-    pace = Pace(workers)
-    console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_interactive):
-        last = time.monotonic()
-
-        def line(done: int, failed: int, rows: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            pace.tell(done, failed, rows, now)
-            if now - last >= BETWEEN_LINES:
-                last = now
-                note(pace.words(now))
-
-        yield line
-        return
-
-    class Words(ProgressColumn):
-        """Drawn several times a second, so that the time left runs down."""
-
-        def render(self, task: Task) -> Text:
-            del task
-            return Text(pace.words(time.monotonic()))
-
-    columns = (BarColumn(), Words(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
-        task = bar.add_task("", total=None)
-
-        def fill(done: int, failed: int, rows: int) -> None:
-            pace.tell(done, failed, rows, time.monotonic())
-            bar.update(task, completed=done, total=rows)
-
-        yield fill
 
 
 def _tell(run: Run, as_json: bool) -> None:

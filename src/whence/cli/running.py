@@ -34,6 +34,8 @@ WORTH_TELLING = 2.0
 LOUD = 10**8
 # exit codes; of several texts the first is for those that could not be explained
 USERS_MISTAKE, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
+# of a run of which all parts are done, some with texts that could not be explained
+SOME_FAILED = 3
 # what a shell reports for a program that SIGPIPE ended
 PIPE_CLOSED = 141
 

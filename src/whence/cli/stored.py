@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whence.cli.pace import pace_shown
 from whence.cli.reports import Results
-from whence.cli.run import SOME_FAILED, _progress
-from whence.cli.running import note
+from whence.cli.running import SOME_FAILED, note
 from whence.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,17 +36,19 @@ def through_run(
     ``alone`` says that there is one method, whose attributions are wanted and no comparisons.
     """
     from whence.explaining.data_set import run_as_asked
+    from whence.explaining.rows import ExplainRows
+    from whence.runs.data import Choice
+    from whence.runs.manner import Manner
     from whence.runs.places import place_of
     from whence.runs.run import stopping
 
-    choice = {"sample": None, "seed": request.seed, "limit": None}
-    with stopping(note) as stop, _progress() as progress:
+    with stopping(note) as stop, pace_shown(workers=1) as progress:
         run = run_as_asked(
-            model,
+            ExplainRows(model, request),
             _data_of(lines),
-            choice,
-            request,
+            Choice(seed=request.seed),
             place_of(out),
+            Manner(),
             stop=stop,
             progress=progress,
         )
