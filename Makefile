@@ -28,9 +28,13 @@ test: $(VENV)/.installed-dev  ## run the tests, but for long simulations and who
 	@echo "==> pytest"
 	@$(PYTEST) -m "not slow"
 
-test-all: $(VENV)/.installed-dev  ## run every test, with shapes and types checked
-	@echo "==> pytest, every test, with shapes and types checked"
-	@WHENCE_CHECK_SHAPES=1 $(PYTEST)
+# Shapes are checked in the short tests, which run all of the code; in long simulations and whole
+# sweeps checking them would double half an hour.
+test-all: $(VENV)/.installed-dev  ## run every test; in the short ones shapes and types are checked
+	@echo "==> pytest, long simulations and whole sweeps"
+	@$(PYTEST) -m slow
+	@echo "==> pytest, all others, with shapes and types checked"
+	@WHENCE_CHECK_SHAPES=1 $(PYTEST) -m "not slow"
 
 check: lint types layers docs test-all  ## everything that CI runs
 

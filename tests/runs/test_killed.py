@@ -28,9 +28,9 @@ def command(data: Path, folder: Path, out: Path, *more: str) -> list[str]:
     ]
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    file = tmp_path / "texts.txt"
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("data") / "texts.txt"
     lines = [f"{text} {word}" for word in ("food", "prices", "service") for text in TEXTS]
     lines[4] = "the " * 100  # over the model's limit: a failure
     file.write_text("\n".join(lines) + "\n")
@@ -43,12 +43,23 @@ def whole(data: Path, folder: Path, out: Path) -> list[dict[str, object]]:
     return everything(whence.open_run(out))
 
 
+@pytest.fixture(scope="module")
+def undisturbed(
+    data: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, object]]:
+    return whole(data, folder, tmp_path_factory.mktemp("whole") / "run")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 5)])
+@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 3)])
 def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
-    data: Path, folder: Path, tmp_path: Path, workers: int, kills: int
+    data: Path,
+    folder: Path,
+    undisturbed: list[dict[str, object]],
+    tmp_path: Path,
+    workers: int,
+    kills: int,
 ) -> None:
-    expected = whole(data, folder, tmp_path / "whole")
     out = tmp_path / "killed"
     more = ("--workers", str(workers))
     moments = random.Random(workers)
@@ -74,12 +85,13 @@ def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
 
     done = subprocess.run(command(data, folder, out, *more), capture_output=True, text=True)
     assert done.returncode == CODE_OF_FAILURES, done.stderr
-    assert everything(whence.open_run(out)) == expected
+    assert everything(whence.open_run(out)) == undisturbed
     assert len(list(out.glob("parts/*"))) == 7  # and no second copy of any part
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_first_part_loses_nothing(
-    data: Path, folder: Path, tmp_path: Path
+    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(command(data, folder, out), stderr=subprocess.DEVNULL)
@@ -87,11 +99,13 @@ def test_a_kill_before_the_first_part_loses_nothing(
         time.sleep(0.002)
     process.kill()
     process.wait()
-    assert whole(data, folder, out) == whole(data, folder, tmp_path / "whole")
+    assert whole(data, folder, out) == undisturbed
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_after_the_part_at_hand(data: Path, folder: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_after_the_part_at_hand(
+    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
         command(data, folder, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -105,11 +119,13 @@ def test_ctrl_c_stops_after_the_part_at_hand(data: Path, folder: Path, tmp_path:
     assert "The same command goes on from here." in printed
     run = whence.open_run(out)
     assert 0 < len(run.parts) < run.manifest.parts
-    assert whole(data, folder, out) == whole(data, folder, tmp_path / "whole")
+    assert whole(data, folder, out) == undisturbed
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_replaced(data: Path, folder: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_replaced(
+    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
         command(data, folder, out, "--workers", "2"),
@@ -129,7 +145,7 @@ def test_a_worker_that_is_killed_is_replaced(data: Path, folder: Path, tmp_path:
     _, complaints = process.communicate(timeout=300)
     assert killed
     assert process.returncode == CODE_OF_FAILURES, complaints
-    assert everything(whence.open_run(out)) == whole(data, folder, tmp_path / "whole")
+    assert everything(whence.open_run(out)) == undisturbed
 
 
 def _children(parent: int) -> list[int]:
