@@ -80,10 +80,15 @@ def part_named(name: str) -> Part:
 
 def read_part(place: Place, part: Part) -> pa.Table:
     """The table of a part, if its bytes are as they were written."""
+    return parquet().read_table(io.BytesIO(checked_bytes(place, part)))
+
+
+def checked_bytes(place: Place, part: Part) -> bytes:
+    """The bytes of a part, if they are as they were written."""
     content = place.get(part.name)
     if hashlib.sha256(content).hexdigest()[:16] != part.digest:
         raise DamagedPart(
             f"{place.name}/{part.name} is damaged: its {len(content):,} bytes are not those that "
             "were written. Do this part again with --mend (mend=True)."
         )
-    return parquet().read_table(io.BytesIO(content))
+    return content

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +23,7 @@ from whence.runs.holding import held
 from whence.runs.kept_rows import ROWS, KeptRows
 from whence.runs.manifest import NAME, Manifest, has_manifest, read_manifest
 from whence.runs.manner import Manner
-from whence.runs.parts import DamagedPart, Part, parts_of, read_part
+from whence.runs.parts import PARTS, DamagedPart, Part, checked_bytes, parts_of, read_part
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
 
@@ -87,11 +90,11 @@ class Run:
     def state(self) -> State:
         """How far it is, and how many rows have no result."""
         done = sum(len(self.manifest.rows_of(number)) for number in self.parts)
-        failed = sum(record["failure"] is not None for record in self.records())
-        size = 0
-        for under in ("parts", ROWS):
-            for name in self.place.names(under):
-                size += _size(self.place, name)
+        failed = 0
+        for part in self.parts.values():
+            reasons = read_part(self.place, part)["failure"]
+            failed += len(reasons) - reasons.null_count
+        size = sum(sum(self.place.sizes(under).values()) for under in (PARTS, ROWS))
         return State(self.manifest.rows, done, failed, self.manifest.parts, len(self.parts), size)
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -163,34 +166,41 @@ class Run:
                 raise InputError(f"SQL: {problem}") from problem
 
     def _views(self) -> Iterator[str]:
-        """The statements that make the tables known. Every part is looked at for damage first."""
-        for part in self.parts.values():
-            read_part(self.place, part)
-        if not isinstance(self.place, Folder):
-            raise InputError(
-                f"{self.place.name} is no folder of this machine: copy the run to one to query it."
-            )
-        yield f"create view rows as {_read_parquet(self.place, self.place.names(ROWS))}"
+        """The statements that make the tables known."""
         names = [part.name for _, part in sorted(self.parts.items())]
         if not names:
             raise InputError(f"no part of {self.place.name!r} is done yet.")
-        yield f"create view parts as {_read_parquet(self.place, names)}"
+        folder = self._on_disk
+        yield f"create view rows as {_read_parquet(folder, folder.names(ROWS))}"
+        yield f"create view parts as {_read_parquet(folder, names)}"
         for name, sql in self._found("TABLES").items():
             yield f"create view {name} as {sql}"
 
+    @once
+    def _on_disk(self) -> Folder:
+        """Where SQL reads: the run's folder, or a copy of its objects that goes with this Run.
 
-def _read_parquet(place: Folder, names: list[str]) -> str:
+        Every part is looked at for damage.
+        """
+        if isinstance(self.place, Folder):
+            for part in self.parts.values():
+                checked_bytes(self.place, part)
+            return self.place
+        copy = Folder(Path(tempfile.mkdtemp(prefix="whence-run-")))
+        weakref.finalize(self, shutil.rmtree, copy.path, ignore_errors=True)
+        for part in self.parts.values():
+            copy.put(part.name, checked_bytes(self.place, part))
+        for name in self.place.names(ROWS):
+            copy.put(name, self.place.get(name))
+        return copy
+
+
+def _read_parquet(folder: Folder, names: list[str]) -> str:
     files = []
     for name in names:
-        file = str((place.path / name).resolve()).replace("'", "''")
+        file = str((folder.path / name).resolve()).replace("'", "''")
         files.append(f"'{file}'")
     return f"select * from read_parquet([{', '.join(files)}])"
-
-
-def _size(place: Place, name: str) -> int:
-    if isinstance(place, Folder):
-        return (place.path / name).stat().st_size
-    return len(place.get(name))
 
 
 def is_run(path: str | Path) -> bool:
@@ -224,7 +234,7 @@ def _damaged(place: Place, parts: Mapping[int, Part]) -> list[Part]:
     damaged = []
     for part in parts.values():
         try:
-            read_part(place, part)
+            checked_bytes(place, part)
         except DamagedPart:
             damaged.append(part)
     return damaged
@@ -344,6 +354,6 @@ def _check_part(place: Place, part: Part, fail_fast: bool) -> int:
 def restart(place: Place) -> None:
     """Take a run away, the manifest first, so that half of it is never taken for a whole."""
     place.remove(NAME)
-    for under in ("parts", ROWS):
+    for under in (PARTS, ROWS):
         for name in place.names(under):
             place.remove(name)

@@ -27,6 +27,9 @@ from whence.runs.places import Folder, Place
 
 # seconds in which an address must answer
 ANSWERS_WITHIN = 10.0
+# how a client of HTTP/2 begins, with a frame of no settings
+SETTINGS = 4
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 # seconds without any worker after which that is said, and again each time they have passed
 PATIENCE = 60.0
 # no data go through Ray, so its store of objects is as small as it may be
@@ -320,13 +323,23 @@ def _check_answers(address: str) -> None:
             "node, such as 10.0.0.1:6379, or auto for the cluster that this machine belongs to."
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+        with socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") != "1":
+                _check_is_ray(connection)
     except (OSError, OverflowError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise InputError(
             f"there is no Ray cluster at {address!r}: {why}. Start one with 'ray start --head', "
             "or leave the address out to use this machine."
         ) from problem
+
+
+def _check_is_ray(connection: socket.socket) -> None:
+    """A head node speaks HTTP/2 at once; whoever does not is somebody else."""
+    connection.sendall(GREETING)
+    answer = connection.recv(9)  # the head of a frame; its fourth byte is the kind
+    if len(answer) < 4 or answer[3] != SETTINGS:
+        raise ConnectionError("somebody else listens there")
 
 
 @contextmanager
