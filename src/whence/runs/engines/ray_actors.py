@@ -43,10 +43,15 @@ log = logging.getLogger("whence")
 
 
 @dataclass(frozen=True)
-class Ready:
-    """An actor has loaded its model."""
+class Seated:
+    """An actor has got its place in the cluster."""
 
     node: str
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An actor has loaded its model."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,14 @@ class Actor:
         self.maker: Maker | None = None
         self.steps: Iterator[int | Part] = iter(())
 
-    def open(self, place: str, folder: str) -> Ready | Trouble:
-        """Load the model of the run in a place; relative paths are meant from ``folder``."""
+    def seat(self) -> Seated:
+        """On which node this is: asked first, as a node may go while the model is loaded."""
         import ray
 
+        return Seated(ray.get_runtime_context().get_node_id())
+
+    def open(self, place: str, folder: str) -> Ready | Trouble:
+        """Load the model of the run in a place; relative paths are meant from ``folder``."""
         with suppress(OSError):  # a node without that folder may need no path
             os.chdir(folder)
         try:
@@ -76,7 +85,7 @@ class Actor:
                 f"a worker on {socket.gethostname()} cannot begin: {told(problem)} Each node "
                 "needs the same whence, the model, and the run's place."
             )
-        return Ready(ray.get_runtime_context().get_node_id())
+        return Ready()
 
     def begin(self, order: Order) -> int | Part | Trouble:
         """Begin with a part; what comes first: a row that is to be tried, or all of it."""
@@ -114,10 +123,10 @@ class Team:
     idle: list[Worker] = field(default_factory=list)
 
     def start(self) -> None:
-        """One more actor, which begins to load its model."""
+        """One more actor, as soon as the cluster has a CPU for it."""
         options = {"num_cpus": 1, "max_restarts": 0, "runtime_env": {"env_vars": ONE_THREAD}}
         worker = Worker(self.ray.remote(ACTOR).options(**options).remote())
-        self.awaited[worker.actor.open.remote(self.place, os.getcwd())] = worker
+        self.awaited[worker.actor.seat.remote()] = worker
 
     @property
     def everybody(self) -> list[Worker]:
@@ -196,26 +205,27 @@ def _done(pool: Pool, team: Team, stopped: Callable[[], bool]) -> Iterator[Part]
             except ray.exceptions.RayError as problem:
                 raise ModelError(f"Ray could not start a worker: {_short(problem)}") from problem
             else:
+                _hear(team, worker, said)
                 if isinstance(said, Part):
                     pool.done(worker.hand)
                     yield said
-                _hear(team, worker, said)
         if not stopped():
             _assign(pool, team)
 
 
-def _hear(team: Team, worker: Worker, said: Ready | Trouble | Part | int) -> None:
+def _hear(team: Team, worker: Worker, said: Seated | Ready | Trouble | Part | int) -> None:
     """Note what a worker says. One that has something to do is waited for."""
     if isinstance(said, Trouble):
         raise InputError(said.message)
-    if isinstance(said, int):
+    if isinstance(said, Seated):
+        worker.node = said.node
+        team.awaited[worker.actor.open.remote(team.place, os.getcwd())] = worker
+    elif isinstance(said, int):
         worker.hand.row = said
         team.awaited[worker.actor.go_on.remote()] = worker
-        return
-    if isinstance(said, Ready):
+    else:
         worker.hand.is_ready = True
-        worker.node = said.node
-    team.idle.append(worker)
+        team.idle.append(worker)
 
 
 def _assign(pool: Pool, team: Team) -> None:
