@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -135,7 +136,8 @@ def test_ctrl_c_ends_the_command_and_the_ray_that_it_started(folder: Path, tmp_p
     printed, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, complaints
     assert "The same command goes on from here." in printed
-    assert complaints.count("\n") == complaints.count("stopping after the part at hand") == 1
+    assert complaints.count("stopping after the part at hand") == 1
+    assert not re.search("raylet|INFO|WARN|Token|Traceback", complaints)  # Ray is quiet
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
     run = whence.open_run(out)
     assert 0 < len(run.parts) < run.manifest.parts

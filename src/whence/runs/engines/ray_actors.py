@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ SETTINGS = 4
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 # seconds without any worker after which that is said, and again each time they have passed
 PATIENCE = 60.0
+# seconds in which Ray finds out whether an actor that is out of reach is dead
+KNOWN_WITHIN = 60.0
 # no data go through Ray, so its store of objects is as small as it may be
 STORE_BYTES = 100_000_000
 # of a Ray that we start: nothing is reported to anybody
@@ -241,12 +244,34 @@ def _assign(pool: Pool, team: Team) -> None:
 def _mourn(pool: Pool, team: Team, worker: Worker, problem: Exception) -> None:
     """An actor is gone. If its whole node is gone, that is no fault of its part."""
     ray = team.ray
+    is_blameless = _was_cut_off(ray, worker, problem) or (
+        bool(worker.node) and worker.node not in _living_nodes(ray)
+    )
     with suppress(Exception):
         ray.kill(worker.actor)  # it may only be out of reach: then it must not go on by itself
-    is_node_gone = bool(worker.node) and worker.node not in _living_nodes(ray)
-    pool.lost(worker.hand, _short(problem), is_blameless=is_node_gone)
+    pool.lost(worker.hand, _short(problem), is_blameless)
     if pool.waiting and not team.idle:
         team.start()
+
+
+def _was_cut_off(ray: Any, worker: Worker, problem: Exception) -> bool:
+    """Whether an actor is out of reach, and not dead. Ray takes a while to know which."""
+    errors = ray.exceptions
+    known_by = time.monotonic() + KNOWN_WITHIN
+    while isinstance(problem, errors.ActorUnavailableError):
+        try:
+            ray.get(worker.actor.seat.remote(), timeout=KNOWN_WITHIN)
+        except errors.ActorUnavailableError:
+            time.sleep(1.0)
+        except errors.RayActorError as certainty:
+            problem = certainty
+        except errors.GetTimeoutError:
+            return True
+        else:
+            return True
+        if time.monotonic() > known_by:
+            return True
+    return False
 
 
 def _living_nodes(ray: Any) -> set[str]:
