@@ -108,6 +108,10 @@ def test_the_ready_questions(run: Callable[..., Run], done: tuple[Run, Path]) ->
         (["run", "REVIEWS", "--out", "x", "--methods", "lim"], "Did you mean 'lime'"),
         (["run", "REVIEWS", "--out", "x", "--methods", "lime", "--set", "lime.sample=3"], "sample"),
         (["run", "REVIEWS", "--out", "x", "--methods", "lime", "--set", "lime"], "METHOD.SETTING"),
+        (["run", "REVIEWS", "--out", "x", "--engine", "rai"], "Did you mean 'ray'"),
+        (["run", "REVIEWS", "--out", "x", "--address", "host:1"], "ask for the engine ray too"),
+        (["run", "REVIEWS", "--out", "x", "--engine", "ray", "--address", "host"], "10.0.0.1:6379"),
+        (["run", "REVIEWS", "--out", "x", "--engine", "inline", "--workers", "2"], "inline"),
         (["query", "nowhere", "select 1"], "there is no run in 'nowhere'"),
         (["query", "nowhere"], "ask one thing"),
     ],
@@ -136,13 +140,15 @@ def test_a_file_that_describes_a_run(
     spec = tmp_path / "reviews.toml"
     spec.write_text(
         f'data = "reviews.csv"\nmodel = "{folder}"\nout = "runs/spec"\nevidence = false\n'
-        "limit = 1\n[methods.lime]\nsamples = 130\n"
+        'limit = 1\nengine = "inline"\n[methods.lime]\nsamples = 130\n'
     )
     told = run("run", spec)
     assert told.code == 0, told.err
     stored = json.loads((tmp_path / "runs" / "spec" / "run.json").read_text())
     (method,) = stored["asked"]["methods"]
     assert (method["name"], method["settings"]["samples"]) == ("lime", 130)
+    spec.write_text('data = "reviews.csv"\nout = "x"\nengine = "rai"\n')
+    assert "Did you mean 'ray'" in run("run", spec).err
     spec.write_text('data = "reviews.csv"\nsampel = 3\n')
     assert "Did you mean 'sample'" in run("run", spec).err
 

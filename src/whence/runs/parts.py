@@ -116,15 +116,11 @@ def part_named(name: str) -> Part:
 
 def read_part(place: Place, part: Part) -> pa.Table:
     """The table of a part, if its bytes are as they were written."""
-    return parquet().read_table(io.BytesIO(_intact(place, part)))
+    return parquet().read_table(io.BytesIO(checked_bytes(place, part)))
 
 
-def check_part(place: Place, part: Part) -> None:
-    """Whether its bytes are as they were written. Nothing of them is unpacked."""
-    _intact(place, part)
-
-
-def _intact(place: Place, part: Part) -> bytes:
+def checked_bytes(place: Place, part: Part) -> bytes:
+    """The bytes of a part, if they are as they were written. Nothing of them is unpacked."""
     content = place.get(part.name)
     if hashlib.sha256(content).hexdigest()[:16] != part.digest:
         raise _damaged(place, part)

@@ -39,6 +39,10 @@ class Place(Protocol):
         """The objects below a name, in order."""
         ...
 
+    def sizes(self, under: str) -> dict[str, int]:
+        """The bytes of each object below a name, without reading them."""
+        ...
+
     def remove(self, name: str) -> None:
         """Take an object away; one that is not there is no mistake."""
         ...
@@ -90,6 +94,10 @@ class Folder:
             return []
         return sorted(f"{under}/{name}" for name in os.listdir(folder) if not name.startswith("."))
 
+    def sizes(self, under: str) -> dict[str, int]:
+        """The bytes of each file below."""
+        return {name: (self.path / name).stat().st_size for name in self.names(under)}
+
     def remove(self, name: str) -> None:
         """Delete a file."""
         (self.path / name).unlink(missing_ok=True)
@@ -120,14 +128,17 @@ class Bucket:
         try:
             from fsspec.core import url_to_fs
 
-            return url_to_fs(self.url)
+            # others put objects there too: what was listed before is never taken for what is there
+            return url_to_fs(self.url, use_listings_cache=False)
         except ImportError as problem:
             raise InputError(
-                f"{self.url} needs a package that is not installed ({problem}); "
-                "for s3:// it is s3fs: pip install s3fs."
+                f"{self.url} needs a package that is not installed ({_short(problem)}); "
+                "for s3:// it is s3fs: pip install 'whence[s3]'."
             ) from problem
         except ValueError as problem:
-            raise InputError(f"{self.url} is no place that fsspec knows: {problem}.") from problem
+            raise InputError(
+                f"{self.url} is no place that fsspec knows: {_short(problem)}."
+            ) from problem
 
     def put(self, name: str, content: bytes) -> None:
         """In one piece: there is no rename in an object store, and none is needed."""
@@ -143,26 +154,37 @@ class Bucket:
 
     def names(self, under: str) -> list[str]:
         """The objects below a name."""
+        return sorted(self.sizes(under))
+
+    def sizes(self, under: str) -> dict[str, int]:
+        """The bytes of each object below, as the listing tells them."""
         files, path = self._files
-        # what another machine has put there since is wanted too
-        files.invalidate_cache()
-        try:
-            found = files.ls(f"{path}/{under}", detail=False)
-        except FileNotFoundError:
-            return []
-        return sorted(f"{under}/{one.rstrip('/').rpartition('/')[2]}" for one in found)
+        sizes = {}
+        with _in_one_line(f"cannot list {self.url}/{under}"):
+            files.invalidate_cache()
+            try:
+                listed = files.ls(f"{path}/{under}", detail=True)
+            except FileNotFoundError:
+                return {}
+        for entry in listed:
+            name = entry["name"].rpartition("/")[2]
+            if entry["type"] == "file" and name:  # a mark for the folder itself has no name
+                sizes[f"{under}/{name}"] = int(entry["size"])
+        return sizes
 
     def remove(self, name: str) -> None:
         """Delete an object."""
         files, path = self._files
         if self.has(name):
-            files.rm_file(f"{path}/{name}")
+            with _in_one_line(f"cannot remove {self.url}/{name}"):
+                files.rm_file(f"{path}/{name}")
 
     def has(self, name: str) -> bool:
         """Whether there is such an object."""
         files, path = self._files
-        files.invalidate_cache()
-        return bool(files.exists(f"{path}/{name}"))
+        with _in_one_line(f"cannot look at {self.url}/{name}"):
+            files.invalidate_cache()
+            return bool(files.exists(f"{path}/{name}"))
 
     def tidy(self, under: str) -> None:
         """Nothing: an object store shows nothing of an object that was not put whole."""
@@ -171,11 +193,16 @@ class Bucket:
 
 @contextmanager
 def _in_one_line(what: str) -> Iterator[None]:
-    """What a file system raises, as one line."""
+    """What a file system raises, as one line. Each has errors of its own kind."""
     try:
         yield
-    except OSError as problem:
-        raise InputError(f"{what}: {problem}.") from problem
+    except Exception as problem:
+        raise InputError(f"{what}: {_short(problem)}.") from problem
+
+
+def _short(problem: Exception) -> str:
+    message = " ".join(str(problem).split()) or type(problem).__name__
+    return message.rstrip(".")
 
 
 def place_of(out: str | Path) -> Place:

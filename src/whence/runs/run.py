@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +29,7 @@ from whence.runs.parts import (
     PARTS,
     DamagedPart,
     Part,
-    check_part,
+    checked_bytes,
     failures_in,
     parts_of,
     read_part,
@@ -99,10 +102,7 @@ class Run:
         """How far it is, and how many rows have no result."""
         done = sum(len(self.manifest.rows_of(number)) for number in self.parts)
         failed = sum(failures_in(self.place, part) for part in self.parts.values())
-        size = 0
-        for under in ("parts", ROWS):
-            for name in self.place.names(under):
-                size += _size(self.place, name)
+        size = sum(sum(self.place.sizes(under).values()) for under in (PARTS, ROWS))
         return State(self.manifest.rows, done, failed, self.manifest.parts, len(self.parts), size)
 
     @once
@@ -248,25 +248,38 @@ class Run:
                 raise InputError(f"SQL: {problem}") from problem
 
     def _views(self) -> Iterator[str]:
-        """The statements that make the tables known. Every part is looked at for damage before."""
-        self.check()
-        if not isinstance(self.place, Folder):
-            raise InputError(
-                f"{self.place.name} is no folder of this machine: copy the run to one to query it."
-            )
-        yield f"create view rows as {_read_parquet(self.place, self.place.names(ROWS))}"
+        """The statements that make the tables known."""
         names = [part.name for _, part in sorted(self.parts.items())]
         if not names:
             raise InputError(f"no part of {self.place.name!r} is done yet.")
-        yield f"create view parts as {_read_parquet(self.place, names)}"
+        folder = self._on_disk
+        yield f"create view rows as {_read_parquet(folder, folder.names(ROWS))}"
+        yield f"create view parts as {_read_parquet(folder, names)}"
         for name, sql in self._found("TABLES").items():
             yield f"create view {name} as {sql}"
 
+    @once
+    def _on_disk(self) -> Folder:
+        """Where SQL reads: the run's folder, or a copy of its objects that goes with this Run.
 
-def _read_parquet(place: Folder, names: list[str]) -> str:
+        Every part is looked at for damage.
+        """
+        if isinstance(self.place, Folder):
+            self.check()
+            return self.place
+        copy = Folder(Path(tempfile.mkdtemp(prefix="whence-run-")))
+        weakref.finalize(self, shutil.rmtree, copy.path, ignore_errors=True)
+        for part in self.parts.values():
+            copy.put(part.name, checked_bytes(self.place, part))
+        for name in self.place.names(ROWS):
+            copy.put(name, self.place.get(name))
+        return copy
+
+
+def _read_parquet(folder: Folder, names: list[str]) -> str:
     files = []
     for name in names:
-        file = str((place.path / name).resolve()).replace("'", "''")
+        file = str((folder.path / name).resolve()).replace("'", "''")
         files.append(f"'{file}'")
     return f"select * from read_parquet([{', '.join(files)}])"
 
@@ -281,12 +294,6 @@ def _written(content: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(path, content)
     return content
-
-
-def _size(place: Place, name: str) -> int:
-    if isinstance(place, Folder):
-        return (place.path / name).stat().st_size
-    return len(place.get(name))
 
 
 def is_run(path: str | Path) -> bool:
@@ -314,7 +321,7 @@ def _damaged(place: Place, parts: Mapping[int, Part]) -> list[Part]:
     damaged = []
     for part in parts.values():
         try:
-            check_part(place, part)
+            checked_bytes(place, part)
         except DamagedPart:
             damaged.append(part)
     return damaged
@@ -435,6 +442,6 @@ def _check_part(place: Place, part: Part, fail_fast: bool) -> int:
 def restart(place: Place) -> None:
     """Take a run away, the manifest first, so that half of it is never taken for a whole."""
     place.remove(NAME)
-    for under in ("parts", ROWS):
+    for under in (PARTS, ROWS):
         for name in place.names(under):
             place.remove(name)

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,8 +28,13 @@ from whence.runs.places import Folder, Place
 
 # seconds in which an address must answer
 ANSWERS_WITHIN = 10.0
+# how a client of HTTP/2 begins, with a frame of no settings
+SETTINGS = 4
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 # seconds without any worker after which that is said, and again each time they have passed
 PATIENCE = 60.0
+# seconds in which Ray finds out whether an actor that is out of reach is dead
+KNOWN_WITHIN = 60.0
 # no data go through Ray, so its store of objects is as small as it may be
 STORE_BYTES = 100_000_000
 # of a Ray that we start: nothing is reported to anybody
@@ -40,10 +46,15 @@ log = logging.getLogger("whence")
 
 
 @dataclass(frozen=True)
-class Ready:
-    """An actor has loaded its model."""
+class Seated:
+    """An actor has got its place in the cluster."""
 
     node: str
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An actor has loaded its model."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +71,14 @@ class Actor:
         self.maker: Maker | None = None
         self.steps: Iterator[int | Part] = iter(())
 
-    def open(self, place: str, folder: str) -> Ready | Trouble:
-        """Load the model of the run in a place; relative paths are meant from ``folder``."""
+    def seat(self) -> Seated:
+        """On which node this is: asked first, as a node may go while the model is loaded."""
         import ray
 
+        return Seated(ray.get_runtime_context().get_node_id())
+
+    def open(self, place: str, folder: str) -> Ready | Trouble:
+        """Load the model of the run in a place; relative paths are meant from ``folder``."""
         with suppress(OSError):  # a node without that folder may need no path
             os.chdir(folder)
         try:
@@ -73,7 +88,7 @@ class Actor:
                 f"a worker on {socket.gethostname()} cannot begin: {told(problem)} Each node "
                 "needs the same whence, the model, and the run's place."
             )
-        return Ready(ray.get_runtime_context().get_node_id())
+        return Ready()
 
     def begin(self, order: Order) -> int | Part | Trouble:
         """Begin with a part; what comes first: a row that is to be tried, or all of it."""
@@ -111,10 +126,10 @@ class Team:
     idle: list[Worker] = field(default_factory=list)
 
     def start(self) -> None:
-        """One more actor, which begins to load its model."""
+        """One more actor, as soon as the cluster has a CPU for it."""
         options = {"num_cpus": 1, "max_restarts": 0, "runtime_env": {"env_vars": ONE_THREAD}}
         worker = Worker(self.ray.remote(ACTOR).options(**options).remote())
-        self.awaited[worker.actor.open.remote(self.place, os.getcwd())] = worker
+        self.awaited[worker.actor.seat.remote()] = worker
 
     @property
     def everybody(self) -> list[Worker]:
@@ -193,26 +208,27 @@ def _done(pool: Pool, team: Team, stopped: Callable[[], bool]) -> Iterator[Part]
             except ray.exceptions.RayError as problem:
                 raise ModelError(f"Ray could not start a worker: {_short(problem)}") from problem
             else:
+                _hear(team, worker, said)
                 if isinstance(said, Part):
                     pool.done(worker.hand)
                     yield said
-                _hear(team, worker, said)
         if not stopped():
             _assign(pool, team)
 
 
-def _hear(team: Team, worker: Worker, said: Ready | Trouble | Part | int) -> None:
+def _hear(team: Team, worker: Worker, said: Seated | Ready | Trouble | Part | int) -> None:
     """Note what a worker says. One that has something to do is waited for."""
     if isinstance(said, Trouble):
         raise InputError(said.message)
-    if isinstance(said, int):
+    if isinstance(said, Seated):
+        worker.node = said.node
+        team.awaited[worker.actor.open.remote(team.place, os.getcwd())] = worker
+    elif isinstance(said, int):
         worker.hand.row = said
         team.awaited[worker.actor.go_on.remote()] = worker
-        return
-    if isinstance(said, Ready):
+    else:
         worker.hand.is_ready = True
-        worker.node = said.node
-    team.idle.append(worker)
+        team.idle.append(worker)
 
 
 def _assign(pool: Pool, team: Team) -> None:
@@ -228,12 +244,34 @@ def _assign(pool: Pool, team: Team) -> None:
 def _mourn(pool: Pool, team: Team, worker: Worker, problem: Exception) -> None:
     """An actor is gone. If its whole node is gone, that is no fault of its part."""
     ray = team.ray
+    is_blameless = _was_cut_off(ray, worker, problem) or (
+        bool(worker.node) and worker.node not in _living_nodes(ray)
+    )
     with suppress(Exception):
         ray.kill(worker.actor)  # it may only be out of reach: then it must not go on by itself
-    is_node_gone = bool(worker.node) and worker.node not in _living_nodes(ray)
-    pool.lost(worker.hand, _short(problem), is_blameless=is_node_gone)
+    pool.lost(worker.hand, _short(problem), is_blameless)
     if pool.waiting and not team.idle:
         team.start()
+
+
+def _was_cut_off(ray: Any, worker: Worker, problem: Exception) -> bool:
+    """Whether an actor is out of reach, and not dead. Ray takes a while to know which."""
+    errors = ray.exceptions
+    known_by = time.monotonic() + KNOWN_WITHIN
+    while isinstance(problem, errors.ActorUnavailableError):
+        try:
+            ray.get(worker.actor.seat.remote(), timeout=KNOWN_WITHIN)
+        except errors.ActorUnavailableError:
+            time.sleep(1.0)
+        except errors.RayActorError as certainty:
+            problem = certainty
+        except errors.GetTimeoutError:
+            return True
+        else:
+            return True
+        if time.monotonic() > known_by:
+            return True
+    return False
 
 
 def _living_nodes(ray: Any) -> set[str]:
@@ -320,13 +358,23 @@ def _check_answers(address: str) -> None:
             "node, such as 10.0.0.1:6379, or auto for the cluster that this machine belongs to."
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+        with socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") != "1":
+                _check_is_ray(connection)
     except (OSError, OverflowError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise InputError(
             f"there is no Ray cluster at {address!r}: {why}. Start one with 'ray start --head', "
             "or leave the address out to use this machine."
         ) from problem
+
+
+def _check_is_ray(connection: socket.socket) -> None:
+    """A head node speaks HTTP/2 at once; whoever does not is somebody else."""
+    connection.sendall(GREETING)
+    answer = connection.recv(9)  # the head of a frame; its fourth byte is the kind
+    if len(answer) < 4 or answer[3] != SETTINGS:
+        raise ConnectionError("somebody else listens there")
 
 
 @contextmanager
