@@ -159,3 +159,61 @@ def test_a_setting_by_flag(whence: Whence, reviews: Path, tmp_path: Path) -> Non
     assert whence("run", reviews, *flags, "--out", out).code == 0
     stored = json.loads((out / "run.json").read_text())
     assert stored["asked"]["methods"][0]["settings"]["samples"] == 130
+
+
+def test_a_page_of_a_run_and_tables_for_a_paper(
+    run: Callable[..., Run], done: tuple[Run, Path], tmp_path: Path
+) -> None:
+    _, out = done
+    told = run("run", out, "--html", tmp_path / "page.html")
+    assert told.code == 0
+    assert f"page written to {tmp_path / 'page.html'}" in told.err
+    page = (tmp_path / "page.html").read_text()
+    assert "3 texts: the model says" in page
+    assert "row 1 (b)" in page
+    sql = "select unit, avg(score) as mean from scores group by 1 order by 1 limit 1"
+    assert run("query", out, sql, "--latex").out.splitlines()[2] == r"  unit & mean \\"
+    assert run("query", out, sql, "--markdown").out.splitlines()[1] == "|---|---|"
+    both = run("query", out, sql, "--markdown", "--csv")
+    assert both.code == 2
+    assert "print one thing" in both.err
+    nowhere = run("run", out, "--html", tmp_path / "no" / "page.html")
+    assert nowhere.code == 2
+
+
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_explain_and_compare_keep_a_file_in_a_run(
+    whence: Whence, run: Callable[..., Run], tmp_path: Path, command: str
+) -> None:
+    file, out, saved = tmp_path / "texts.txt", tmp_path / "kept", tmp_path / "saved.json"
+    file.write_bytes(b"great food and great prices\n\nbroken \xff\nnot bad prices\n")
+    method = ("--method", "lime") if command == "explain" else ("--methods", "lime,gradient-l2")
+    asked = (command, "--file", file, *method, "--no-evidence", "--out", out, "--save", saved)
+    told = whence(*asked)
+    assert told.code == 3
+    assert "2 texts: the model says" in told.out
+    assert f"{file}, line 3: not UTF-8" in told.err
+    many = json.loads(saved.read_text())
+    texts = [result["passage"]["text"] for result in many["results"]]
+    assert texts == ["great food and great prices", "not bad prices"]
+    assert {result["kind"] for result in many["results"]} == {
+        "attribution" if command == "explain" else "comparison"
+    }
+
+    # the same again does nothing again, and shows and writes the same
+    parts = {part: part.stat().st_mtime_ns for part in out.glob("parts/*")}
+    saved.unlink()
+    again = whence(*asked)
+    assert (again.code, again.out) == (3, told.out)
+    assert {part: part.stat().st_mtime_ns for part in out.glob("parts/*")} == parts
+    assert json.loads(saved.read_text()) == many
+    assert "all 3 texts are done, 1 of them failed" in run("run", out).out
+    other = whence(*asked, "--seed", 1)
+    assert other.code == 2
+    assert "request.seed" in other.err
+
+
+def test_out_needs_a_file(whence: Whence, tmp_path: Path) -> None:
+    told = whence("explain", "great food", "--method", "lime", "--out", tmp_path / "x")
+    assert told.code == 2
+    assert "--file FILE" in told.err

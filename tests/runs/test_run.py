@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -394,3 +396,31 @@ def test_what_a_killed_process_was_writing_is_taken_away(model: Model, tmp_path:
     names = sorted(file.name for file in tmp_path.glob("parts/*"))
     assert len(names) == 4
     assert names[-1] == "of-the-user.txt"
+
+
+def test_tables_go_out_as_csv_latex_markdown_and_a_frame(model: Model, tmp_path: Path) -> None:
+    texts = ["=great food", "not bad | prices"]
+    run = whence.run(model, texts, ["occlusion"], out=tmp_path / "run", evidence=False)
+    scores = run.table("scores").to_pylist()
+
+    written = run.to_csv("scores", tmp_path / "scores.csv")
+    assert (tmp_path / "scores.csv").read_bytes().decode() == written
+    rows = list(csv.DictReader(io.StringIO(written)))
+    # would catch: digits that are cut, a cell that a spreadsheet would run
+    assert [float(row["score"]) for row in rows] == [record["score"] for record in scores]
+    assert all(not row["unit"].startswith("=") for row in rows)
+    assert run.to_csv("scores", safe=False) != written or "'=" not in written
+
+    assert run.to_frame("scores")["score"].tolist() == [record["score"] for record in scores]
+    asked = "select unit, score from scores where row = 1 order by position"
+    assert run.to_frame(asked)["unit"].tolist() == ["not", "bad", "|", "prices"]
+    markdown = run.to_markdown(asked)
+    assert "| \\| |" in markdown
+    latex = run.to_latex(asked, tmp_path / "table.tex")
+    for rule in ("toprule", "midrule", "bottomrule"):
+        assert latex.count(f"\\{rule}") == 1
+    assert r"\textbar{}" in latex
+    words = {"method", "target", "word", "texts", "share", "low", "high", "total"}
+    assert set(run.table("words").column_names) == words
+    with pytest.raises(LookupError, match="Did you mean 'verdicts'"):
+        run.table("verdict")

@@ -215,3 +215,31 @@ def test_many_texts_have_the_same_tables_and_one_of_counts() -> None:
         many.to_csv(table="texts")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one of units, methods, not 'counts'"):
         many[0].to_csv(table="counts")
+
+
+def test_arrow_has_the_same_rows_with_all_digits_and_nulls() -> None:
+    c = compared("so very good", 3)
+    table = c.to_arrow()
+    rows = table.to_pylist()
+    scores = [score for a in c.attributions.values() for score in a.scores.tolist()]
+    assert [row["score"] for row in rows] == scores
+    # would catch: NaN or 0 for what is not known
+    assert {row["standard_error"] for row in rows} == {None}
+    assert c.to_frame()["score"].tolist() == c.to_pandas()["score"].tolist() == scores
+    assert c.first.to_arrow("methods").num_rows == 1
+
+
+def test_markdown_and_latex_have_a_row_for_each_unit_or_method() -> None:
+    c = compared("so <b>|x| good_", 2)
+    lines = c.to_markdown().splitlines()
+    assert lines[0] == "| word | attention-max | attention-mean |"
+    assert lines[3].startswith(r"| &lt;b&gt;\|x\| | ")
+    assert len(lines) == 2 + 3
+    methods = c.to_markdown("methods").splitlines()
+    assert methods[0].startswith("| method | ")
+    assert [line.split(" | ")[0] for line in methods[2:]] == ["| attention-max", "| attention-mean"]
+    latex = c.to_latex("units")
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == 1
+    assert r"good\_ & " in latex
+    with pytest.raises(InputError, match="one of units, methods"):
+        c.to_markdown("words")  # type: ignore[arg-type]

@@ -40,8 +40,7 @@ class _Counts:
     done: int = 0
     predicted: Counter[str] = field(default_factory=Counter)
     signed: dict[str, bool] = field(default_factory=dict)
-    labels_by_index: dict[int, str] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)  # of labels that the model knows
+    labels: tuple[str, ...] = ()  # of the model, by their numbers
     label_by_target: dict[str, str] = field(default_factory=dict)
     read: str = ""
     seen: set[int] = field(default_factory=set)  # texts, by a hash
@@ -57,7 +56,7 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
 
     >>> overview_of(whence.open_run("runs/reviews")).to_html("page.html")    # doctest: +SKIP
     """
-    counts = _Counts()
+    counts = _Counts(labels=tuple(run.manifest.asked.get("labels", ())))
     kept: list[tuple[float, int, ReadText]] = []  # those that agree best are dropped first
     for place, row, comparison in run.explained():
         read = _read(place, row, comparison)
@@ -159,9 +158,6 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     target = comparison.first.target
     counts.read = target.read
     counts.label_by_target[target.describe()] = read.explained
-    counts.names |= {*comparison.first.prediction, read.explained}
-    if target.index is not None and target.label is not None:
-        counts.labels_by_index[target.index] = str(target.label)
     for name, attribution in comparison.attributions.items():
         counts.signed[name] = attribution.signed
     if read.predicted is not None:
@@ -177,25 +173,29 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     counts.named += bool(answer.is_carried and answer.names_something)
 
 
-def _known_label(given: str, counts: _Counts) -> str | None:
-    """A label of the data as the model calls it: by its name, or by its number."""
-    by_name = {name.casefold(): name for name in counts.names}
-    if given.casefold() in by_name:
-        return by_name[given.casefold()]
-    if given.isdecimal():
-        return counts.labels_by_index.get(int(given))
+def _known_label(given: str, labels: Sequence[str]) -> str | None:
+    """A label of the data as the model calls it, by its name or by its number; None if it has none.
+
+    >>> _known_label("Good", ["bad", "good"]), _known_label("0", ["bad", "good"])
+    ('good', 'bad')
+    """
+    for name in labels:
+        if given.casefold() == name.casefold():
+            return name
+    if given.isdecimal() and int(given) < len(labels):
+        return labels[int(given)]
     return None
 
 
 def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
     if read.label is None:
         return read
-    return replace(read, label=_known_label(read.label, counts) or read.label)
+    return replace(read, label=_known_label(read.label, counts.labels) or read.label)
 
 
 def _accuracy(counts: _Counts) -> Accuracy | None:
     """None where the data have no labels that the model knows."""
-    known = {given: _known_label(given, counts) for given in {g for g, _ in counts.given}}
+    known = {given: _known_label(given, counts.labels) for given in {g for g, _ in counts.given}}
     pairs = [(known[given], said) for given, said in counts.given if known[given] is not None]
     if not pairs:
         return None

@@ -129,10 +129,18 @@ def asked_of(work: ExplainRows) -> dict[str, Any]:
     del provenance["attention"]
     return {
         "model": provenance,
+        "labels": _labels_of(model),
         "methods": methods,
         "request": plain(work.request.to_dict()),
         "gold": work.gold,
     }
+
+
+def _labels_of(model: Model) -> list[str]:
+    """The labels by their numbers, of a model that chooses one of them; else none."""
+    if not model.kind.has_classes or model.several_labels or model.is_regression:
+        return []
+    return [model.labels[number] for number in range(len(model.labels))]
 
 
 def fitting(model: Model, request: Request) -> Request:

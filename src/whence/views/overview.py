@@ -165,7 +165,7 @@ def _counts(overview: Overview) -> str:
         rows.append(_count_bar("is right", accuracy.right, accuracy.texts))
     if not rows:
         return ""
-    return element("dl", "".join(rows), class_="bars", aria_label="what the model says")
+    return element("dl", "".join(rows), class_="bars", aria_label="predictions")
 
 
 def _count_bar(name: str, count: int, every: int) -> str:
