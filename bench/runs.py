@@ -106,14 +106,17 @@ def overhead(model: Model, texts: Sequence[str], method: str, evidence: bool) ->
 
 
 def batches(model: Model, texts: Sequence[str], method: str) -> Ratio:
-    """One by one over the run; both write parts. The larger the ratio, the better."""
-    limit = None if method in BATCHED_BY_THEMSELVES else GAIN
+    """``explain`` text by text over the run, which writes parts too: the larger, the better."""
+
+    def one_by_one() -> object:
+        return [whence.explain(model, text, method, evidence=False) for text in texts]
+
     return interleaved(
-        f"{len(texts)} texts of {AT_TOKENS} tokens in parts of 1, {method}",
-        partial(run, model, texts, [method], evidence=False, part=1),
-        f"in parts of {PART}",
+        f"{len(texts)} texts of {AT_TOKENS} tokens one by one, {method}",
+        one_by_one,
+        f"a run in parts of {PART}",
         partial(run, model, texts, [method], evidence=False),
-        limit=limit,
+        limit=None if method in BATCHED_BY_THEMSELVES else GAIN,
         rounds=5,
         clock=time.process_time,
     )
@@ -153,33 +156,42 @@ def resident() -> int:
 # ---------------------------------------------------------------------- workers
 
 
+@dataclass(frozen=True)
+class Pool:
+    """Seconds on the wall of some workers, for 1,000 texts, and all of them from start to end.
+
+    A worker loads its model once, however long the run is. So the first are those between the first
+    part of each worker and the last part.
+    """
+
+    steady: float
+    total: float
+
+
 def workers(
     model: Model, texts: Sequence[str], method: str, rounds: int
-) -> list[tuple[float, float]]:
-    """Seconds by the clock on the wall of one worker and of two, in turns: for 1,000 texts.
-
-    Both are processes that load the model. That is done once however long the run is, so what is
-    timed begins at the first part and ends at the last, as ``whence run`` forecasts it.
-    """
+) -> list[tuple[Pool, Pool]]:
+    """One worker, a process as they all are, and two, in turns."""
     pairs = []
     for _ in range(rounds):
-        pairs.append((_steady(model, texts, method, 1), _steady(model, texts, method, 2)))
-        print(f"one worker {pairs[-1][0]:.1f} s, two {pairs[-1][1]:.1f} s", flush=True)
+        one, two = _pool(model, texts, method, 1), _pool(model, texts, method, 2)
+        print(f"for 1,000 texts: one worker {one.steady:.1f} s, two {two.steady:.1f} s", flush=True)
+        pairs.append((one, two))
     return pairs
 
 
-def _steady(model: Model, texts: Sequence[str], method: str, number: int) -> float:
-    """Seconds for each thousand texts between the first parts of all workers and the last part."""
+def _pool(model: Model, texts: Sequence[str], method: str, number: int) -> Pool:
     from whence.runs.engines.processes import processes
 
     with folder() as out:
-        begun = prepared(model, texts, method, out)
+        manifest = prepared(model, texts, method, out)
+        begun = time.perf_counter()
         marks = []
-        for part in processes(place_of(out), range(begun.parts), number, lambda: False):
-            marks.append((time.perf_counter(), len(begun.rows_of(part.number))))
-    since = marks[number - 1][0]
+        for part in processes(place_of(out), range(manifest.parts), number, lambda: False):
+            marks.append((time.perf_counter(), len(manifest.rows_of(part.number))))
+    since, last = marks[number - 1][0], marks[-1][0]
     rows = sum(rows for _, rows in marks[number:])
-    return (marks[-1][0] - since) / rows * 1000
+    return Pool((last - since) / rows * 1000, last - begun)
 
 
 def prepared(model: Model, texts: Sequence[str], method: str, out: Path) -> Manifest:
@@ -343,11 +355,13 @@ def show_memory(seen: Sequence[tuple[int, int]]) -> None:
     print(f"grown by {grown / 1e6:.1f} MB; at most {human(GROWTH)}: {verdict}")
 
 
-def show_workers(pairs: Sequence[tuple[float, float]]) -> None:
-    ratio = median(one / two for one, two in pairs)
+def show_workers(pairs: Sequence[tuple[Pool, Pool]]) -> None:
+    ratio = median(one.steady / two.steady for one, two in pairs)
+    total = median(one.total / two.total for one, two in pairs)
     verdict = "yes" if ratio >= TWO_WORKERS else "NO"
     load = ", ".join(f"{one:.2f}" for one in os.getloadavg())
     print(f"one worker over two: {ratio:.2f}; at least {TWO_WORKERS}: {verdict}")
+    print(f"with loading the model, which is done once: {total:.2f}")
     print(f"{os.cpu_count()} cores; load averages over 1, 5 and 15 minutes: {load}")
 
 
