@@ -161,15 +161,41 @@ def test_a_part_that_a_pass_exchanges_is_put_back() -> None:
     assert model.hf.seen.part is not part
 
 
-def test_weights_that_are_rescaled_once_are_not_rescaled_again() -> None:
-    model = build(misbehaving.RescalesOnce)
-    weight = model.hf.classifier.weight.detach().clone()
+@pytest.mark.parametrize("kind", [misbehaving.RescalesOnce, misbehaving.RescalesData])
+def test_weights_that_a_pass_changes_are_put_back(kind: type[Plain]) -> None:
+    model = build(kind)
+    weight = model.hf.classifier.weight
+    before, version = weight.detach().clone(), weight._version
+    scores = []
     for _ in range(2):
-        compare(model, TEXT, ["gradient-l2", "occlusion"], evidence=False)
-        # the wrong version puts the note back and not the weight: a quarter, an eighth …
-        torch.testing.assert_close(model.hf.classifier.weight.detach(), weight / 2)
-        assert model.hf.seen.is_rescaled
-    assert "changes its weights in place" in state(model).says
+        of_all = compare(model, TEXT, ["gradient-l2", "occlusion", "rollout"], evidence=False)
+        scores.append(of_all["gradient-l2"].scores)
+        # wrong versions: it stays halved; or the note goes and the weight is halved once more
+        assert torch.equal(weight, before)
+        assert weight._version == version
+        assert not model.hf.seen.is_rescaled
+    np.testing.assert_array_equal(*scores)
+    assert "changes its weights in place, which is put back" in state(model).says
+
+    whole = build(Plain)
+    expected = explain(whole, TEXT, "gradient-l2", evidence=False).scores
+    np.testing.assert_allclose(scores[0], expected, rtol=1e-5)
+
+
+def test_a_weight_that_only_a_later_pass_changes_is_told_and_put_back_from_then_on() -> None:
+    model = build(misbehaving.RescalesLater)
+    weight = model.hf.classifier.weight
+    before = weight.detach().clone()
+    model.predict([SHORTER])
+    with pytest.raises(ModelError, match="changed 1 of its weights in place"):
+        model.predict([TEXT])
+    assert not torch.equal(weight, before)
+    assert model.hf.seen.is_rescaled  # or it would be halved once more
+
+    changed = weight.detach().clone()
+    model.hf.seen.is_rescaled = False
+    model.predict([TEXT])
+    assert torch.equal(weight, changed)
 
 
 def test_without_putting_back_the_buffers_would_change() -> None:

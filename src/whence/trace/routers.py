@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from whence.models.modes import Mode, met_by
 from whence.models.unbroken import in_one_piece
-from whence.trace.modes import Mode, met_by
 
 CHOICES = ("topk", "argmax", "sort", "argsort")
 
