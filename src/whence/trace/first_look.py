@@ -28,7 +28,7 @@ from whence.models.conduct import (
     two_different_tokens,
 )
 from whence.models.model import Model
-from whence.models.sample import samples_of_two_lengths
+from whence.models.sample import SHORTEST, samples_of_two_lengths
 from whence.models.state import draws, look_again
 from whence.trace.edits import Edit
 from whence.trace.trace import Trace, trace
@@ -95,7 +95,7 @@ def _texts(model: Model, questions: tuple[str, ...]) -> list[Passage] | None:
     kind = model.kind
     if not kind.has_head or not kind.reads_text or kind.reads_image or not kind.pads(model):
         return None
-    texts = samples_of_two_lengths(model)
+    texts = samples_of_two_lengths(model, tokens=SHORTEST)
     return texts if len({len(text) for text in texts}) == 2 else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -31,6 +31,7 @@ from whence.models.conduct import (
     known,
     padding,
     relative_difference,
+    remember,
     remembered,
     repeats,
     state,
@@ -41,11 +42,12 @@ from whence.models.passing import IT_IS_OURS
 from whence.models.readouts import Readout
 from whence.models.sample import samples_of_two_lengths
 from whence.trace.attention import can_observe
+from whence.trace.edits import Edit
 from whence.trace.first_look import look_at_embeddings, look_at_passes
 from whence.trace.lxmert import is_lxmert
 from whence.trace.mixing import mixed_beside_attention, slopes_of_tokens
 from whence.trace.rows import speaking_kind
-from whence.trace.trace import Trace, trace
+from whence.trace.trace import Head, MapsByKind, Trace, trace
 
 USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion) still work."
 
@@ -121,8 +123,65 @@ def _look_first(model: Model, needs: Needs, via: Via) -> None:
         look_at_passes(model)
         return
     traced = look_at_embeddings(model, wanted)
-    if traced is not None and wanted == Needs.EMBEDDING_GRADIENTS:
-        _pass_on(traced)
+    if traced is None or wanted != Needs.EMBEDDING_GRADIENTS:
+        return
+    _pass_on(traced)
+    if looks and not _has_a_reply(model):
+        _look_inside(model, traced)
+
+
+def _look_inside(model: Model, own: Trace) -> None:
+    """Attention made visible, at the text and at a step to both sides of it, in one batch.
+
+    The steps tell of gradients. Where anything is amiss, the checks look at one after another.
+    """
+    if known(model, "gradients") or known(model, "attention"):
+        return
+    if not bool(own.embedding_gradients.any()):
+        return
+    direction, promised = _uphill(own)
+
+    def stepped(vectors: Tensor) -> Tensor:
+        step = FIRST_STEP * direction
+        return torch.stack([vectors[0], vectors[1] + step, vectors[2] - step])
+
+    needs = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
+    try:
+        seen = trace(
+            model,
+            [own.passages[0]] * 3,
+            own.targets[0],
+            needs,
+            edits=[Edit("steps", "embeddings", stepped)],
+            attention_via=_paths(model)[0],
+        )
+    except WhenceError:
+        return
+    if relative_difference(own.logits, seen.logits[:1]) > tolerance(model.dtype):
+        return
+    changes = _slopes_of_steps(own, promised, [FIRST_STEP], seen.values[1:])
+    if changes and _apart(changes[0], promised) <= AGREE_WITHIN:
+        miss = _apart(changes[0], promised)
+        remember(model, Finding("gradients", True, GRADIENTS_HOLD, miss))
+        _pass_on(_without_steps(seen))
+
+
+def _without_steps(traced: Trace) -> Trace:
+    """The first row of a trace."""
+    return replace(
+        traced,
+        passages=traced.passages[:1],
+        targets=traced.targets[:1],
+        embeddings=traced.embeddings[:1],
+        head=Head(traced.logits[:1], traced.values[:1]),
+        gradients=traced.embedding_gradients[:1],
+        attentions=_first_rows(traced.attentions),
+        attention_gradients=_first_rows(traced.attention_gradients),
+    )
+
+
+def _first_rows(maps: MapsByKind) -> MapsByKind:
+    return {kind: tuple(m[:1] for m in of_layers) for kind, of_layers in maps.items()}
 
 
 def refusal(model: Model, needs: Needs, via: Via = "auto") -> WhenceError | None:
@@ -246,22 +305,17 @@ def _check_gradients(model: Model) -> Finding:
             return Finding("gradients", False, f"{problem} {USE_GAMES}")
         _pass_on(traced)
 
-    slope = traced.embedding_gradients[0]
-    if float(slope.abs().max()) == 0:
+    if not bool(traced.embedding_gradients.any()):
         return Finding("gradients", None, "the target does not change along any embedding.")
-    return _stepped(traced, slope)
+    return _stepped(traced)
 
 
-def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
+def _stepped(traced: Trace) -> Finding:
     """Small steps up the slope: what the target does, against what the slope promises."""
-    vectors = traced.embeddings[0]
-    # each token by its own size: a norm may be steep at one that is nearly zero
-    sizes = vectors.norm(dim=-1, keepdim=True)
-    direction = slope / slope.norm(dim=-1, keepdim=True).clamp_min(TINY) * sizes
-    promised = float((slope.double() * direction.double()).sum())
-    at_once = [_apart(one, promised) for one in _changes(traced, direction, promised, [FIRST_STEP])]
-    if at_once and at_once[0] <= AGREE_WITHIN:
-        return Finding("gradients", True, GRADIENTS_HOLD, at_once[0])
+    direction, promised = _uphill(traced)
+    at_once = _changes(traced, direction, promised, [FIRST_STEP])
+    if at_once and _apart(at_once[0], promised) <= AGREE_WITHIN:
+        return Finding("gradients", True, GRADIENTS_HOLD, _apart(at_once[0], promised))
     changes = _changes(traced, direction, promised, STEPS)
     if not changes:
         return Finding("gradients", None, "small steps are lost in rounding, so nothing is told.")
@@ -278,23 +332,39 @@ def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
     )
 
 
+def _uphill(traced: Trace) -> tuple[Float[Tensor, "token dim"], float]:
+    """A step up the slope, as large as the embeddings are, and by how much it should change."""
+    vectors, slope = traced.embeddings[0], traced.embedding_gradients[0]
+    # each token by its own size: a norm may be steep at one that is nearly zero
+    sizes = vectors.norm(dim=-1, keepdim=True)
+    direction = slope / slope.norm(dim=-1, keepdim=True).clamp_min(TINY) * sizes
+    return direction, float((slope.double() * direction.double()).sum())
+
+
 def _changes(
     traced: Trace,
     direction: Float[Tensor, "token dim"],
     promised: float,
     steps: Sequence[float],
 ) -> list[float]:
-    """The slopes that steps to both sides find; a step that is lost in rounding tells none."""
+    """The slopes that steps to both sides find."""
     vectors = traced.embeddings[0]
-    rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
     points = [vectors + sign * step * direction for step in steps for sign in (1, -1)]
-    values = iter(traced.values_at(0, torch.stack(points)).double().tolist())
-    changes = []
-    for step in steps:
-        up, down = next(values), next(values)
+    values = traced.values_at(0, torch.stack(points))
+    return _slopes_of_steps(traced, promised, steps, values)
+
+
+def _slopes_of_steps(
+    traced: Trace, promised: float, steps: Sequence[float], values: Float[Tensor, " point"]
+) -> list[float]:
+    """The slopes between values on both sides; a step that is lost in rounding tells none."""
+    rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
+    both_sides = values.double().reshape(-1, 2).tolist()
+    slopes = []
+    for step, (up, down) in zip(steps, both_sides, strict=True):
         if abs(step * promised) >= 100 * rounding or abs(up - down) >= 100 * rounding:
-            changes.append((up - down) / (2 * step))
-    return changes
+            slopes.append((up - down) / (2 * step))
+    return slopes
 
 
 def _miss(changes: Sequence[float], promised: float) -> tuple[float, float]:
@@ -347,7 +417,7 @@ def _check_attention(model: Model) -> Finding:
             continue
         difference = relative_difference(_said(own), _said(seen))
         if difference <= tolerance(model.dtype):
-            if seen.attention_gradients:
+            if seen.attention_gradients and _shared_trace(model, visible=True) is None:
                 _pass_on(seen)
             says = "with its attention made visible the model says the same."
             return Finding("attention", True, says, difference, choice=via)
@@ -374,6 +444,9 @@ def _made_visible(model: Model, own: Trace, via: Via) -> Trace:
     Where no gradient reaches the weights, they are seen without.
     """
     passage = own.passages[0]
+    seen_before = _shared_trace(model, visible=True)
+    if seen_before is not None and via == _paths(model)[0]:
+        return seen_before
     if own.gradients is not None:
         needs = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
         try:

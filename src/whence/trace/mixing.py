@@ -34,7 +34,7 @@ def mixed_beside_attention(model: Model, via: Via) -> float | None:
 
     None where it cannot be tried.
     """
-    passage = samples_of_two_lengths(model, reply=True)[-1]
+    passage = samples_of_two_lengths(model, reply=True)[0]
     places = _places(model, passage)
     if places is None:
         return None
