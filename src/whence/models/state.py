@@ -26,7 +26,7 @@ from torch._C._autograd import (  # pyright: ignore[reportMissingImports]
 )
 
 from whence.core.errors import ModelError
-from whence.models.modes import Mode, met_by
+from whence.models.modes import Watch, met_by
 from whence.models.unbroken import in_one_piece, put_back
 
 # What a model draws is fixed by this for each pass, so that equal inputs get equal answers.
@@ -235,7 +235,7 @@ def _watching_weights(hf: nn.Module) -> Iterator[None]:
     _has_run.add(hf)
 
 
-class _Keeping(Mode):
+class _Keeping(Watch):
     """Copies each weight just before a pass first changes it in place."""
 
     def __init__(self, hf: nn.Module) -> None:
@@ -247,14 +247,12 @@ class _Keeping(Mode):
                 known = self.weights.setdefault(weight.untyped_storage().data_ptr(), [])
                 known.append((weight, weight._version))
 
-    def meet(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as it is."""
-        name = getattr(func, "__name__", "")
-        if name.endswith("_") and (not name.endswith("__") or name in CHANGING) and args:
+    def see(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep what this function will change."""
+        if args and name.endswith("_") and (not name.endswith("__") or name in CHANGING):
             self._keep(args[0])
         if "out" in kwargs:
             self._keep(kwargs["out"])
-        return func(*args, **kwargs)
 
     def _keep(self, changed: Any) -> None:
         for tensor in changed if isinstance(changed, (list, tuple)) else [changed]:

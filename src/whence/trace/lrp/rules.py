@@ -82,7 +82,9 @@ class _Ruled(torch.autograd.Function):
     def forward(ctx: Any, call: Call, rule: Rule, *variables: Tensor) -> Tensor:
         ctx.rule = rule
         ctx.save_for_backward(*variables)
-        return call(*variables)
+        value = call(*variables)
+        # a view would not let the model go on to change it in place
+        return value.clone() if value._is_view() else value
 
     @staticmethod
     def backward(ctx: Any, *down: Tensor) -> Any:
