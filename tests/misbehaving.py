@@ -166,10 +166,6 @@ class RescalesData(RescalesOnce):
             weight.view(-1)[:] /= 2
 
 
-class RescalesLater(RescalesOnce):
-    longest = 12
-
-
 class ReadsIdsAgain(Plain):
     """A second table, looked up in the last layer."""
 

@@ -12,11 +12,13 @@ import torch
 from tests import misbehaving
 from tests.misbehaving import Plain, build
 from whence.core.errors import ModelError, Unsupported
+from whence.core.registry import Needs
 from whence.explaining.explain import compare, explain
 from whence.explaining.game import game
 from whence.models.conduct import batch_mates, embeddings, padding, repeats, state
 from whence.models.state import draws
 from whence.models.untouched import untouched
+from whence.trace.guard import look_over
 
 TEXT = "the food is great but the service is not"
 SHORTER = "not bad at all"
@@ -182,8 +184,12 @@ def test_weights_that_a_pass_changes_are_put_back(kind: type[Plain]) -> None:
     np.testing.assert_allclose(scores[0], expected, rtol=1e-5)
 
 
+class RescalesLater(misbehaving.RescalesOnce):
+    longest = 12
+
+
 def test_a_weight_that_only_a_later_pass_changes_is_told_and_put_back_from_then_on() -> None:
-    model = build(misbehaving.RescalesLater)
+    model = build(RescalesLater)
     weight = model.hf.classifier.weight
     before = weight.detach().clone()
     model.predict([SHORTER])
@@ -248,6 +254,25 @@ def test_an_exception_of_the_callers_own_passes_as_it_is() -> None:
     model.hf.classifier.register_forward_hook(stop)
     with pytest.raises(Stop):
         explain(model, TEXT, "lime")
+
+
+def test_a_model_without_fault_answers_four_questions_in_two_passes() -> None:
+    model = build(Plain)
+    passes = []
+    model.hf.register_forward_hook(lambda *_: passes.append(1))
+    look_over(model, Needs.EMBEDDINGS)
+    assert len(passes) == 2
+    for check in (repeats, padding, batch_mates, embeddings):
+        assert check(model).holds is True
+    assert len(passes) == 2  # the wrong version asks each of them by itself: six passes
+
+
+def test_every_question_to_a_model_without_fault_takes_four_passes() -> None:
+    model = build(Plain)
+    passes = []
+    model.hf.register_forward_hook(lambda *_: passes.append(1))
+    compare(model, TEXT, ["gradient-l2", "rollout", "generic-attention"], evidence=False)
+    assert len(passes) == 4 + 1  # and the trace of the text
 
 
 def test_findings_are_remembered_for_the_model_object() -> None:

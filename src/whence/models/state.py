@@ -241,11 +241,11 @@ class _Keeping(Watch):
     def __init__(self, hf: nn.Module) -> None:
         super().__init__()
         self.originals = _originals.setdefault(hf, {})
-        self.weights: dict[int, list[tuple[Tensor, int]]] = {}
+        self.weights: dict[int | None, list[tuple[Tensor, int]]] = {}
         for weight in hf.parameters():
-            if weight.layout == torch.strided and not weight.is_inference():
-                known = self.weights.setdefault(weight.untyped_storage().data_ptr(), [])
-                known.append((weight, weight._version))
+            storage = _storage_of(weight)
+            if storage is not None and not weight.is_inference():
+                self.weights.setdefault(storage, []).append((weight, weight._version))
 
     def see(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep what this function will change."""
@@ -256,11 +256,18 @@ class _Keeping(Watch):
 
     def _keep(self, changed: Any) -> None:
         for tensor in changed if isinstance(changed, (list, tuple)) else [changed]:
-            if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
-                continue
-            for weight, version in self.weights.get(tensor.untyped_storage().data_ptr(), ()):
+            storage = _storage_of(tensor) if isinstance(tensor, Tensor) else None
+            for weight, version in self.weights.get(storage, ()):
                 if weight._version == version and (id(weight), version) not in self.originals:
                     self.originals[id(weight), version] = weight.detach().clone()
+
+
+def _storage_of(tensor: Tensor) -> int | None:
+    """Where its numbers lie; None for one that only stands for others, as some quantised do."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def _own_draws(hf: nn.Module) -> AbstractContextManager[None]:

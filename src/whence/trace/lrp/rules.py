@@ -83,8 +83,9 @@ class _Ruled(torch.autograd.Function):
         ctx.rule = rule
         ctx.save_for_backward(*variables)
         value = call(*variables)
-        # a view would not let the model go on to change it in place
-        return value.clone() if value._is_view() else value
+        # neither a view nor what was given would let the model go on to change it in place
+        is_alias = value._is_view() or any(value is variable for variable in variables)
+        return value.clone() if is_alias else value
 
     @staticmethod
     def backward(ctx: Any, *down: Tensor) -> Any:
