@@ -105,7 +105,7 @@ def look_over(model: Model, needs: Needs, via: Via = "auto") -> None:
     """
     if model.kind.unseen(model, needs) is not None:
         return  # each method is asked by itself what it can see
-    with _sharing():
+    with model.lock, _sharing():
         _look_first(model, needs, via)
         if repeats(model).holds is not False:
             _in_question(model, needs, via)
@@ -264,7 +264,7 @@ def findings(model: Model) -> list[Finding]:
     everything = EMBEDDED | DIFFERENTIATED | ANY_ATTENTION if model.kind.has_head else Needs.NOTHING
     if model.kind.reads_text and model.kind.reads_image:
         everything = Needs.NOTHING
-    with _sharing():
+    with model.lock, _sharing():
         _look_first(model, everything, "auto")
         return _every_finding(model)
 
