@@ -141,16 +141,29 @@ class ExchangesAPart(Plain):
 class RescalesOnce(Plain):
     """In its first pass it halves a weight for good and doubles what comes out, as RWKV does."""
 
+    longest = 0  # a text that is not longer than this leaves it as it is
+
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.seen.is_rescaled = False
 
     def spoil(self, states: Tensor, inputs: dict[str, Any]) -> Tensor:
-        if not self.seen.is_rescaled:
-            with torch.no_grad():
-                self.classifier.weight.div_(2)
+        if states.shape[1] > self.longest and not self.seen.is_rescaled:
+            self.halve(self.classifier.weight)
             self.seen.is_rescaled = True
-        return 2 * states
+        return 2 * states if self.seen.is_rescaled else states
+
+    def halve(self, weight: nn.Parameter) -> None:
+        with torch.no_grad():
+            weight.div_(2)
+
+
+class RescalesData(RescalesOnce):
+    """The same by another way, of which the weight's version tells as well."""
+
+    def halve(self, weight: nn.Parameter) -> None:
+        with torch.no_grad():
+            weight.view(-1)[:] /= 2
 
 
 class ReadsIdsAgain(Plain):

@@ -12,11 +12,13 @@ import torch
 from tests import misbehaving
 from tests.misbehaving import Plain, build
 from whence.core.errors import ModelError, Unsupported
+from whence.core.registry import Needs
 from whence.explaining.explain import compare, explain
 from whence.explaining.game import game
 from whence.models.conduct import batch_mates, embeddings, padding, repeats, state
 from whence.models.state import draws
 from whence.models.untouched import untouched
+from whence.trace.guard import look_over
 
 TEXT = "the food is great but the service is not"
 SHORTER = "not bad at all"
@@ -161,15 +163,45 @@ def test_a_part_that_a_pass_exchanges_is_put_back() -> None:
     assert model.hf.seen.part is not part
 
 
-def test_weights_that_are_rescaled_once_are_not_rescaled_again() -> None:
-    model = build(misbehaving.RescalesOnce)
-    weight = model.hf.classifier.weight.detach().clone()
+@pytest.mark.parametrize("kind", [misbehaving.RescalesOnce, misbehaving.RescalesData])
+def test_weights_that_a_pass_changes_are_put_back(kind: type[Plain]) -> None:
+    model = build(kind)
+    weight = model.hf.classifier.weight
+    before, version = weight.detach().clone(), weight._version
+    scores = []
     for _ in range(2):
-        compare(model, TEXT, ["gradient-l2", "occlusion"], evidence=False)
-        # the wrong version puts the note back and not the weight: a quarter, an eighth …
-        torch.testing.assert_close(model.hf.classifier.weight.detach(), weight / 2)
-        assert model.hf.seen.is_rescaled
-    assert "changes its weights in place" in state(model).says
+        of_all = compare(model, TEXT, ["gradient-l2", "occlusion", "rollout"], evidence=False)
+        scores.append(of_all["gradient-l2"].scores)
+        # wrong versions: it stays halved; or the note goes and the weight is halved once more
+        assert torch.equal(weight, before)
+        assert weight._version == version
+        assert not model.hf.seen.is_rescaled
+    np.testing.assert_array_equal(*scores)
+    assert "changes its weights in place, which is put back" in state(model).says
+
+    whole = build(Plain)
+    expected = explain(whole, TEXT, "gradient-l2", evidence=False).scores
+    np.testing.assert_allclose(scores[0], expected, rtol=1e-5)
+
+
+class RescalesLater(misbehaving.RescalesOnce):
+    longest = 12
+
+
+def test_a_weight_that_only_a_later_pass_changes_is_told_and_put_back_from_then_on() -> None:
+    model = build(RescalesLater)
+    weight = model.hf.classifier.weight
+    before = weight.detach().clone()
+    model.predict([SHORTER])
+    with pytest.raises(ModelError, match="changed 1 of its weights in place"):
+        model.predict([TEXT])
+    assert not torch.equal(weight, before)
+    assert model.hf.seen.is_rescaled  # or it would be halved once more
+
+    changed = weight.detach().clone()
+    model.hf.seen.is_rescaled = False
+    model.predict([TEXT])
+    assert torch.equal(weight, changed)
 
 
 def test_without_putting_back_the_buffers_would_change() -> None:
@@ -222,6 +254,25 @@ def test_an_exception_of_the_callers_own_passes_as_it_is() -> None:
     model.hf.classifier.register_forward_hook(stop)
     with pytest.raises(Stop):
         explain(model, TEXT, "lime")
+
+
+def test_a_model_without_fault_answers_four_questions_in_two_passes() -> None:
+    model = build(Plain)
+    passes = []
+    model.hf.register_forward_hook(lambda *_: passes.append(1))
+    look_over(model, Needs.EMBEDDINGS)
+    assert len(passes) == 2
+    for check in (repeats, padding, batch_mates, embeddings):
+        assert check(model).holds is True
+    assert len(passes) == 2  # the wrong version asks each of them by itself: six passes
+
+
+def test_every_question_to_a_model_without_fault_takes_four_passes() -> None:
+    model = build(Plain)
+    passes = []
+    model.hf.register_forward_hook(lambda *_: passes.append(1))
+    compare(model, TEXT, ["gradient-l2", "rollout", "generic-attention"], evidence=False)
+    assert len(passes) == 4 + 1  # and the trace of the text
 
 
 def test_findings_are_remembered_for_the_model_object() -> None:

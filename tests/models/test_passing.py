@@ -52,6 +52,19 @@ def test_an_error_in_the_models_code_is_not_ours() -> None:
     assert "mistake of whence" not in str(caught.value)
 
 
+class MultipliesWrongly(Plain):
+    def spoil(self, states: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
+        return states @ states.new_ones(3, 3)
+
+
+@pytest.mark.parametrize("method", ["lime", "gradient-l2"])
+def test_what_torch_raises_in_a_pass_that_is_watched_is_the_models(method: str) -> None:
+    # the first pass and the first trace run under modes of ours, whose frames are the innermost
+    with pytest.raises(ModelError, match="cannot be run in this way") as caught:
+        whence.explain(build(MultipliesWrongly), TEXT, method, evidence=False)
+    assert not isinstance(caught.value, OurMistake)
+
+
 def test_an_error_of_torch_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     # the model has no such layer, and torch says so: no code of ours is at fault
     model = build(Plain)
@@ -109,6 +122,8 @@ def test_a_comparison_leaves_the_method_out_and_the_mistake_is_logged(
 def test_a_mistake_of_ours_in_the_guard_is_no_property_of_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("whence.trace.guard.trace", of_ours("raise OurMistake(said)", **OURS))
+    for home in ("guard", "first_look"):
+        broken = of_ours("raise OurMistake(said)", **OURS)
+        monkeypatch.setattr(f"whence.trace.{home}.trace", broken)
     with pytest.raises(OurMistake, match="still work"):
         whence.explain(build(Plain), TEXT, "gradient-l2", evidence=False)

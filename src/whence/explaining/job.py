@@ -22,7 +22,7 @@ from whence.explaining.meter import Progress as Progress
 from whence.explaining.meter import as_meter
 from whence.games.game import TOKENS_AT_ONCE
 from whence.models.model import Model
-from whence.trace.guard import refusal
+from whence.trace.guard import look_over, refusal
 from whence.trace.trace import RERUN_TOKENS
 
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
@@ -74,33 +74,42 @@ class Job:
 def job_of(model: Model, request: Request, progress: Progress | None = None) -> Job:
     """The job of a request; a mistyped method or setting is an error here."""
     request = replace(request, wishes=_by_proper_name(request.wishes))
-    looking, playing = [], []
-    unfit: dict[str, Exception] = {}
-    needs = Needs.NOTHING
+    calls = []
     for wish in request.wishes:
         info = find_method(wish.method)
         settings = settings_of(info, wish.settings, request.seed)
-        call = MethodCall(info.name, info.version, info.needs, settings)
-        if call.needs & Needs.GAME:
-            playing.append(call)
-            continue
+        calls.append(MethodCall(info.name, info.version, info.needs, settings))
+    playing = [call for call in calls if call.needs & Needs.GAME]
+    inside = [call for call in calls if not call.needs & Needs.GAME]
+    look_over(model, _needs_of(inside), request.attention_via)
+
+    looking = []
+    unfit: dict[str, Exception] = {}
+    for call in inside:
         problem = refusal(model, call.needs, request.attention_via)
         if problem is not None:
             unfit[call.name] = problem
         else:
             looking.append(call)
-            needs |= call.needs
     return Job(
         model=model,
         request=request,
         looking=tuple(looking),
         playing=tuple(playing),
-        needs=needs,
+        needs=_needs_of(looking),
         meter=as_meter(progress),
         # what the caller said of the control; a budget may make it smaller
         plan=Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS),
         unfit=unfit,
     )
+
+
+def _needs_of(calls: Sequence[MethodCall]) -> Needs:
+    """What these methods need together."""
+    needs = Needs.NOTHING
+    for call in calls:
+        needs |= call.needs
+    return needs
 
 
 def planned(job: Job, plan: Plan) -> Job:

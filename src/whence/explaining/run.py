@@ -52,8 +52,8 @@ def run(
     ``added`` are attributions that were made before; each is judged beside those of its text.
     """
     check_has_head(model)
-    check_repeats(model)
     job = job_of(model, request, progress)
+    check_repeats(model)
     passages = [_encoded(job, text) for text in texts]
     windows_of = [model.windows(passage) for passage in passages]
     added_of = by_text(model, added, passages)

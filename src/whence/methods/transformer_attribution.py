@@ -1,5 +1,6 @@
 """Relevance of attention, weighted by its gradient, carried through the layers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -99,8 +100,19 @@ def weighted(trace: Trace) -> dict[str, list[Float[Tensor, "ask query key"]]]:
             slopes = trace.attention_gradients[kind]
             for layer, slope, relevant in zip(layers[kind], slopes, relevances, strict=True):
                 queries, keys = relevant.shape[1:]
+                if relevant.shape != slope[i, :, :queries, :keys].shape:
+                    raise Unsupported(
+                        f"{type(trace.model.hf).__name__} gives out attention of another size "
+                        f"({kind}: {_times(slope.shape[1:])}) than it computes with "
+                        f"({_times(relevant.shape)}), so relevance cannot be laid on it. "
+                        "generic-attention and gradient methods still work."
+                    )
                 layer[i, :queries, :keys] = positive_mean(slope[i, :, :queries, :keys], relevant)
     return layers
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return " × ".join(map(str, sizes))
 
 
 def rolled_out(

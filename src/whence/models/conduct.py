@@ -35,6 +35,13 @@ ROUNDINGS = 1000
 SMALLEST_ROUNDING = 1e-5
 LARGEST_ROUNDING = 0.05
 
+# what is said where a check finds nothing wrong
+HOLDS = {
+    "repeats": "asked the same twice it says the same.",
+    "padding": "a text is read alike alone and padded to the length of another.",
+    "batch-mates": "a text is read alike alone and beside others.",
+    "embeddings": "one module gives one vector for each token, and nothing else is read of it.",
+}
 USE_GAMES = "Methods that play (lime, shapley, occlusion, anchors) still work."
 
 
@@ -75,8 +82,13 @@ def remembered(model: Model, name: str, check: Check) -> Finding:
         return finding
     with model.lock:
         finding = check(model)
-        _findings.setdefault(model.hf, {})[_key(model, name)] = finding
+        remember(model, finding)
     return finding
+
+
+def remember(model: Model, finding: Finding) -> None:
+    """Keep what was found of a model object."""
+    _findings.setdefault(model.hf, {})[_key(model, finding.name)] = finding
 
 
 def known(model: Model, name: str) -> Finding | None:
@@ -143,7 +155,7 @@ def _check_repeats(model: Model) -> Finding:
     second = answers(model, [passage])[0]
     difference = relative_difference(first, second)
     if difference <= tolerance(model.dtype):
-        return Finding("repeats", True, "asked the same twice it says the same.", difference)
+        return Finding("repeats", True, HOLDS["repeats"], difference)
     return Finding(
         "repeats",
         False,
@@ -162,7 +174,7 @@ def _check_state(model: Model) -> Finding:
         return Finding("state", True, "a pass changes nothing about the model.")
     seen = []
     if rescales:
-        seen.append("a pass changes its weights in place, which is left as the model made it")
+        seen.append("a pass changes its weights in place, which is put back")
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         seen.append(f"a pass changes {', '.join(changed[:3])}{more}, which is put back")
@@ -195,7 +207,7 @@ def _check_padding(model: Model) -> Finding:
         model,
         "padding",
         passages,
-        "a text is read alike alone and padded to the length of another.",
+        HOLDS["padding"],
         "a text that is padded to the length of another is read otherwise",
         "texts of several lengths run one at a time.",
     )
@@ -204,8 +216,7 @@ def _check_padding(model: Model) -> Finding:
 def _check_mates(model: Model) -> Finding:
     padded = padding(model)
     if padded.holds:
-        says = "a text is read alike alone and beside others."
-        return Finding("batch-mates", True, says, padded.difference)
+        return Finding("batch-mates", True, HOLDS["batch-mates"], padded.difference)
 
     passages = samples_of_two_lengths(model)
     shortest = min(passages, key=len)
@@ -280,7 +291,7 @@ def _check_embeddings(model: Model) -> Finding:
 
     def exchange(vectors: Tensor) -> Tensor:
         seen.append(tuple(vectors.shape))
-        if places is None or not _is_one_each(seen[0], lengths):
+        if places is None or not is_one_each(seen[0], lengths):
             return vectors
         at, other = places
         changed = vectors.clone()
@@ -293,7 +304,7 @@ def _check_embeddings(model: Model) -> Finding:
         return Finding("embeddings", False, f"{problem} {USE_GAMES}")
 
     shape = seen[0]
-    if not _is_one_each(shape, lengths):
+    if not is_one_each(shape, lengths):
         return Finding(
             "embeddings",
             False,
@@ -307,7 +318,7 @@ def _check_embeddings(model: Model) -> Finding:
     return _exchanged(model, passage, places, by_vector)
 
 
-def _is_one_each(shape: tuple[int, ...], lengths: Sequence[int]) -> bool:
+def is_one_each(shape: tuple[int, ...], lengths: Sequence[int]) -> bool:
     """Whether embeddings of this shape are one vector for each token."""
     return len(shape) == 3 and shape[1] in lengths
 
@@ -322,8 +333,7 @@ def _exchanged(
     by_id = answers(model, [replace(passage, ids=ids)])[0]
     difference = relative_difference(by_id, by_vector)
     if difference <= tolerance(model.dtype):
-        says = "one module gives one vector for each token, and nothing else is read of it."
-        return Finding("embeddings", True, says, difference)
+        return Finding("embeddings", True, HOLDS["embeddings"], difference)
     return Finding(
         "embeddings",
         False,

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from whence.core.errors import ModelError, OurMistake, TooLarge, WhenceError
-from whence.models.state import own_draws
+from whence.models.state import own_pass
 
 # What a model's own code raises where an input, or a switch of ours, does not suit it. An
 # exception class of the caller's own is not among them, and passes as it is.
@@ -41,7 +41,7 @@ IT_IS_OURS = "This is a mistake of whence, not of yours or of the model (--debug
 def run(hf: nn.Module, inputs: Mapping[str, Any], **more: Any) -> Any:
     """The outputs of one forward pass, or an error that names the model and what it said."""
     try:
-        with own_draws(hf):
+        with own_pass(hf):
             return hf(**inputs, **more)
     except WhenceError:
         raise

@@ -22,6 +22,7 @@ QUESTION = "Who minded?"
 CHOICES = ("Nobody minded.", "The fox did.")
 # tokens of a short and of a longer text: enough to see a difference, few enough to cost nothing
 SHORT, LONGER = 7, 11
+SHORTEST = (6, 8)  # the same for the first look, whose passes every model pays
 
 
 def sample(model: Model, reply: bool = False) -> Passage:
@@ -40,7 +41,9 @@ def sample(model: Model, reply: bool = False) -> Passage:
     return read_somewhere(model, passage)
 
 
-def samples_of_two_lengths(model: Model, reply: bool = False) -> list[Passage]:
+def samples_of_two_lengths(
+    model: Model, reply: bool = False, tokens: tuple[int, int] = (SHORT, LONGER)
+) -> list[Passage]:
     """A short text and a longer one; of an image model two images, which have one length.
 
     With ``reply``, the decoder of an encoder-decoder has a short text too.
@@ -53,13 +56,13 @@ def samples_of_two_lengths(model: Model, reply: bool = False) -> list[Passage]:
     if model.kind.offers_choices:
         return [sample(model)]
 
-    first, second, lengths = PROMPT, None, (SHORT, LONGER)
+    first, second, lengths = PROMPT, None, list(tokens)
     if model.kind.second_text:
-        first, second, lengths = QUESTION, PROMPT, (2 * SHORT, 2 * LONGER)
+        first, second, lengths = QUESTION, PROMPT, [2 * length for length in tokens]
     whole = tokenize(model, first, second, "token")
     texts = []
-    for tokens in lengths:
-        limit = tokens if model.limit is None else min(tokens, model.limit)
+    for length in lengths:
+        limit = length if model.limit is None else min(length, model.limit)
         texts.append(read_somewhere(model, truncate(whole, min(limit, len(whole)))))
     if reply and model.is_encoder_decoder and not model.kind.reads_twice:
         return [replace(text, reply=texts[0]) for text in texts]

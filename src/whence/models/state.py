@@ -1,8 +1,12 @@
 """What a model changes about itself while it runs, and how it is put back.
 
-Routers count, position caches grow, and some models draw from the random state that all of Python
-shares. Which of this a model does is seen the first time that it runs; from then on only that is
-watched closely.
+Routers count, position caches grow, some models rescale their weights for inference, and some draw
+from the random state that all of Python shares. Which of this a model does is seen the first time
+that it runs; from then on only that is watched closely.
+
+Weights are never copied before a pass: there may be many. Whether one changed is told by its
+version, which torch counts. In the first pass of a model, and in every pass of one that changes its
+weights, each is copied at the moment before it is changed.
 """
 
 from __future__ import annotations
@@ -12,18 +16,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._C._autograd import (  # pyright: ignore[reportMissingImports]
+    _unsafe_set_version_counter,
+)
 
+from whence.core.errors import ModelError
+from whence.models.modes import Watch, met_by
 from whence.models.unbroken import in_one_piece, put_back
 
 # What a model draws is fixed by this for each pass, so that equal inputs get equal answers.
 SEED = 0
 
+# What Python calls for ``x[i] = …``, ``x += …`` and the like.
+CHANGING = frozenset(
+    f"__{name}__"
+    for name in ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "ipow", "imod")
+)
 Place = tuple[nn.Module, str]  # a module, and the name of what it holds
+Originals = dict[tuple[int, int], Tensor]
 PLAIN = (bool, int, float, str, Tensor)
 
 
@@ -39,6 +54,11 @@ class Habits:
 
 
 _habits: WeakKeyDictionary[nn.Module, Habits] = WeakKeyDictionary()
+# models of which a pass was seen from its beginning to its end
+_has_run: WeakSet[nn.Module] = WeakSet()
+# by model object: weights that a pass changed, as they were. By their ids and versions, as a block
+# inside another puts them back to what they were when it began.
+_originals: WeakKeyDictionary[nn.Module, Originals] = WeakKeyDictionary()
 # whether a model draws from Python's own random numbers; it is looked for where there is no entry
 _draws_from_python: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
@@ -87,8 +107,7 @@ def state_of(hf: nn.Module, modules: Sequence[nn.Module]) -> State:
             key = (id(module), name)
             if is_first or key in habits.in_place:
                 copies[key] = buffer.detach().clone()
-    weights = _weights(modules) if is_first or habits.restless else []
-    return State(held, versions, copies, weights, _drawn() if is_first else None)
+    return State(held, versions, copies, _weights(modules), _drawn() if is_first else None)
 
 
 def _weights(modules: Sequence[nn.Module]) -> list[tuple[Tensor, int]]:
@@ -112,12 +131,11 @@ def own_state(hf: nn.Module, state: State) -> None:
                 with torch.no_grad():
                     buffer.copy_(before)
 
-    if any(weight._version != version for weight, version in state.weights):
-        # Some rescale their weights for inference, once, and note that they did. There is no copy
-        # of all weights, and the note without the weights would have them rescaled once more.
-        habits.rescales = True
+    lost = _put_weights_back(hf, habits, state.weights)
     for held in state.held:
-        changed = [] if habits.rescales else _put_back(held)
+        # Where weights could not be put back, a note that they were changed is left with them: a
+        # model that rescales them once would do so again.
+        changed = [] if lost else _put_back(held)
         if changed:
             habits.restless.add(id(held.module))
             kind = type(held.module).__name__
@@ -126,6 +144,33 @@ def own_state(hf: nn.Module, state: State) -> None:
     if state.drawing is not None and not _same(state.drawing, _drawn()):
         habits.draws = True
         _draw_again_from(state.drawing)
+    if lost:
+        raise ModelError(
+            f"{type(hf).__name__} changed {lost} of its weights in place in this pass, as it did "
+            "in none before, so there was no copy to put back. Load the model again; with "
+            "model.predict([text]) on this text first, they will be put back."
+        )
+
+
+def _put_weights_back(hf: nn.Module, habits: Habits, weights: Sequence[tuple[Tensor, int]]) -> int:
+    """Undo what a pass did to weights; how many had no copy."""
+    originals = _originals.get(hf, {})
+    lost = 0
+    for weight, version in weights:
+        if weight._version == version:
+            continue
+        habits.rescales = True
+        original = originals.get((id(weight), version))
+        if original is None:
+            lost += 1
+            continue
+        with torch.no_grad():
+            weight.copy_(original)
+        # it is what it was at that version, also for a block around this one
+        _unsafe_set_version_counter((weight,), (version,))
+        for key in [key for key in originals if key[0] == id(weight) and key[1] >= version]:
+            del originals[key]
+    return lost
 
 
 def _put_back(held: Held) -> list[str]:
@@ -171,7 +216,61 @@ def look_again(hf: nn.Module) -> None:
     _draws_from_python.pop(hf, None)
 
 
-def own_draws(hf: nn.Module) -> AbstractContextManager[None]:
+def own_pass(hf: nn.Module) -> AbstractContextManager[None]:
+    """Around each forward pass of a model: its draws, and weights that it may change, are watched.
+
+    Of a model that does neither, only the first pass is.
+    """
+    habits = _habits.get(hf)
+    rescales = habits is not None and habits.rescales
+    if hf in _has_run and not rescales:
+        return _own_draws(hf)
+    return _watching_weights(hf)
+
+
+@in_one_piece
+def _watching_weights(hf: nn.Module) -> Iterator[None]:
+    with met_by(_Keeping(hf)), _own_draws(hf):
+        yield
+    _has_run.add(hf)
+
+
+class _Keeping(Watch):
+    """Copies each weight just before a pass first changes it in place."""
+
+    def __init__(self, hf: nn.Module) -> None:
+        super().__init__()
+        self.originals = _originals.setdefault(hf, {})
+        self.weights: dict[int | None, list[tuple[Tensor, int]]] = {}
+        for weight in hf.parameters():
+            storage = _storage_of(weight)
+            if storage is not None and not weight.is_inference():
+                self.weights.setdefault(storage, []).append((weight, weight._version))
+
+    def see(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep what this function will change."""
+        if args and name.endswith("_") and (not name.endswith("__") or name in CHANGING):
+            self._keep(args[0])
+        if "out" in kwargs:
+            self._keep(kwargs["out"])
+
+    def _keep(self, changed: Any) -> None:
+        for tensor in changed if isinstance(changed, (list, tuple)) else [changed]:
+            storage = _storage_of(tensor) if isinstance(tensor, Tensor) else None
+            for weight, version in self.weights.get(storage, ()):
+                if weight._version == version and (id(weight), version) not in self.originals:
+                    self.originals[id(weight), version] = weight.detach().clone()
+
+
+def _storage_of(tensor: Tensor) -> int | None:
+    """Where its numbers lie; None for one that only stands for others, as some quantised do."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def _own_draws(hf: nn.Module) -> AbstractContextManager[None]:
     """For a model that draws: the same draws in each pass, and none from the caller's state."""
     if draws(hf):
         return _drawing_alike()

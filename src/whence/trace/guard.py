@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -27,8 +28,10 @@ from whence.models.conduct import (
     Finding,
     batch_mates,
     embeddings,
+    known,
     padding,
     relative_difference,
+    remember,
     remembered,
     repeats,
     state,
@@ -39,10 +42,12 @@ from whence.models.passing import IT_IS_OURS
 from whence.models.readouts import Readout
 from whence.models.sample import samples_of_two_lengths
 from whence.trace.attention import can_observe
+from whence.trace.edits import Edit
+from whence.trace.first_look import look_at_embeddings, look_at_passes
 from whence.trace.lxmert import is_lxmert
 from whence.trace.mixing import mixed_beside_attention, slopes_of_tokens
 from whence.trace.rows import speaking_kind
-from whence.trace.trace import Trace, trace
+from whence.trace.trace import Head, MapsByKind, Trace, trace
 
 USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion) still work."
 
@@ -50,15 +55,18 @@ USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion)
 # agree with each other, they know the slope, and a tenth off is wrong. A network has kinks and
 # roundings: where no two agree, only what is off by half at every size is called wrong.
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the embeddings' own size; some models are very steep
+FIRST_STEP = 1e-3  # where it agrees with the slope itself, no other is needed
 AGREE_WITHIN = 0.02
 WRONG_BY = 0.1
 WRONG_BY_WHERE_STEPS_DISAGREE = 0.5
+GRADIENTS_HOLD = "gradients reach the embeddings and agree with small steps."
 TINY = 1e-30
 # Of the largest slope: a row of attention with less is not read.
 NO_SLOPE = 1e-6
 
-# The trace of the check of gradients, for the checks that come right after it. It is not kept for
-# longer: it holds the model, whose weights may be trained before the next check.
+# Traces of one text, for the checks that come right after each other: by the model's own attention,
+# and by visible attention. They are not kept for longer: a trace holds the model, whose weights may
+# be trained before the next check.
 _shared: ContextVar[list[Trace] | None] = ContextVar("whence_guard_traces", default=None)
 
 EMBEDDED = Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS
@@ -67,12 +75,113 @@ DIFFERENTIATED = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH
 
 @contextmanager
 def _sharing() -> Iterator[None]:
-    """Let the checks of a block share a trace."""
+    """Let the checks of a block share traces."""
     token = _shared.set([])
     try:
         yield
     finally:
         _shared.reset(token)
+
+
+def _pass_on(traced: Trace) -> None:
+    """Keep a trace for the next checks of the block."""
+    shared = _shared.get()
+    if shared is not None:
+        shared.append(traced)
+
+
+def _shared_trace(model: Model, visible: bool = False) -> Trace | None:
+    """The trace with gradients that a check ran just now, by the model's own attention or not."""
+    for traced in _shared.get() or ():
+        if traced.model is model and bool(traced.attention_gradients) == visible:
+            return traced
+    return None
+
+
+def look_over(model: Model, needs: Needs, via: Via = "auto") -> None:
+    """Try together all that methods with these needs rest on: one trace answers several questions.
+
+    What is found is remembered, and asked for by ``check_repeats`` and ``refusal``.
+    """
+    if model.kind.unseen(model, needs) is not None:
+        return  # each method is asked by itself what it can see
+    with model.lock, _sharing():
+        _look_first(model, needs, via)
+        if repeats(model).holds is not False:
+            _in_question(model, needs, via)
+
+
+def _look_first(model: Model, needs: Needs, via: Via) -> None:
+    """The questions that two passes answer, and the trace that the next checks share."""
+    looks = bool(needs & (ANY_ATTENTION | Needs.ATTENTION_GRAPH)) and via == "auto"
+    wanted = Needs.NOTHING
+    if needs & DIFFERENTIATED or (looks and model.kind.has_head):
+        wanted = Needs.EMBEDDING_GRADIENTS
+    elif needs & EMBEDDED or looks:
+        wanted = Needs.EMBEDDINGS
+    if wanted == Needs.NOTHING:
+        look_at_passes(model)
+        return
+    traced = look_at_embeddings(model, wanted)
+    if traced is None or wanted != Needs.EMBEDDING_GRADIENTS:
+        return
+    _pass_on(traced)
+    if looks and not _has_a_reply(model):
+        _look_inside(model, traced)
+
+
+def _look_inside(model: Model, own: Trace) -> None:
+    """Attention made visible, at the text and at a step to both sides of it, in one batch.
+
+    The steps tell of gradients. Where anything is amiss, the checks look at one after another.
+    """
+    if known(model, "gradients") or known(model, "attention"):
+        return
+    if not bool(own.embedding_gradients.any()):
+        return
+    direction, promised = _uphill(own)
+
+    def stepped(vectors: Tensor) -> Tensor:
+        step = FIRST_STEP * direction
+        return torch.stack([vectors[0], vectors[1] + step, vectors[2] - step])
+
+    needs = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
+    try:
+        seen = trace(
+            model,
+            [own.passages[0]] * 3,
+            own.targets[0],
+            needs,
+            edits=[Edit("steps", "embeddings", stepped)],
+            attention_via=_paths(model)[0],
+        )
+    except WhenceError:
+        return
+    if relative_difference(own.logits, seen.logits[:1]) > tolerance(model.dtype):
+        return
+    changes = _slopes_of_steps(own, promised, [FIRST_STEP], seen.values[1:])
+    if changes and _apart(changes[0], promised) <= AGREE_WITHIN:
+        miss = _apart(changes[0], promised)
+        remember(model, Finding("gradients", True, GRADIENTS_HOLD, miss))
+        _pass_on(_without_steps(seen))
+
+
+def _without_steps(traced: Trace) -> Trace:
+    """The first row of a trace."""
+    return replace(
+        traced,
+        passages=traced.passages[:1],
+        targets=traced.targets[:1],
+        embeddings=traced.embeddings[:1],
+        head=Head(traced.logits[:1], traced.values[:1]),
+        gradients=traced.embedding_gradients[:1],
+        attentions=_first_rows(traced.attentions),
+        attention_gradients=_first_rows(traced.attention_gradients),
+    )
+
+
+def _first_rows(maps: MapsByKind) -> MapsByKind:
+    return {kind: tuple(m[:1] for m in of_layers) for kind, of_layers in maps.items()}
 
 
 def refusal(model: Model, needs: Needs, via: Via = "auto") -> WhenceError | None:
@@ -86,6 +195,9 @@ def refusal(model: Model, needs: Needs, via: Via = "auto") -> WhenceError | None
     unseen = model.kind.unseen(model, needs)
     if unseen is not None:
         return Unsupported(unseen)
+    repeated = known(model, "repeats")
+    if repeated is not None and repeated.holds is False:
+        return ModelError(_with_name(model, repeated.says))
     with _sharing():
         in_question = _in_question(model, needs, via)
     for finding in in_question:
@@ -149,7 +261,11 @@ def check_repeats(model: Model) -> None:
 
 def findings(model: Model) -> list[Finding]:
     """Everything that can be tried on a model, in the order in which it matters."""
-    with _sharing():
+    everything = EMBEDDED | DIFFERENTIATED | ANY_ATTENTION if model.kind.has_head else Needs.NOTHING
+    if model.kind.reads_text and model.kind.reads_image:
+        everything = Needs.NOTHING
+    with model.lock, _sharing():
+        _look_first(model, everything, "auto")
         return _every_finding(model)
 
 
@@ -180,44 +296,32 @@ def gradients(model: Model) -> Finding:
 def _check_gradients(model: Model) -> Finding:
     if embeddings(model).holds is False:
         return Finding("gradients", None, "not tried, as there are no embeddings to follow.")
-    passage = samples_of_two_lengths(model)[-1]
-    try:
-        traced = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
-    except (Unsupported, ModelError) as problem:
-        return Finding("gradients", False, f"{problem} {USE_GAMES}")
+    traced = _shared_trace(model)
+    if traced is None:
+        passage = samples_of_two_lengths(model)[-1]
+        try:
+            traced = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
+        except (Unsupported, ModelError) as problem:
+            return Finding("gradients", False, f"{problem} {USE_GAMES}")
+        _pass_on(traced)
 
-    slope = traced.embedding_gradients[0]
-    if float(slope.abs().max()) == 0:
+    if not bool(traced.embedding_gradients.any()):
         return Finding("gradients", None, "the target does not change along any embedding.")
-    shared = _shared.get()
-    if shared is not None:
-        shared.append(traced)
-    return _stepped(traced, slope)
+    return _stepped(traced)
 
 
-def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
+def _stepped(traced: Trace) -> Finding:
     """Small steps up the slope: what the target does, against what the slope promises."""
-    vectors = traced.embeddings[0]
-    # each token by its own size: a norm may be steep at one that is nearly zero
-    sizes = vectors.norm(dim=-1, keepdim=True)
-    direction = slope / slope.norm(dim=-1, keepdim=True).clamp_min(TINY) * sizes
-    promised = float((slope.double() * direction.double()).sum())
-    rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
-    points = [vectors + sign * step * direction for step in STEPS for sign in (1, -1)]
-    values = iter(traced.values_at(0, torch.stack(points)).double().tolist())
-    changes = []
-    for step in STEPS:
-        up, down = next(values), next(values)
-        if abs(step * promised) < 100 * rounding and abs(up - down) < 100 * rounding:
-            continue  # the step is lost in rounding, so it tells nothing
-        changes.append((up - down) / (2 * step))
-
+    direction, promised = _uphill(traced)
+    at_once = _changes(traced, direction, promised, [FIRST_STEP])
+    if at_once and _apart(at_once[0], promised) <= AGREE_WITHIN:
+        return Finding("gradients", True, GRADIENTS_HOLD, _apart(at_once[0], promised))
+    changes = _changes(traced, direction, promised, STEPS)
     if not changes:
         return Finding("gradients", None, "small steps are lost in rounding, so nothing is told.")
     miss, allowed = _miss(changes, promised)
     if miss <= allowed:
-        says = "gradients reach the embeddings and agree with small steps."
-        return Finding("gradients", True, says, miss)
+        return Finding("gradients", True, GRADIENTS_HOLD, miss)
     return Finding(
         "gradients",
         False,
@@ -226,6 +330,41 @@ def _stepped(traced: Trace, slope: Float[Tensor, "token dim"]) -> Finding:
         f"is quantised or detached. {USE_GAMES}",
         miss,
     )
+
+
+def _uphill(traced: Trace) -> tuple[Float[Tensor, "token dim"], float]:
+    """A step up the slope, as large as the embeddings are, and by how much it should change."""
+    vectors, slope = traced.embeddings[0], traced.embedding_gradients[0]
+    # each token by its own size: a norm may be steep at one that is nearly zero
+    sizes = vectors.norm(dim=-1, keepdim=True)
+    direction = slope / slope.norm(dim=-1, keepdim=True).clamp_min(TINY) * sizes
+    return direction, float((slope.double() * direction.double()).sum())
+
+
+def _changes(
+    traced: Trace,
+    direction: Float[Tensor, "token dim"],
+    promised: float,
+    steps: Sequence[float],
+) -> list[float]:
+    """The slopes that steps to both sides find."""
+    vectors = traced.embeddings[0]
+    points = [vectors + sign * step * direction for step in steps for sign in (1, -1)]
+    values = traced.values_at(0, torch.stack(points))
+    return _slopes_of_steps(traced, promised, steps, values)
+
+
+def _slopes_of_steps(
+    traced: Trace, promised: float, steps: Sequence[float], values: Float[Tensor, " point"]
+) -> list[float]:
+    """The slopes between values on both sides; a step that is lost in rounding tells none."""
+    rounding = torch.finfo(traced.model.dtype).eps * max(1.0, abs(float(traced.values[0])))
+    both_sides = values.double().reshape(-1, 2).tolist()
+    slopes = []
+    for step, (up, down) in zip(steps, both_sides, strict=True):
+        if abs(step * promised) >= 100 * rounding or abs(up - down) >= 100 * rounding:
+            slopes.append((up - down) / (2 * step))
+    return slopes
 
 
 def _miss(changes: Sequence[float], promised: float) -> tuple[float, float]:
@@ -259,13 +398,14 @@ def attention(model: Model) -> Finding:
 
 
 def _check_attention(model: Model) -> Finding:
-    passage = samples_of_two_lengths(model, reply=True)[-1]
-    to_compare = Needs.NOTHING if model.kind.has_head else Needs.HIDDEN_STATES
-    own = _said(_own_trace(model, passage) or trace(model, [passage], needs=to_compare))
+    own = None if _has_a_reply(model) else _shared_trace(model)
+    if own is None:
+        passage = samples_of_two_lengths(model, reply=True)[-1]
+        own = trace(model, [passage], needs=_needs_to_compare(model))
     reasons = []
     for via in _paths(model):
         try:
-            seen = trace(model, [passage], needs=Needs.ATTENTION | to_compare, attention_via=via)
+            seen = _made_visible(model, own, via)
         except (Unsupported, ModelError) as problem:
             reasons.append(f"{problem} {_what_works(model)}")
             continue
@@ -275,8 +415,10 @@ def _check_attention(model: Model) -> Finding:
                 f"of one token sum to more than one. {_what_works(model)}"
             )
             continue
-        difference = relative_difference(own, _said(seen))
+        difference = relative_difference(_said(own), _said(seen))
         if difference <= tolerance(model.dtype):
+            if seen.attention_gradients and _shared_trace(model, visible=True) is None:
+                _pass_on(seen)
             says = "with its attention made visible the model says the same."
             return Finding("attention", True, says, difference, choice=via)
         reasons.append(
@@ -287,12 +429,32 @@ def _check_attention(model: Model) -> Finding:
     return Finding("attention", False, reasons[0])
 
 
-def _own_trace(model: Model, passage: Passage) -> Trace | None:
-    """The trace of this passage that the check of gradients ran just now, if it did."""
-    for traced in _shared.get() or ():
-        if traced.model is model and traced.passages[0].input_key == passage.input_key:
-            return traced
-    return None
+def _has_a_reply(model: Model) -> bool:
+    """Whether attention is tried with a text on the decoder's side, which gradients are not."""
+    return model.is_encoder_decoder and not model.kind.reads_twice
+
+
+def _needs_to_compare(model: Model) -> Needs:
+    return Needs.NOTHING if model.kind.has_head else Needs.HIDDEN_STATES
+
+
+def _made_visible(model: Model, own: Trace, via: Via) -> Trace:
+    """The same text with its attention visible, and with the gradients that ``own`` has.
+
+    Where no gradient reaches the weights, they are seen without.
+    """
+    passage = own.passages[0]
+    seen_before = _shared_trace(model, visible=True)
+    if seen_before is not None and via == _paths(model)[0]:
+        return seen_before
+    if own.gradients is not None:
+        needs = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
+        try:
+            return trace(model, [passage], Target(), needs, attention_via=via)
+        except (Unsupported, ModelError):
+            pass  # the check of attention gradients will say why
+    needs = Needs.ATTENTION | _needs_to_compare(model)
+    return trace(model, [passage], needs=needs, attention_via=via)
 
 
 def _are_shares(traced: Trace) -> bool:
@@ -336,13 +498,15 @@ def _check_attention_gradients(model: Model) -> Finding:
     name = "attention-gradients"
     if attention(model).holds is False or not gradients(model).holds:
         return Finding(name, None, "not tried, for want of attention or of gradients.")
-    passage = samples_of_two_lengths(model)[-1]
     needs = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
     try:
-        own = _own_trace(model, passage)
+        own = _shared_trace(model)
         if own is None:
+            passage = samples_of_two_lengths(model)[-1]
             own = trace(model, [passage], Target(), Needs.EMBEDDING_GRADIENTS)
-        seen = trace(model, [passage], Target(), needs)
+        seen = _shared_trace(model, visible=True)
+        if seen is None:
+            seen = trace(model, own.passages, Target(), needs)
     except (Unsupported, ModelError) as problem:
         return Finding(name, False, f"{problem} {_what_works(model)}")
 
@@ -359,11 +523,18 @@ def _check_attention_gradients(model: Model) -> Finding:
     return Finding(name, True, says, difference, choice=_rows_that_are_read(seen))
 
 
-def _rows_that_are_read(traced: Trace) -> list[int]:
-    """The rows of the last layer's attention that the target depends on."""
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of the last layer's attention that the target depends on, of a passage."""
+
+    passage: Passage
+    numbers: list[int]
+
+
+def _rows_that_are_read(traced: Trace) -> _Rows:
     kind = speaking_kind(tuple(traced.attention_gradients))
     last = traced.attention_gradients[kind][-1]
-    return _steep(last[0].abs().amax(dim=(0, 2)))
+    return _Rows(traced.passages[0], _steep(last[0].abs().amax(dim=(0, 2))))
 
 
 def _steep(slopes: Float[Tensor, " token"]) -> list[int]:
@@ -422,11 +593,13 @@ def readout(model: Model) -> Finding:
 
 
 def _check_readout(model: Model) -> Finding:
-    rows = attention_gradients(model).choice or _rows_without_their_gradients(model)
+    read = attention_gradients(model).choice
+    if read is None or not read.numbers:
+        read = _rows_without_their_gradients(model)
+    passage, rows = read.passage, read.numbers
     if not rows:
         return Finding("readout", None, "no gradient tells which token the head reads.")
 
-    passage = samples_of_two_lengths(model)[-1]
     expected = model.kind.readout(model, passage)
     places = len(passage)
     if expected is None and len(rows) > 1:
@@ -453,15 +626,16 @@ def _check_readout(model: Model) -> Finding:
     )
 
 
-def _rows_without_their_gradients(model: Model) -> list[int]:
+def _rows_without_their_gradients(model: Model) -> _Rows:
     """The tokens that are read, where no gradient reaches the weights of attention.
 
     While each token looks at itself only, the output depends on those that the head reads.
     """
+    passage = samples_of_two_lengths(model)[-1]
     if model.is_encoder_decoder or not gradients(model).holds or not mixing(model).holds:
-        return []
-    slopes = slopes_of_tokens(model, attention(model).choice)
-    return [] if slopes is None else _steep(slopes)
+        return _Rows(passage, [])
+    slopes = slopes_of_tokens(model, passage, attention(model).choice)
+    return _Rows(passage, [] if slopes is None else _steep(slopes))
 
 
 def _chooses_by_itself(model: Model) -> bool:

@@ -21,9 +21,9 @@ from whence.core.registry import Needs
 from whence.core.request import Via
 from whence.models.conduct import relative_difference, two_different_tokens
 from whence.models.model import Model
+from whence.models.modes import Mode, met_by
 from whence.models.sample import samples_of_two_lengths
 from whence.trace.edits import Edit
-from whence.trace.modes import Mode, met_by
 from whence.trace.trace import Trace, trace
 
 NEEDS = Needs.ATTENTION | Needs.HIDDEN_STATES
@@ -34,7 +34,7 @@ def mixed_beside_attention(model: Model, via: Via) -> float | None:
 
     None where it cannot be tried.
     """
-    passage = samples_of_two_lengths(model, reply=True)[-1]
+    passage = samples_of_two_lengths(model, reply=True)[0]
     places = _places(model, passage)
     if places is None:
         return None
@@ -56,13 +56,12 @@ def mixed_beside_attention(model: Model, via: Via) -> float | None:
     return max(differences)
 
 
-def slopes_of_tokens(model: Model, via: Via) -> Float[Tensor, " token"] | None:
+def slopes_of_tokens(model: Model, passage: Passage, via: Via) -> Float[Tensor, " token"] | None:
     """How strongly the target depends on each token while every token looks at itself only.
 
     Where tokens meet through attention only, it is zero for all but those that the head reads.
     None where it cannot be tried.
     """
-    passage = samples_of_two_lengths(model)[-1]
     needs = Needs.ATTENTION | Needs.EMBEDDING_GRADIENTS
     try:
         traced = _alone_with_themselves(model, [passage], via, needs)

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from whence.models.modes import Watch, met_by
 from whence.models.unbroken import in_one_piece
-from whence.trace.modes import Mode, met_by
 
 CHOICES = ("topk", "argmax", "sort", "argsort")
 
@@ -22,19 +22,19 @@ CHOICES = ("topk", "argmax", "sort", "argsort")
 _chooses: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
-class Watching(Mode):
+class Watching(Watch):
     """Notes whether the largest of some floating numbers were chosen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen = False
 
-    def meet(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as it is."""
-        if getattr(func, "__name__", "") in CHOICES and args:
+    def see(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note a choice."""
+        del kwargs
+        if name in CHOICES and args:
             numbers = args[0]
             self.seen |= isinstance(numbers, Tensor) and torch.is_floating_point(numbers)
-        return func(*args, **kwargs)
 
 
 @in_one_piece

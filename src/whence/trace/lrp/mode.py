@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import Unsupported
+from whence.models.modes import Mode, met_by
 from whence.models.unbroken import each, in_one_piece, put_back
 from whence.trace.lrp.rules import Call, Rules, is_variable
-from whence.trace.modes import Mode, met_by
 
 
 def _names(listing: str) -> frozenset[str]:

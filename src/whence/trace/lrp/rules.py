@@ -82,7 +82,10 @@ class _Ruled(torch.autograd.Function):
     def forward(ctx: Any, call: Call, rule: Rule, *variables: Tensor) -> Tensor:
         ctx.rule = rule
         ctx.save_for_backward(*variables)
-        return call(*variables)
+        value = call(*variables)
+        # neither a view nor what was given would let the model go on to change it in place
+        is_alias = value._is_view() or any(value is variable for variable in variables)
+        return value.clone() if is_alias else value
 
     @staticmethod
     def backward(ctx: Any, *down: Tensor) -> Any:

@@ -45,6 +45,31 @@ class Mode(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class Watch(Mode):
+    """A mode that sees every torch function before it is run, and changes nothing.
+
+    The function is run in ``__torch_function__`` itself: what it raises is then the doing of who
+    called it, and not ours (``models/passing.py``).
+    """
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """See the function, and run it as it is."""
+        del types
+        named = dict(kwargs or {})
+        if not self.is_over:
+            self.see(getattr(func, "__name__", ""), tuple(args), named)
+        return func(*args, **named)
+
+    def see(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What is noted of a function."""
+
+
 @in_one_piece
 def met_by(mode: Mode) -> Iterator[None]:
     """Let a mode meet every torch function that this thread calls in a block."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.overrides
 
-from whence.trace.modes import Mode, met_by
+from whence.models.modes import Mode, met_by
 
 
 class Refusing(Mode):
