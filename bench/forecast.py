@@ -1,10 +1,14 @@
 """Forecast memory beside measured memory: every method and the evidence, at several lengths.
 
-Each run is a fork of a process that has run every method on a short text, with glibc's mmap
-threshold fixed. Measured is by how much the resident memory rises to its peak, above what is in
-use: what is free in the heap is given back first, or a small run would be seen to take nothing.
+Each run is a fork of a process that has run every method on a short text. Measured is by how much
+the resident memory rises to its peak, above what is in use: what is free in the heap is given back
+first, or a small run would be seen to take nothing, and the libraries' code, which a fork has not
+in its memory until it runs it and which is no part of a budget, is brought there first.
 
-    MALLOC_MMAP_THRESHOLD_=1048576 python -m bench.forecast bert 768 128,512,2048
+The C library is held to giving back what goes, as a run with a budget does itself;
+``--as-it-comes`` leaves it as it is.
+
+    python -m bench.forecast bert 256 512,1024,2048
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,14 +39,15 @@ from whence.explaining.job import Job, job_of
 from whence.explaining.room import forecast_memory
 from whence.models.model import Model
 from whence.models.single_layer import SingleLayerConfig, SingleLayerForSequenceClassification
+from whence.trace.memory import give_back_at_once, give_back_now
 
 LAYERS = 2
 TEN = 10  # units of each text, so that methods of removals stay quick
 SHORT = 24  # tokens of the text that everything is warmed up with
 RANKINGS, STEPS = 39, 2  # of the evidence: the fewest
 WITHIN = 0.3
-TRIES = 3
-SLACK = 4 * 10**6  # bytes that libraries take or leave, whatever is run
+MADV_POPULATE_READ = 22  # since Linux 5.14
+SLACK = 3 * 10**6  # bytes that libraries take or leave, whatever is run
 # methods that stop by what they find are held to a few passes, which does not change their memory
 QUICK: dict[str, dict[str, Any]] = {
     "integrated-gradients": {"max_nodes": 16},
@@ -221,22 +226,37 @@ def forked(work: Callable[[], Any]) -> Any:
     return came_of_it
 
 
-def measured(model: Model, passage: Passage, method: str, memory: int | None = None) -> int:
+def measured(
+    model: Model, passage: Passage, method: str, memory: int | None = None, trims: bool = True
+) -> int:
     """By how much resident memory rises to its peak, after a short text.
 
-    A fork has none of the libraries' code in its memory until it runs it: some 30 MB.
+    If it ``trims``, what is free in the heap is given back first.
     """
     short = text_of(model, SHORT)
     run(model, short, method)
     if memory is not None:
         # loads what any rehearsal uses; the method's own is still to come, and is measured
         run(model, short, "random", ENOUGH)
+    bring_code_in()
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    if trims:
+        give_back_now()
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
     before = _status("VmRSS")
     run(model, passage, method, memory)
     return _status("VmHWM") - before
+
+
+def bring_code_in() -> None:
+    """All pages of the files that are mapped, as if they had been read."""
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, *_, name = line.split(maxsplit=5)
+        if rights.startswith("r") and name.startswith("/"):
+            first, end = (int(address, 16) for address in addresses.split("-"))
+            madvise(first, end - first, MADV_POPULATE_READ)
 
 
 def _status(name: str) -> int:
@@ -273,7 +293,10 @@ class Line:
 
 
 def table(
-    model: Model, lengths: Sequence[int], names: Callable[[int], Sequence[str]]
+    model: Model,
+    lengths: Sequence[int],
+    names: Callable[[int], Sequence[str]],
+    trims: bool = True,
 ) -> list[Line]:
     """Every method at every length, printed as it is measured."""
     passages = {}
@@ -290,24 +313,10 @@ def table(
     forecasts = forked(all_forecasts)
     lines = []
     for ((name, _), passage), expected in zip(passages.items(), forecasts, strict=True):
-        lines.append(_line(model, passage, name, expected))
+        peak = forked(partial(measured, model, passage, name, trims=trims))
+        lines.append(Line(name, len(passage), expected, peak))
         print(lines[-1], flush=True)
     return lines
-
-
-def _line(model: Model, passage: Passage, name: str, expected: int) -> Line:
-    """The largest of up to three measurements, where the first is below the forecast by much.
-
-    Free memory of the heap that a run happens to find makes a peak look smaller (one and the same
-    run of occlusion took 38 to 47 MB), and nothing makes it look larger.
-    """
-    line = Line(name, len(passage), expected, forked(partial(measured, model, passage, name)))
-    for _ in range(TRIES - 1):
-        if line.is_close or line.ratio < 1:
-            break
-        again = forked(partial(measured, model, passage, name))
-        line = replace(line, measured=max(line.measured, again))
-    return line
 
 
 def warm_up(model: Model, names: Iterable[str]) -> None:
@@ -323,7 +332,10 @@ def main() -> None:
     parser.add_argument("width", type=int)
     parser.add_argument("tokens", type=lambda given: [int(part) for part in given.split(",")])
     parser.add_argument("--methods", type=lambda given: given.split(","), default=None)
+    parser.add_argument("--as-it-comes", action="store_true")
     options = parser.parse_args()
+    if not options.as_it_comes and not give_back_at_once():
+        sys.exit("this C library cannot be asked to give memory back")
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = FAMILIES[options.family](options.width)
@@ -332,7 +344,7 @@ def main() -> None:
         return options.methods or methods_of(options.family, tokens)
 
     print(f"{options.family} × {options.width}")
-    lines = table(model, options.tokens, names)
+    lines = table(model, options.tokens, names, not options.as_it_comes)
     outside = [line for line in lines if not line.is_close]
     print(f"{len(lines)} runs, {len(outside)} outside")
     sys.exit(bool(outside))

@@ -147,7 +147,7 @@ def test_a_game_over_the_budget_is_refused_before_it_begins(model: Model, passag
 
 def test_the_batches_of_a_game_shrink_to_its_budget(model: Model, passage: Passage) -> None:
     usual = whence.game(model, passage)
-    one_row = forecast_games(model, passage, 1, TOKENS, shortens=False).total
+    one_row = forecast_games(model, passage, 1, TOKENS, ()).total
     small = whence.game(model, passage, memory=2 * one_row)
     assert TOKENS <= small.tokens_at_once < usual.tokens_at_once
     masks = ~np.eye(small.size, dtype=bool)
@@ -177,7 +177,7 @@ def test_judge_says_the_same_in_smaller_batches(
 
     monkeypatch.setattr(outside, "game_on", noted)
     usual = whence.judge(model, mine, rankings=39, steps=2)
-    one_row = forecast_games(model, passage, 1000, TOKENS, shortens=True).total
+    one_row = forecast_games(model, passage, 1000, TOKENS, ("delete",)).total
     small = whence.judge(model, mine, rankings=39, steps=2, memory=2 * one_row)
     assert min(sizes) < max(sizes) == Room().game_tokens
     assert small.evidence is not None
@@ -213,14 +213,14 @@ def test_looks_arbiters_and_closed_forms_keep_it_too(model: Model, passage: Pass
 def test_rows_that_are_shortened_fill_a_batch(model: Model, passage: Passage) -> None:
     """Counted in whole texts, a batch of 1,024 tokens holds one text of 600, and no more."""
     masks, game_tokens = 100, 2 * len(passage) - 2
-    kept = forecast_games(model, passage, masks, game_tokens, shortens=False).total
-    shortened = forecast_games(model, passage, masks, game_tokens, shortens=True).total
+    kept = forecast_games(model, passage, masks, game_tokens, ()).total
+    shortened = forecast_games(model, passage, masks, game_tokens, ("delete",)).total
     assert shortened - OVERHEAD > 1.3 * (kept - OVERHEAD)
 
 
 def test_no_more_rows_are_forecast_than_there_are_masks(model: Model, passage: Passage) -> None:
-    few = forecast_games(model, passage, 2, Room().game_tokens, shortens=False)
-    many = forecast_games(model, passage, 1000, Room().game_tokens, shortens=False)
+    few = forecast_games(model, passage, 2, Room().game_tokens, ())
+    many = forecast_games(model, passage, 1000, Room().game_tokens, ())
     assert few.working < many.working / 2
 
 

@@ -10,14 +10,23 @@ import transformers as tf
 import whence
 from tests import tokenizers
 from tests.families import build
+from whence.core.errors import OurMistake
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, settings_of
 from whence.explaining.doctor import sample
+from whence.explaining.room import forecast_games
 from whence.models.model import Model
 from whence.trace import footprint
-from whence.trace.footprint import LENGTHS, MAPPED, Counting, Course, Run, footprint_of
+from whence.trace.footprint import (
+    LENGTHS,
+    Counting,
+    Course,
+    Footprint,
+    Run,
+    footprint_of,
+)
 from whence.trace.forecast import HOLES, OVERHEAD, forecast_run, forecast_trace, forward_bytes
-from whence.trace.memory import Forecast
+from whence.trace.memory import MAPPED, Forecast
 from whence.trace.trace import trace
 
 TOKENS = 300
@@ -91,7 +100,7 @@ def test_a_long_text_is_as_three_short_ones_say(
     """Continued from the peaks alone (they are at other moments) it would be a tenth off."""
     model = request.getfixturevalue(which)
     own = footprint_of(model, Run(needs))
-    assert own is not None
+    assert isinstance(own, Footprint)
     true = counted(model, text_of(model, TOKENS), needs)
     assert own.of_trace(TOKENS) == pytest.approx(true, rel=0.02)
 
@@ -102,7 +111,7 @@ def test_a_peak_is_not_where_a_short_text_has_its_own(writer: Model) -> None:
     With few tokens a writer's logits are the most, with many its maps and their gradients.
     """
     own = footprint_of(writer, Run(Needs.ATTENTION_GRADIENTS))
-    assert own is not None
+    assert isinstance(own, Footprint)
     peaks = [own.of_trace(tokens) for tokens in LENGTHS]
     through_peaks = np.polyval(np.polyfit(LENGTHS, peaks, 2), 2000)
     assert through_peaks < 0.7 * own.of_trace(2000)
@@ -169,12 +178,43 @@ def test_what_cannot_be_rehearsed_falls_back_on_the_configuration(
     passage = text_of(bert, TOKENS)
     rough = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS)
     assert rough.is_known
+    assert "which is rough, as a short text could not be tried" in str(rough)
+    assert str(rough).endswith("BertForSequenceClassification: RuntimeError: no)")
+    games = forecast_games(bert, passage, 10, 1024, ())
+    assert games.rough == rough.rough
     monkeypatch.setattr(footprint, "_known", type(footprint._known)())
     monkeypatch.delattr(type(bert.config), "num_hidden_layers", raising=False)
     monkeypatch.delitem(bert.config.__dict__, "num_hidden_layers")
     unknown = forecast_trace(bert, passage, Needs.EMBEDDING_GRADIENTS)
     assert not unknown.is_known
     assert "not known" in str(unknown)
+
+
+def test_a_mistake_of_ours_is_no_rough_forecast(
+    bert: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was: any exception at all made the forecast rough, without a word."""
+    monkeypatch.setattr(footprint, "_known", type(footprint._known)())
+    monkeypatch.setattr(footprint, "LENGTHS", (48, None, 96))  # breaks our own code
+    with pytest.raises(OurMistake, match="mistake of whence"):
+        footprint_of(bert, Run(Needs.EMBEDDING_GRADIENTS))
+
+
+def test_a_method_that_fails_is_named_and_the_others_are_forecast(
+    bert: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footprint, "_known", type(footprint._known)())
+    gradient = settings_of(find_method("gradient-l2"), {}, 0)
+
+    def broken(_: object) -> None:
+        raise RuntimeError("not with me")
+
+    passage = text_of(bert, TOKENS)
+    both = forecast_run(bert, passage, Run(Needs.EMBEDDING_GRADIENTS, methods=(broken, gradient)))
+    alone = forecast_run(bert, passage, Run(Needs.EMBEDDING_GRADIENTS, methods=(gradient,)))
+    assert both.total == alone.total
+    assert "not with me" in both.rough
+    assert not alone.rough
 
 
 def test_a_model_that_branches_is_fitted_by_its_peaks() -> None:
@@ -207,7 +247,7 @@ def test_small_tensors_leave_a_heap_behind_and_large_ones_do_not() -> None:
 def test_a_tensor_is_small_or_large_by_its_size_in_the_long_text(bert: Model) -> None:
     """In the short ones all are small: split there, a long text would leave everything behind."""
     own = footprint_of(bert, Run(Needs.ATTENTION))
-    assert own is not None
+    assert isinstance(own, Footprint)
     assert own.course(48).large.max() == 0
     assert own.course(3000).small.max() < own.course(3000).large.max() / 10
     # and eight texts in one batch are as large as eight times one

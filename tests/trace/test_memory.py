@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+from pathlib import Path
+
 import pytest
 
 from whence.core.errors import SettingsError, TooLarge
 from whence.trace import memory
-from whence.trace.memory import Forecast, as_bytes, available, check
+from whence.trace.memory import (
+    M_MMAP_THRESHOLD,
+    Forecast,
+    as_bytes,
+    available,
+    check,
+    give_back_at_once,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +52,46 @@ def test_over_the_budget_is_refused_with_the_options() -> None:
     ) as refused:
         check(need, "3.9GB", "less")
     assert isinstance(refused.value, MemoryError)
+
+
+def resident() -> int:
+    return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def left_of_holes() -> int:
+    """What the process still holds of 32 MB that were freed between blocks that are in use."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    library.free.argtypes = [ctypes.c_void_p]
+    blocks = [library.malloc(2**20) for _ in range(64)]
+    for block in blocks:
+        ctypes.memset(block, 1, 2**20)
+    full = resident()
+    for block in blocks[::2]:
+        library.free(block)
+    held = 32 * 2**20 - (full - resident())
+    for block in blocks[1::2]:
+        library.free(block)
+    return held
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no resident memory to read")
+def test_what_is_freed_goes_back_at_once() -> None:
+    """As glibc is after a program has freed a block of 32 MB, all of it stays."""
+    reader, writer = os.pipe()
+    child = os.fork()  # the setting is of the process
+    if child == 0:
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
+        before = left_of_holes()
+        could = give_back_at_once()
+        words = f"{could} {before} {left_of_holes()}"
+        os.write(writer, words.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        could, before, after = pipe.read().split()
+    os.waitpid(child, 0)
+    if could == "False":
+        pytest.skip("another C library")
+    assert int(before) > 28 * 2**20
+    assert int(after) < 4 * 2**20

@@ -10,7 +10,7 @@ from whence.core.passage import Passage
 from whence.core.request import AnyTarget, Overflow
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import UnitKind
-from whence.explaining.room import SHORTENS, room_for_games
+from whence.explaining.room import room_for_games
 from whence.games.game import Game, Tick, check_is_model, game_on, remover_of
 from whence.models.model import Model
 
@@ -63,6 +63,5 @@ def game(
     remover = remover_of(model, passage, removal, seed, filler)
     wanted = model.located(wanted, passage)
     targets = [wanted, *(as_target(other, read) for other in also)]
-    shortens = remover.removal == SHORTENS
-    tokens_at_once = room_for_games(model, [passage], memory, "a game", shortens)
+    tokens_at_once = room_for_games(model, [passage], memory, "a game", (remover.removal,))
     return game_on(remover, targets, progress, tokens_at_once)

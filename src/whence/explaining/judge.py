@@ -17,7 +17,7 @@ from whence.core.request import check_rankings, check_steps
 from whence.explaining.added import attributions_of
 from whence.explaining.job import Progress
 from whence.explaining.outside import Games, usual_removals
-from whence.explaining.room import SHORTENS, room_for_games
+from whence.explaining.room import room_for_games
 from whence.explaining.run import total_cost
 from whence.explaining.windows import with_evidence_in_windows
 from whence.games.game import TOKENS_AT_ONCE, check_is_model
@@ -74,10 +74,7 @@ def judge(
     every_window = [window for windows in windows_of for window in windows]
     tokens_at_once = TOKENS_AT_ONCE
     if every_window:
-        shortens = SHORTENS in tried
-        tokens_at_once = room_for_games(
-            model, every_window, memory, "the evidence", shortens, masks
-        )
+        tokens_at_once = room_for_games(model, every_window, memory, "the evidence", tried, masks)
     games_of_texts: list[tuple[Passage, list[Games]]] = []
     judged: list[Attribution] = []
     for attribution, passage, windows in zip(several, passages, windows_of, strict=True):

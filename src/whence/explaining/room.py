@@ -5,7 +5,7 @@ A run that fits in no batches is refused, and the refusal says what would fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from whence.core.errors import TooLarge, WhenceError
@@ -16,6 +16,7 @@ from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, masks_of
 from whence.explaining.job import Job, Room, job_of
 from whence.games.game import ROWS_AT_ONCE
+from whence.games.removals import EMBEDDED
 from whence.games.scoring import ALL_MASKS
 from whence.models.model import Model
 from whence.trace.footprint import Run
@@ -25,10 +26,12 @@ from whence.trace.forecast import (
     forecast_run,
     forward_bytes,
     rough_forecast,
+    why_rough,
 )
-from whence.trace.memory import Forecast, as_bytes
+from whence.trace.memory import Forecast, as_bytes, give_back_at_once, give_back_now
 
 SHORTENS = "delete"  # the removal after which a text has fewer tokens
+ANY_REMOVAL = (SHORTENS, *EMBEDDED)  # where it is not known which
 # methods of four kinds: a refusal says which of them would fit
 EXAMPLES = ("occlusion", "rollout", "gradient-l2", "attention-mean")
 # Bytes, as measured with 50 to 1,000 units: of a regression on sampled masks, for each mask and
@@ -56,9 +59,11 @@ def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
     if bound is not None and bound + _of_sampling(job, units) <= budget:
         return Room()
 
+    give_back_at_once()
     room = _largest_room(job, longest, budget, added)
     if room is None:
         raise _refused(job, longest, budget)
+    give_back_now()
     return room
 
 
@@ -69,7 +74,8 @@ def forecast_memory(job: Job, passage: Passage, room: Room | None = None) -> For
     outside = forecast_outside(job, passage, room.game_tokens)
     larger = max(inside, outside, key=lambda forecast: forecast.total)
     is_known = inside.is_known and outside.is_known
-    return replace(larger, what=_what(job, passage), is_known=is_known)
+    rough = inside.rough or outside.rough
+    return replace(larger, what=_what(job, passage), is_known=is_known, rough=rough)
 
 
 def forecast_request(
@@ -103,38 +109,43 @@ def forecast_outside(job: Job, passage: Passage, game_tokens: int, added: int = 
     """What games hold: a batch of rows, their masks, and the arithmetic on what came of them."""
     if not job.playing and not job.request.evidence:
         return Forecast(0, 0)
-    games = [forecast_games(job.model, passage, 1, game_tokens, shortens=False)]
+    games = [forecast_games(job.model, passage, 1, game_tokens, ())]
     for removal, masks in masks_of(job, passage, added).items():
-        shortens = removal == SHORTENS
-        games.append(forecast_games(job.model, passage, masks, game_tokens, shortens))
+        games.append(forecast_games(job.model, passage, masks, game_tokens, (removal,)))
     if any(declared_passes(call, 1) is None for call in job.playing):
         # one that does not tell fills a batch, as far as anyone knows
         in_a_batch = game_tokens // len(passage) + 1
-        games.append(forecast_games(job.model, passage, in_a_batch, game_tokens, shortens=True))
+        games.append(forecast_games(job.model, passage, in_a_batch, game_tokens, ANY_REMOVAL))
     # held beside no batch, on the values of all masks
     arithmetic = as_forecast(0, _of_sampling(job, len(passage.unit_spans))).total
     # games are played one after the other, and all of them remember
     working = max(arithmetic, *(each.working for each in games))
-    return Forecast(sum(each.kept for each in games), working)
+    kept = sum(each.kept for each in games)
+    return Forecast(kept, working, rough=games[0].rough)
 
 
 def forecast_games(
-    model: Model, passage: Passage, masks: int, game_tokens: int, shortens: bool
+    model: Model,
+    passage: Passage,
+    masks: int,
+    game_tokens: int,
+    removals: Collection[str],
 ) -> Forecast:
     """What so many masks of a passage hold, in batches of so many tokens.
 
-    Where a removal ``shortens`` the text, a batch may have more rows than whole texts would fit.
+    Where a removal shortens the text, a batch may have more rows than whole texts would fit.
     """
     tokens, units = len(passage), len(passage.unit_spans)
     at_once = max(1, game_tokens // tokens) if model.shares_batches else 1
     most = max(1, masks)  # the whole text runs when a game begins
-    batch = forward_bytes(model, passage, min(at_once, most))
-    if shortens and model.shares_batches and at_once < most:
+    embedded = any(removal in EMBEDDED for removal in removals)
+    batch = forward_bytes(model, passage, min(at_once, most), embedded=embedded)
+    if SHORTENS in removals and model.shares_batches and at_once < most:
         shorter = min(tokens, game_tokens // (at_once + 1))
-        batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter))
+        batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter, embedded))
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
     remembered = masks * (units // 8 + PER_MASK)
-    return as_forecast(remembered, batch)
+    return replace(as_forecast(remembered, batch), rough=why_rough(model, passage))
 
 
 def room_for_games(
@@ -142,7 +153,7 @@ def room_for_games(
     passages: Sequence[Passage],
     memory: str | int | float | None,
     what: str,
-    shortens: bool,
+    removals: Collection[str],
     masks: int | None = None,
 ) -> int:
     """How many tokens of a game's rows may go through the model at once.
@@ -158,13 +169,16 @@ def room_for_games(
     if bound is not None and bound + count * (len(longest) + PER_MASK) <= budget:
         return usual.game_tokens
 
+    give_back_at_once()
+
     def needed(passage: Passage, batch: int) -> Forecast:
-        return forecast_games(model, passage, count, batch, shortens)
+        return forecast_games(model, passage, count, batch, removals)
 
     tokens = _largest(
         usual.game_tokens, len(longest), lambda batch: needed(longest, batch).total <= budget
     )
     if tokens is not None:
+        give_back_now()
         return tokens
     least = needed(longest, len(longest))
     least = replace(least, what=f"the passes of {what} over {len(longest):,} tokens")

@@ -27,21 +27,23 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from whence.core.errors import OurMistake, Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs
 from whence.core.request import Via
 from whence.core.target import Target
 from whence.models.conduct import repeats
 from whence.models.model import Model
+from whence.models.passing import in_one_line
 from whence.models.texts import tokenize
+from whence.models.unbroken import unbroken
+from whence.models.untouched import untouched
+from whence.trace.memory import MAPPED
 from whence.trace.trace import Trace, trace
 
 PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded. "
 LENGTHS = (48, 72, 96)  # tokens of the texts that are rehearsed: three fix a polynomial
 UNITS = 36  # of each of them: more than the 32 copies that a search over removals holds at once
-
-# Bytes from which the C library gives memory pages of its own; below, it is cut from the heap.
-MAPPED = 2**20
 
 # Backward formulas that, while anyone counts, write into a copy of fresh zeros; else in place.
 COPIES_OF_ZEROS = frozenset({"aten::index_put", "aten::scatter_add", "aten::index_add"})
@@ -127,6 +129,7 @@ class Rehearsal:
     """One short run: every storage with its size, from its birth to before its death, in moments.
 
     The trace is done at ``traced``; at ``values`` and ``gradients`` a method called for reruns.
+    ``left_out`` says which method could not be rehearsed, and why; empty where all could.
     """
 
     moments: Float[np.ndarray, " moment"]
@@ -136,6 +139,7 @@ class Rehearsal:
     traced: int
     values: tuple[Call, ...] = ()
     gradients: tuple[Call, ...] = ()
+    left_out: str = ""
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -160,6 +164,7 @@ class Rehearsal:
             1,
             _largest(self.values, 3),
             _largest(self.gradients, 4),
+            self.left_out,
         )
 
 
@@ -200,7 +205,10 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Footprint:
-    """A run's storages, with their sizes as polynomials in the number of tokens."""
+    """A run's storages, with their sizes as polynomials in the number of tokens.
+
+    ``left_out`` says which method is not in it, and why; empty where all are.
+    """
 
     coefficients: Float[np.ndarray, "power storage"]
     births: Int[np.ndarray, " storage"]
@@ -209,6 +217,7 @@ class Footprint:
     traced: int
     values: tuple[Call, ...] = ()
     gradients: tuple[Call, ...] = ()
+    left_out: str = ""
 
     def course(self, tokens: int, rows: int = 1, since: int = 0) -> Course:
         """The run on so many texts of a length; of what is made ``since`` a moment, from there."""
@@ -283,13 +292,20 @@ class Run:
         return self.needs, self.via, methods, self.units, self.reply
 
 
+@dataclass(frozen=True)
+class Unrehearsed:
+    """In place of a footprint: why a model cannot be rehearsed."""
+
+    why: str
+
+
 # by model: footprints by the run's key and what else changes them
-_known: weakref.WeakKeyDictionary[nn.Module, dict[Any, Footprint | None]]
+_known: weakref.WeakKeyDictionary[nn.Module, dict[Any, Footprint | Unrehearsed]]
 _known = weakref.WeakKeyDictionary()
 
 
-def footprint_of(model: Model, run: Run) -> Footprint | None:
-    """The footprint of a run; None where the model cannot be rehearsed. Remembered by model.
+def footprint_of(model: Model, run: Run) -> Footprint | Unrehearsed:
+    """The footprint of a run, or why the model cannot be rehearsed. Remembered by model.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -308,16 +324,25 @@ def _attention_of(model: Model) -> str:
     return str(getattr(model.config, "_attn_implementation", ""))
 
 
-def _measured(model: Model, run: Run) -> Footprint | None:
+def _measured(model: Model, run: Run) -> Footprint | Unrehearsed:
+    """What the model itself, or a check, has against the run makes it unrehearsed.
+
+    A mistake of ours is neither, and passes.
+    """
     try:
         # some models draw from the generator, whose state is the caller's
-        with model.lock, torch.random.fork_rng(devices=[]):
+        with (
+            model.lock,
+            torch.random.fork_rng(devices=[]),
+            in_one_line(model.hf, "a rehearsal of its memory"),
+        ):
             _find_out(model)
             passages = _passages(model, run)
             rehearsals = [_rehearse(model, passage, run) for passage in passages]
-    except Exception:
-        # the run itself will say what is wrong with it, and better
-        return None
+    except OurMistake:
+        raise
+    except WhenceError as problem:
+        return Unrehearsed(str(problem))
     return _continued([len(passage) for passage in passages], rehearsals)
 
 
@@ -332,6 +357,8 @@ def _find_out(model: Model) -> None:
 
 def _passages(model: Model, run: Run) -> list[Passage]:
     """Short texts of three lengths, all cut into as many units."""
+    if model.kind.reads_image:
+        raise Unsupported("an image has the size that the model wants")
     longest = min(LENGTHS[-1], model.limit or LENGTHS[-1])
     lengths = sorted({max(1, length * longest // LENGTHS[-1]) for length in LENGTHS})
     passages = [_passage(model, length, run) for length in lengths]
@@ -360,12 +387,7 @@ def _rehearse(model: Model, passage: Passage, run: Run) -> Rehearsal:
         del traced
         rehearsed = Rehearsed(**seen, counting=counting)
         del seen
-        for method in run.methods:
-            try:
-                scores = method(rehearsed)
-            except Exception:
-                continue  # the run itself will say so
-            del scores
+        left_out = [_left_out(model, method, rehearsed) for method in run.methods]
     return Rehearsal(
         np.array(counting.moments, dtype=np.float64),
         np.array(counting.sizes, dtype=np.float64),
@@ -374,7 +396,21 @@ def _rehearse(model: Model, passage: Passage, run: Run) -> Rehearsal:
         done,
         tuple(rehearsed.calls_for_values),
         tuple(rehearsed.calls_for_gradients),
+        "; ".join(why for why in left_out if why),
     )
+
+
+def _left_out(model: Model, method: Method, rehearsed: Rehearsed) -> str:
+    """A method reads the trace; why it cannot, or nothing.
+
+    The run itself will meet the same, and say so beside the results of the others.
+    """
+    try:
+        with in_one_line(model.hf, type(method).__name__, method):
+            method(rehearsed)
+    except WhenceError as problem:
+        return str(problem)
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,8 +439,20 @@ class Rehearsed(Trace):
 
 
 @dataclass(frozen=True)
+class OneRow:
+    """A method that runs the model once more on the text itself, as a game does."""
+
+    def __call__(self, trace: Trace) -> object:
+        """The logits."""
+        model = trace.model
+        with untouched(model.hf), unbroken(torch.inference_mode()):
+            batch = model.batch(trace.passages)
+            return model.read(model.run(batch.inputs), batch)
+
+
+@dataclass(frozen=True)
 class OneValue:
-    """A method that runs the model once more, at the text itself; in a rehearsal too."""
+    """The same at embeddings, as methods of many passes do; in a rehearsal too."""
 
     def __call__(self, trace: Trace) -> object:
         """The target's value there."""
@@ -413,7 +461,7 @@ class OneValue:
 
 @dataclass(frozen=True)
 class OneGradient:
-    """The same, forward and backward."""
+    """The same at embeddings, forward and backward."""
 
     def __call__(self, trace: Trace) -> object:
         """The target's gradient there."""
@@ -443,6 +491,7 @@ def _continued(lengths: Sequence[int], rehearsals: Sequence[Rehearsal]) -> Footp
         first.traced,
         first.values,
         first.gradients,
+        first.left_out,
     )
 
 

@@ -21,21 +21,24 @@ from whence.trace.footprint import (
     Footprint,
     Method,
     OneGradient,
+    OneRow,
     OneValue,
     Run,
+    Unrehearsed,
     footprint_of,
 )
 from whence.trace.lxmert import is_lxmert
 from whence.trace.memory import Forecast
 from whence.trace.trace import RERUN_TOKENS
 
-# Beside tensors: buffers of the libraries that multiply matrices (0 to 5 MB were seen; a forecast
-# should rather be too high), and holes in the heap, a share of what is held.
-OVERHEAD = 5_000_000
-HOLES = 0.05
+# Beside tensors: buffers of the libraries that multiply matrices (1 to 2 MB were seen), and a share
+# of what is held: pages that are not full, small tensors, holes between them. A forecast should
+# rather be too high.
+OVERHEAD = 2_000_000
+HOLES = 0.03
 UNITS_APART = 4
-# blocks of rows that are held while attention is reduced: scores, weights, a product, an output
-BLOCKS = 4
+# blocks of rows that are held while attention is reduced: scores, weights, a product
+BLOCKS = 3
 
 # Where nothing could be measured, of one token and layer, in hidden sizes. Of BERT were counted
 # 16 that are held for a backward pass, 24 on the way of a forward pass, and maps of each head.
@@ -132,8 +135,9 @@ def forecast_run(
     """
     run = replace(run, units=_count_units(passage, run.needs), reply=_count_reply(passage))
     own = footprint_of(model, run)
-    if own is None:
-        return rough_forecast(model, passage, run.needs, rows, tokens)
+    if isinstance(own, Unrehearsed):
+        rough = rough_forecast(model, passage, run.needs, rows, tokens)
+        return replace(rough, rough=own.why)
 
     tokens = len(passage) if tokens is None else tokens
     kept = own.kept(tokens, rows)
@@ -151,7 +155,7 @@ def forecast_run(
         peaks.append(own.with_values(tokens, rows, value))
     if own.gradients:
         peaks.append(own.with_gradients(tokens, rows, gradient))
-    return as_forecast(kept, max(0, max(peaks) - kept))
+    return replace(as_forecast(kept, max(0, max(peaks) - kept)), rough=own.left_out)
 
 
 def as_forecast(kept: int, working: int) -> Forecast:
@@ -166,14 +170,29 @@ def forecast_trace(
     return forecast_run(model, passage, Run(needs), rows=batch, tokens=tokens)
 
 
-def forward_bytes(model: Model, passage: Passage, rows: int = 1, tokens: int | None = None) -> int:
+def forward_bytes(
+    model: Model,
+    passage: Passage,
+    rows: int = 1,
+    tokens: int | None = None,
+    embedded: bool = False,
+) -> int:
     """What a batch of so many rows takes on its way through the model.
 
-    ``tokens`` is a length in place of the passage's own.
+    ``tokens`` is a length in place of the passage's own. Where the rows are ``embedded``, other
+    embeddings go in than those of the tokens.
     """
     tokens = len(passage) if tokens is None else tokens
-    course = _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, rows)
+    rerun = OneValue() if embedded else OneRow()
+    course = _rerun(model, passage, rerun, Needs.NOTHING, tokens, rows)
     return round(course.held.max())
+
+
+def why_rough(model: Model, passage: Passage) -> str:
+    """Why ``forward_bytes`` are rough; empty where such a batch could be rehearsed."""
+    reply = _count_reply(passage)
+    own = footprint_of(model, Run(Needs.NOTHING, methods=(OneRow(),), reply=reply))
+    return own.why if isinstance(own, Unrehearsed) else own.left_out
 
 
 def _rerun(
@@ -181,14 +200,15 @@ def _rerun(
 ) -> Course:
     """A batch that is run again: less than a trace, which keeps what the model gives out."""
     reply = _count_reply(passage)
-    own = footprint_of(model, Run(Needs.EMBEDDINGS, methods=(rerun,), reply=reply))
-    if own is not None:
+    needs = Needs.NOTHING if isinstance(rerun, OneRow) else Needs.EMBEDDINGS
+    own = footprint_of(model, Run(needs, methods=(rerun,), reply=reply))
+    if isinstance(own, Footprint):
         course = own.after_trace(tokens, rows)
         if course.alive.max(initial=0.0):
             return course
     # such a model is not run again
     traced = footprint_of(model, Run(like, reply=reply))
-    if traced is not None:
+    if isinstance(traced, Footprint):
         return traced.course(tokens, rows)
     rough = float(rough_forecast(model, passage, like, rows, tokens).total)
     return Course(np.array([rough]), np.zeros(1))
@@ -219,7 +239,7 @@ def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int
     if not _in_blocks(model, run):
         return whole
     plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
-    if plain is None:
+    if isinstance(plain, Unrehearsed):
         return whole
     kept = own.kept(tokens, rows)
     widest = plain.held_by_trace(tokens, rows)
