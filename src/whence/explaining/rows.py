@@ -129,7 +129,7 @@ def asked_of(work: ExplainRows) -> dict[str, Any]:
     del provenance["attention"]
     return {
         "model": provenance,
-        "labels": _labels_of(model),
+        "labels": _labels_of(work.model),
         "methods": methods,
         "request": plain(work.request.to_dict()),
         "gold": work.gold,
