@@ -135,3 +135,10 @@ def test_the_run_writes_its_page(run: Run, tmp_path: Path) -> None:
     page = run.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page
     assert "6 texts: the model says" in page
+
+
+def test_a_run_of_which_nothing_came_has_a_page_too(tmp_path: Path) -> None:
+    run = whence.run(build("bert"), ["", " "], ["gradient-l2"], out=tmp_path, evidence=False)
+    page = run.to_html()
+    assert "0 texts were explained." in page
+    assert "What failed (2)" in page

@@ -236,7 +236,7 @@ def test_both_parts_come_one_after_the_other():
     bodies = [part[part.index("\n\\begin") :].strip() for part in (text, methods)]
     assert both.endswith(f"{bodies[0]}\n\\par\\medskip\\noindent{{}}\n{bodies[1]}\n")
     assert both.startswith(text[: text.index("\n\\begin")])
-    with pytest.raises(InputError, match="one of text, methods, not 'all'"):
+    with pytest.raises(InputError, match="one of text, methods, units, not 'all'"):
         c.to_latex("all")
 
 

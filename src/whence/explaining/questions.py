@@ -101,13 +101,13 @@ def tallies_of(run: Run) -> list[Tally]:
     judged = run.query(
         """
         select method, verdict, beaten from (
-            select results.method, results.verdict, results.measure, results.beaten,
+            select results.row, results.method, results.verdict, results.measure, results.beaten,
                    row_number() over (
                        partition by texts.text, texts.pair, results.method, results.target
                        order by results.row
                    ) as copy
             from results join texts using (row)
-        ) where copy = 1 and measure = $curves order by method
+        ) where copy = 1 and measure = $curves order by method, row
         """.replace("$curves", f"'{CURVES}'")
     ).to_pylist()
     by_method: dict[str, list[dict[str, Any]]] = defaultdict(list)
