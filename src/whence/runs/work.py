@@ -1,7 +1,8 @@
 """What a run does with its rows: a function that is found by its name.
 
 The store and the engines know nothing of it but this: opened with what was asked, it makes a table
-of some rows, with one record for each of them, in order.
+of some rows, with one record for each of them, in order. A record has its place in the column
+``row``, and in the column ``failure`` the ``kind`` and ``message`` of what went wrong, or nothing.
 """
 
 from __future__ import annotations
