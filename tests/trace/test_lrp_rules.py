@@ -12,7 +12,7 @@ from transformers.activations import ACT2FN
 
 from whence.core.errors import Unsupported
 from whence.trace.lrp.mode import Ruling, ruling
-from whence.trace.lrp.rules import AttnLRP, DeepTaylor, Rules
+from whence.trace.lrp.rules import AttnLRP, Call, DeepTaylor, Rules, ruled
 
 functional = nn.functional
 
@@ -341,6 +341,7 @@ def test_an_operation_without_a_rule_is_refused_by_name(rules: Any) -> None:
         lambda x: torch.cumprod(x, 0): "cumprod",
         lambda x: functional.log_softmax(x, dim=0): "log_softmax",
         torch.Tensor.exp_: "exp",
+        lambda x: nn.init.kaiming_uniform_(tensor=x[None]): "kaiming_uniform_",
     }
     for func, name in cases.items():
         with Ruling(rules), pytest.raises(Unsupported, match=f"'{name}'"):
@@ -349,6 +350,16 @@ def test_an_operation_without_a_rule_is_refused_by_name(rules: Any) -> None:
         assert leaf.argmax() >= 0
         assert bool((leaf > -9).all())
         assert leaf.numel() == 3
+
+
+@pytest.mark.parametrize("same", [lambda x: x, lambda x: x[:]], ids=["as given", "a view"])
+def test_what_comes_out_of_a_rule_may_be_changed_in_place(same: Callable[[Tensor], Tensor]) -> None:
+    leaf = draw(3).requires_grad_()
+    call = Call("same", same, (leaf * 1.0,), {})
+    out = ruled(call, lambda down, _: (down,))
+    out += 1  # the wrong version gives out the input itself, which torch forbids to change
+    (result,) = torch.autograd.grad(out.sum(), [leaf])
+    torch.testing.assert_close(result, torch.ones_like(leaf))
 
 
 def test_a_change_in_place_behind_a_rule_is_noticed() -> None:

@@ -79,9 +79,10 @@ class Ruling(Mode):
 
     def _in_place(self, call: Call) -> Any:
         """The rule of the same operation on a copy, then written where it was meant to go."""
-        target, name = call.args[0], call.name[:-1]
-        if not hasattr(Tensor, name):
+        name = call.name[:-1]
+        if not call.args or not hasattr(Tensor, name):
             raise Unsupported(_refusal(call))
+        target = call.args[0]
         copy = Call(name, getattr(Tensor, name), (target.clone(), *call.args[1:]), call.kwargs)
         return target.copy_(self._ruled(copy))
 
