@@ -62,8 +62,9 @@ EVIDENCE = "evidence"
 TOGETHER = "all together"
 # methods of the single-layer classifier alone
 EXACT = ("lime-exact", "shapley-exact")
-# tokens up to which attention flow is tried: each token is a maximum flow of its own
-FLOW_UP_TO = 512
+# tokens up to which these are tried: each token is a maximum flow of its own, and all methods
+# together take as long as each of them
+SLOW_UP_TO = 512
 
 
 def bert(width: int) -> Model:
@@ -151,8 +152,9 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
 def methods_of(family: str, tokens: int) -> list[str]:
     """Every registered method that fits, the evidence, and all methods at once."""
     names = [name for name in methods() if name not in EXACT or family == "single-layer"]
-    if tokens > FLOW_UP_TO:
+    if tokens > SLOW_UP_TO:
         names.remove("flow")
+        return [*names, EVIDENCE]
     return [*names, EVIDENCE, TOGETHER]
 
 
