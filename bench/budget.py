@@ -57,6 +57,16 @@ def least(model: Model, passage: Passage, method: str) -> int:
     return forecast_memory(job_for(model, method), passage, smallest).total
 
 
+def least_and_refusal(model: Model, passage: Passage, method: str) -> tuple[int, list[str]]:
+    """The least that a run can need, and what is wrong with the refusal of a budget below."""
+    needed = least(model, passage, method)
+    return needed, refused(model, passage, method, _below(needed))
+
+
+def _below(needed: int) -> int:
+    return int((1 - JUST) * needed)
+
+
 def refused(model: Model, passage: Passage, method: str, budget: int) -> list[str]:
     """What is wrong with the refusal; nothing where it is right."""
     read: list[int] = []
@@ -93,10 +103,11 @@ def main() -> None:
     warm_up(model, options.methods)
     failures = 0
     for method in options.methods:
-        needed = forked(partial(least, model, passage, method))
-        below, above = int((1 - JUST) * needed), int((1 + JUST) * needed)
-        problems = forked(partial(refused, model, passage, method, below))
-        peak = forked(partial(measured, model, passage, method, above, not options.as_it_comes))
+        needed, problems = forked(partial(least_and_refusal, model, passage, method))
+        below, above = _below(needed), int((1 + JUST) * needed)
+        (peak,) = forked(
+            partial(measured, model, [passage], method, above, not options.as_it_comes)
+        )
         is_kept = peak <= above
         failures += len(problems) + (not is_kept)
         print(

@@ -1,9 +1,9 @@
 """Forecast memory beside measured memory: every method and the evidence, at several lengths.
 
-Each run is a fork of a process that has run every method on a short text. Measured is by how much
-the resident memory rises to its peak, above what is in use: what is free in the heap is given back
-first, or a small run would be seen to take nothing, and the libraries' code, which a fork has not
-in its memory until it runs it and which is no part of a budget, is brought there first.
+Each method has a fork of a process that has run all of them on a short text. Measured is by how
+much the resident memory rises to its peak, above what is in use. What is free in the heap is given
+back first, or a small run would be seen to take nothing; the libraries' code, which a fork has not
+in its memory until it runs it, and which is no part of a budget, is brought there first.
 
 The C library is held to giving back what goes, as a run with a budget does itself;
 ``--as-it-comes`` leaves it as it is.
@@ -62,8 +62,9 @@ EVIDENCE = "evidence"
 TOGETHER = "all together"
 # methods of the single-layer classifier alone
 EXACT = ("lime-exact", "shapley-exact")
-# tokens up to which attention flow is tried: each token is a maximum flow of its own
-FLOW_UP_TO = 512
+# tokens up to which these are tried: each token is a maximum flow of its own, and all methods
+# together take as long as each of them
+SLOW_UP_TO = 512
 
 
 def bert(width: int) -> Model:
@@ -151,8 +152,9 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
 def methods_of(family: str, tokens: int) -> list[str]:
     """Every registered method that fits, the evidence, and all methods at once."""
     names = [name for name in methods() if name not in EXACT or family == "single-layer"]
-    if tokens > FLOW_UP_TO:
+    if tokens > SLOW_UP_TO:
         names.remove("flow")
+        return [*names, EVIDENCE]
     return [*names, EVIDENCE, TOGETHER]
 
 
@@ -227,25 +229,30 @@ def forked(work: Callable[[], Any]) -> Any:
 
 
 def measured(
-    model: Model, passage: Passage, method: str, memory: int | None = None, trims: bool = True
-) -> int:
-    """By how much resident memory rises to its peak, after a short text.
+    model: Model,
+    passages: Sequence[Passage],
+    method: str,
+    memory: int | None = None,
+    trims: bool = True,
+) -> list[int]:
+    """By how much resident memory rises to its peak for each passage, one after the other.
 
-    If it ``trims``, what is free in the heap is given back first.
+    If it ``trims``, what is free in the heap is given back before each.
     """
-    short = text_of(model, SHORT)
-    run(model, short, method)
     if memory is not None:
         # loads what any rehearsal uses; the method's own is still to come, and is measured
-        run(model, short, "random", ENOUGH)
+        run(model, text_of(model, SHORT), "random", ENOUGH)
     bring_code_in()
-    gc.collect()
-    if trims:
-        give_back_now()
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
-    before = _status("VmRSS")
-    run(model, passage, method, memory)
-    return _status("VmHWM") - before
+    peaks = []
+    for passage in passages:
+        gc.collect()
+        if trims:
+            give_back_now()
+        Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
+        before = _status("VmRSS")
+        run(model, passage, method, memory)
+        peaks.append(_status("VmHWM") - before)
+    return peaks
 
 
 def bring_code_in() -> None:
@@ -293,29 +300,30 @@ class Line:
 
 
 def table(
-    model: Model,
-    lengths: Sequence[int],
-    names: Callable[[int], Sequence[str]],
-    trims: bool = True,
+    model: Model, lengths: Sequence[int], names: Callable[[int], Sequence[str]]
 ) -> list[Line]:
     """Every method at every length, printed as it is measured."""
-    passages = {}
+    passages: dict[str, list[Passage]] = {}
     for tokens in lengths:
         passage = text_of(model, tokens)
         for name in names(tokens):
-            passages[name, tokens] = passage
-    warm_up(model, {name for name, _ in passages})
+            passages.setdefault(name, []).append(passage)
+    warm_up(model, passages)
 
-    def all_forecasts() -> list[int]:
-        return [forecast(model, passage, name) for (name, _), passage in passages.items()]
+    def all_forecasts() -> dict[str, list[int]]:
+        forecasts = {}
+        for name, of_method in passages.items():
+            forecasts[name] = [forecast(model, passage, name) for passage in of_method]
+        return forecasts
 
     # in one fork, where rehearsals are remembered
     forecasts = forked(all_forecasts)
     lines = []
-    for ((name, _), passage), expected in zip(passages.items(), forecasts, strict=True):
-        peak = forked(partial(measured, model, passage, name, trims=trims))
-        lines.append(Line(name, len(passage), expected, peak))
-        print(lines[-1], flush=True)
+    for name, of_method in passages.items():
+        peaks = forked(partial(measured, model, of_method, name))
+        for passage, expected, peak in zip(of_method, forecasts[name], peaks, strict=True):
+            lines.append(Line(name, len(passage), expected, peak))
+            print(lines[-1], flush=True)
     return lines
 
 
@@ -344,7 +352,7 @@ def main() -> None:
         return options.methods or methods_of(options.family, tokens)
 
     print(f"{options.family} × {options.width}")
-    lines = table(model, options.tokens, names, not options.as_it_comes)
+    lines = table(model, options.tokens, names)
     outside = [line for line in lines if not line.is_close]
     print(f"{len(lines)} runs, {len(outside)} outside")
     sys.exit(bool(outside))

@@ -35,7 +35,7 @@ from whence.trace.trace import RERUN_TOKENS
 # of what is held: pages that are not full, small tensors, holes between them. A forecast should
 # rather be too high.
 OVERHEAD = 2_000_000
-HOLES = 0.03
+HOLES = 0.02
 UNITS_APART = 4
 # blocks of rows that are held while attention is reduced: scores, weights, a product
 BLOCKS = 3
