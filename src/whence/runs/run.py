@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PLAINLY = Manner()
+# by which the rows of a table are sorted, as far as it has these columns
+ORDER = ("row", "method", "target", "position")
 AT_ONCE = 10_000  # rows of a table that are plain Python at the same time
 # told after each part: rows that are done, rows that failed in this session, and all rows
 Progress = Callable[[int, int, int], None]
@@ -184,8 +186,12 @@ class Run:
             return found(questions[name])(self)
         if name not in tables:
             raise unknown_name("table of a run", name, [*tables, *questions])
-        order = "row, position" if name == "scores" else "row"
-        return self.query(f"select * from {name} order by {order}")
+        # rows that are equal in this would come in another order each time
+        order = [column for column in ORDER if column in self._columns(name)]
+        return self.query(f"select * from {name} order by {', '.join(order)}")
+
+    def _columns(self, name: str) -> list[str]:
+        return self.query(f"select * from {name} limit 0").column_names
 
     def to_frame(self, table: str) -> Any:
         """A pandas.DataFrame of a table, by its name, or of what SQL says."""
