@@ -118,7 +118,7 @@ def give_back_at_once() -> bool:
 def give_back_now() -> None:
     """Give back what is free in the heap, where the C library can be asked to.
 
-    The small tensors of rehearsals leave 10 to 15 MB of it.
+    The small tensors of rehearsals leave 3 to 5 MB of it.
     """
     library = _glibc()
     if library is not None:
