@@ -168,3 +168,9 @@ def test_a_target_survives_json_text() -> None:
 def test_a_target_resolved_by_a_numpy_index_is_plain() -> None:
     target = resolve(Target(np.int64(1), against=np.int64(0)), LOGITS, THREE)  # type: ignore[arg-type]
     assert json.loads(json.dumps(target.to_dict()))["index"] == 1
+
+
+def test_where_there_is_no_label_at_all_it_says_so() -> None:
+    # a question about a text that was cut away has no possible answer
+    with pytest.raises(TargetError, match="nothing to choose from"):
+        resolve(Target(), np.array([]), {})

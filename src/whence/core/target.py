@@ -92,6 +92,8 @@ def resolve(
     """
     if _is_resolved(target, labels):
         return target
+    if not len(logits):
+        raise TargetError("there is nothing to choose from: this text has no possible answer.")
     index = int(logits.argmax()) if target.label is None else _index(target.label, labels)
     against = None if target.against is None else _index(target.against, labels)
     if target.read == "margin" and against is None:

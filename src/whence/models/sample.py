@@ -58,7 +58,10 @@ def samples_of_two_lengths(
 
     first, second, lengths = PROMPT, None, list(tokens)
     if model.kind.second_text:
-        first, second, lengths = QUESTION, PROMPT, [2 * length for length in tokens]
+        first, second = QUESTION, PROMPT
+        # the second text is what is cut, and something of it is left
+        asked = len(tokenize(model, QUESTION, None, "token"))
+        lengths = [asked + length for length in tokens]
     whole = tokenize(model, first, second, "token")
     texts = []
     for length in lengths:
