@@ -28,7 +28,7 @@ class Manner:
     'processes'
     """
 
-    engine: Engine | None = None
+    engine: str | None = None  # one of Engine
     workers: int | None = None
     address: str | None = None
     again: bool = False

@@ -125,7 +125,8 @@
     if (right === true) parts.push(made("span", { className: "right", textContent: "✓ as in the data" }));
     const judged = text.by.filter((reading, method) => reading && reading.length > 1 && !data.control[method]);
     const better = judged.filter((reading) => data.classes[reading[1]] === "better").length;
-    if (judged.length) parts.push(made("span", { textContent: `${better} of ${judged.length} methods better than random` }));
+    const word = data.verdicts[data.classes.indexOf("better")];
+    if (judged.length) parts.push(made("span", { textContent: `${better} of ${judged.length} methods ${word}` }));
     if (text.agree !== undefined) parts.push(made("span", { textContent: `agreement ${correlation(text.agree)}` }));
     return made("span", { className: "facts" }, ...parts);
   }
