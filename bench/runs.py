@@ -197,16 +197,15 @@ def _pool(model: Model, texts: Sequence[str], method: str, number: int) -> Pool:
 def prepared(model: Model, texts: Sequence[str], method: str, out: Path) -> Manifest:
     """A run with rows and a manifest, of which nothing is done."""
     from whence.core.request import Request, targets_of
-    from whence.explaining.rows import READER, WORK, asked_of
+    from whence.explaining.rows import READER, WORK, ExplainRows, asked_of
 
     request = Request(wishes_for([method]), targets_of(None), evidence=False)
     place = place_of(out)
     rows = [Row(number, text, id=str(number)) for number, text in enumerate(texts)]
     count = len(list(keep_rows(place, rows)))
     data = {"rows": count, "digest": ""}
-    manifest = Manifest(
-        WORK, READER, asked_of(model, request, False), data, PART, whence.__version__
-    )
+    asked = asked_of(ExplainRows(model, request))
+    manifest = Manifest(WORK, READER, asked, data, PART, whence.__version__)
     write_manifest(place, manifest)
     return manifest
 
@@ -316,7 +315,7 @@ def handling(out: Path) -> Iterator[tuple[str, float, float, int]]:
 
 def digests(count: int) -> tuple[float, float]:
     """Seconds to read and digest rows of a data set, and to keep them as well."""
-    from whence.runs.data import chosen, digest_of
+    from whence.runs.data import Choice, chosen, digest_of
 
     with folder() as out:
         out.mkdir()
@@ -324,10 +323,10 @@ def digests(count: int) -> tuple[float, float]:
         lines = texts_of(SENTENCES, count)
         file.write_text("text\n" + "\n".join(lines) + "\n", encoding="utf-8")
         begun = time.process_time()
-        digest_of(chosen(open_data(file)))
+        digest_of(chosen(open_data(file), Choice()))
         read = time.process_time() - begun
         begun = time.process_time()
-        digest_of(keep_rows(place_of(out / "run"), chosen(open_data(file))))
+        digest_of(keep_rows(place_of(out / "run"), chosen(open_data(file), Choice())))
         return read, time.process_time() - begun
 
 

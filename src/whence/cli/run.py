@@ -315,7 +315,8 @@ def _tell(run: Run, as_json: bool) -> None:
     if state.is_complete:
         counted = f"all {state.rows:,} texts are done"
     emit(f"{run.place.name}: {counted}, {state.failed:,} of them failed.")
-    emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {state.parts_done:,} parts")
+    parts = "1 part" if state.parts_done == 1 else f"{state.parts_done:,} parts"
+    emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {parts}")
     if state.failed:
         for failure in run.failures[:MOST_FAILURES]:
             where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")

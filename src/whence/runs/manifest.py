@@ -18,6 +18,7 @@ NAME = "run.json"
 SCHEMA = 1
 # where the data lie may change; that they are the same is told by their digest
 MAY_DIFFER = ("data.source", "data.notes")
+MOST_SHOWN = 5  # differences, in the line of a refusal
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,11 @@ def check_same(place: Place, asked: Manifest) -> None:
     """Refuse to continue a run that was asked for something else."""
     differences = read_manifest(place).differences(asked)
     if differences:
+        shown, more = differences[:MOST_SHOWN], len(differences) - MOST_SHOWN
+        if more > 0:
+            shown.append(f"and {more} more differences")
         raise InputError(
             f"the run in {place.name!r} was asked for something else. "
-            f"{'; '.join(differences)}. "
+            f"{'; '.join(shown)}. "
             "Ask for the same, name another --out, or begin anew with --restart."
         )
