@@ -424,3 +424,13 @@ def test_tables_go_out_as_csv_latex_markdown_and_a_frame(model: Model, tmp_path:
     assert set(run.table("words").column_names) == words
     with pytest.raises(LookupError, match="Did you mean 'verdicts'"):
         run.table("verdict")
+
+
+def test_the_same_question_has_the_same_digits_each_time(model: Model, tmp_path: Path) -> None:
+    # would catch: sums in the order in which threads come, as DuckDB makes them unless asked
+    texts = [*TEXTS, *(f"{text} food" for text in TEXTS)]
+    methods = ["gradient-x-input", "occlusion"]
+    first = whence.run(model, texts, methods, out=tmp_path, part=2, evidence=False).table("words")
+    assert first.num_rows > 10
+    for _ in range(20):
+        assert whence.open_run(tmp_path).table("words").equals(first)

@@ -21,17 +21,21 @@ FEWEST_TEXTS = 2  # in which a word must stand: one text has no interval
 
 # The part that a word has in its text: its scores over the sum of all sizes there, so that texts
 # and methods of other scales count alike.
+# Everything is summed in one order: else the last digits would be others each time.
 SHARES = """
     with mass as (
-        select row, method, target, sum(abs(score)) as mass from scores group by all
+        select row, method, target, sum(abs(score) order by position) as mass
+        from scores
+        group by all
     ), shares as (
-        select row, method, target, lower(unit) as word, sum(score) / any_value(mass) as share
+        select row, method, target, lower(unit) as word,
+               sum(score order by position) / any_value(mass) as share
         from scores join mass using (row, method, target)
         where mass > 0
         group by all
     )
-    select method, target, word, count(*) as texts, avg(share) as share,
-           stddev_samp(share) as spread, sum(share) as total
+    select method, target, word, count(*) as texts, avg(share order by row) as share,
+           stddev_samp(share order by row) as spread, sum(share order by row) as total
     from shares
     group by all
     having count(*) >= ?
