@@ -311,7 +311,7 @@ def test_the_tables_are_made_and_whole(folder: str) -> None:
     names = [info.name for place, info in REGISTERED if place == folder]
     assert rows == [(name, name) for name in names]
     # every need of a method has words
-    offered = set(registry.Needs) - {registry.Needs.RANKINGS, registry.Needs.SCORES}
+    offered = set(registry.Needs) - set(registry.OF_METRICS)
     assert set(LOOKS_AT) == offered
 
 

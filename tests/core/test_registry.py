@@ -253,7 +253,15 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "metric: no needs": (
         lambda: register_metric(frozen(metric_with(needs=Needs.GAME))),
-        "needs is Needs.GAME | Needs.RANKINGS or Needs.GAME | Needs.SCORES",
+        "needs is Needs.GAME or Needs.GOLD with Needs.RANKINGS or Needs.SCORES, or ",
+    ),
+    "metric: a call that does not fit its needs": (
+        lambda: register_metric(frozen(metric_with(needs=Needs.SCORES))),
+        "__call__ takes self and the scores, and no more; this one takes game, rankings.",
+    ),
+    "metric: nothing is made again": (
+        lambda: register_metric(frozen(metric_with(needs=Needs.AGAIN))),
+        "it has no again(self): a tuple of Again",
     ),
     "metric: no better": (
         lambda: register_metric(frozen(metric_with(better=None))),
@@ -285,8 +293,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "metric: a call of one": (
         lambda: register_metric(frozen(metric_with(__call__=lambda self, game: 0))),
-        "__call__ takes self and the game and the rankings or scores, and no more; "
-        "this one takes game.",
+        "__call__ takes self and the game and the rankings, and no more; this one takes game.",
     ),
 }
 

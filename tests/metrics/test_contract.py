@@ -15,12 +15,21 @@ from tests.families import build
 from tests.games.made_up import FeatureGame, additive
 from whence.core.measurement import Measurement
 from whence.core.registry import Needs, as_values, metrics, settings_of
+from whence.metrics.control import Subject, drawn_scores, laid_out, values_on
 from whence.metrics.rankings import random_rankings
 
-CASES = [(name, given) for name, info in metrics().items() for given in choices(info.settings)]
-every_case = pytest.mark.parametrize(
-    ("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES]
-)
+
+def cases(needs: Needs) -> Any:
+    """Every metric that has one of these needs, with every choice of its Literal settings."""
+    fitting = {name: info for name, info in metrics().items() if info.needs & needs}
+    listed = [(name, given) for name, info in fitting.items() for given in choices(info.settings)]
+    ids = [f"{name}-{'-'.join(map(str, given.values()))}" for name, given in listed]
+    return pytest.mark.parametrize(("name", "given"), listed, ids=ids)
+
+
+# a metric that wants the explanation made again has its own contract: test_again.py
+every_case = cases(Needs.RANKINGS | Needs.SCORES)
+of_a_game = cases(Needs.GAME)
 STANDARD_ERRORS = 5  # a true mean is further away in one run of a million
 
 
@@ -28,12 +37,28 @@ def of(name: str, given: dict[str, Any]) -> Any:
     return settings_of(metrics()[name], given)
 
 
-def inputs(metric: Any, rankings: np.ndarray) -> np.ndarray:
-    """What the metric takes: the rankings, or scores that have them (10, 9, 8 … in their order)."""
+def subject_of(game: FeatureGame, weights: np.ndarray) -> Subject:
+    """Gold is what does something."""
+    return Subject(game, weights != 0)
+
+
+def rows_of(metric: Any, rankings: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What the metric takes: the rankings, or the true values, laid out in their order."""
     if metric.needs & Needs.RANKINGS:
         return rankings
-    units = rankings.shape[1]
-    return units - np.argsort(rankings, axis=1).astype(np.float64)
+    return laid_out(weights, rankings)
+
+
+def values(metric: Any, game: FeatureGame, weights: np.ndarray, rankings: np.ndarray) -> Any:
+    rows = rows_of(metric, rankings, weights)
+    return values_on(metric, "it", subject_of(game, weights), rows)
+
+
+def half_idle(rng: np.random.Generator, units: int) -> np.ndarray:
+    """Weights of which half are zero."""
+    weights = rng.exponential(size=units)
+    weights[rng.permutation(units)[: units // 2]] = 0.0
+    return weights
 
 
 def true_ranking(weights: np.ndarray) -> np.ndarray:
@@ -51,14 +76,29 @@ def gain(metric: Any, value: Any, over: Any) -> Any:
 @pytest.mark.parametrize("units", [1, 2, 7, 33])
 def test_one_finite_number_for_each_ranking(name: str, given: dict[str, Any], units: int) -> None:
     metric = of(name, given)
-    game = additive(np.linspace(-1, 2, units))
+    weights = np.linspace(-1, 2, units)
+    game = additive(weights)
     rankings = random_rankings(game, 20).orders
-    values = metric(game, inputs(metric, rankings))
-    assert values.dtype == np.float64
-    as_values(values, name, len(rankings))
+    every = values(metric, game, weights, rankings)
+    assert every.dtype == np.float64
+    as_values(every, name, len(rankings))
     # each ranking is a case of its own: whoever is beside it changes nothing
-    last = metric(game, inputs(metric, rankings)[-1:])
-    np.testing.assert_allclose(last, values[-1:], rtol=0, atol=1e-12)
+    last = values(metric, game, weights, rankings[-1:])
+    np.testing.assert_allclose(last, every[-1:], rtol=0, atol=1e-12)
+
+
+@every_case
+@pytest.mark.parametrize("kind", ["constant scores", "a constant game", "all zero"])
+def test_where_nothing_is_ranked_or_nothing_matters(
+    name: str, given: dict[str, Any], kind: str
+) -> None:
+    """The enemy: a division by a spread or a sum that is zero."""
+    metric = of(name, given)
+    weights = np.zeros(6) if kind == "a constant game" else np.linspace(-1, 2, 6)
+    scores = np.zeros(6) if kind == "all zero" else np.ones(6)
+    game = additive(weights)
+    rows = np.arange(6)[None] if metric.needs & Needs.RANKINGS else scores[None]
+    as_values(values_on(metric, name, subject_of(game, weights), rows), name, 1)
 
 
 @every_case
@@ -85,10 +125,11 @@ def measured_on_a_text(name: str, given: dict[str, Any], seed: int) -> Measureme
     text = "the food is great but not the prices"
     a = whence.explain(model, text, "occlusion", target="good", evidence=False)
     game = whence.game(model, text, target="good")
-    return whence.measure(game, a, name, seed=seed, **given)
+    gold = [0, 0, 0, 1, 0, 1, 0, 0]
+    return whence.measure(game, a, name, gold=gold, seed=seed, **given)
 
 
-@every_case
+@cases(Needs.GAME | Needs.GOLD)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_truth_is_better_than_chance_and_its_reverse_is_worse(
     name: str, given: dict[str, Any], seed: int
@@ -96,27 +137,54 @@ def test_the_truth_is_better_than_chance_and_its_reverse_is_worse(
     """The enemy: a metric whose ``better`` points the wrong way."""
     metric = of(name, given)
     rng = np.random.default_rng(seed)
-    weights = rng.exponential(size=12)
+    weights = half_idle(rng, 12)
     game = additive(weights, start=rng.normal())
     truth = true_ranking(weights)
-    (best,) = metric(game, inputs(metric, truth))
-    (worst,) = metric(game, inputs(metric, truth[:, ::-1]))
-    random = metric(game, inputs(metric, random_rankings(game, 200).orders))
+    (best,) = values(metric, game, weights, truth)
+    (worst,) = values(metric, game, weights, truth[:, ::-1])
+    random = values(metric, game, weights, random_rankings(game, 200).orders)
     assert gain(metric, best, random.mean()) > 0
     assert gain(metric, random.mean(), worst) > 0
     assert (gain(metric, best, random) >= -1e-9).all()  # an additive game has no better ranking
 
 
 @every_case
-def test_the_declared_chance_holds(name: str, given: dict[str, Any]) -> None:
-    """A hundred units that act independently and sum to one, ranked at random."""
+def test_constant_reversed_and_random_can_be_told_apart(name: str, given: dict[str, Any]) -> None:
+    """A metric that gives all of them one number has no place."""
     metric = of(name, given)
-    weights = np.random.default_rng(3).exponential(size=100)
+    rng = np.random.default_rng(7)
+    weights = half_idle(rng, 12)
+    game = additive(weights)
+    truth = true_ranking(weights)
+    told = [
+        float(values(metric, game, weights, ranking).mean())
+        for ranking in (truth, truth[:, ::-1], random_rankings(game, 200).orders)
+    ]
+    if metric.needs & Needs.SCORES:
+        told += values_on(metric, name, subject_of(game, weights), np.ones((1, 12))).tolist()
+    assert np.ptp(told) > 1e-6
+
+
+@every_case
+def test_the_declared_chance_holds(name: str, given: dict[str, Any]) -> None:
+    """A hundred units that act independently, half of them idle, and sum to one; at random.
+
+    Of the form alone, what chance gets are scores drawn from the normal distribution.
+    """
+    metric = of(name, given)
+    weights = half_idle(np.random.default_rng(3), 100)
     game = additive(weights / weights.sum())
-    values = metric(game, inputs(metric, random_rankings(game, 3000).orders))
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    assert abs(values.mean() - metric.chance) <= STANDARD_ERRORS * error
-    assert error < 0.01 * (metric.range[1] - metric.range[0])  # or the test would say nothing
+    rankings = random_rankings(game, 3000).orders
+    if metric.needs == Needs.SCORES:
+        drawn = drawn_scores(game, 3000, signed=True)
+        of_random = values_on(metric, name, subject_of(game, weights), drawn)
+    else:
+        of_random = values(metric, game, weights / weights.sum(), rankings)
+    error = of_random.std(ddof=1) / np.sqrt(len(of_random))
+    assert abs(of_random.mean() - metric.chance) <= STANDARD_ERRORS * error + 1e-9
+    low, high = metric.range
+    if np.isfinite([low, high]).all():
+        assert error < 0.01 * (high - low)  # or the test would say nothing
 
 
 @every_case
@@ -129,12 +197,13 @@ def test_values_lie_within_the_range(name: str, given: dict[str, Any]) -> None:
     steps.append(lambda z: 1 / (1 + np.exp(-(z @ rng.normal(size=(9, 1)))[:, 0])))
     for value in steps:
         game = FeatureGame(9, value)
-        values = metric(game, inputs(metric, random_rankings(game, 200).orders))
-        assert (values >= low - 1e-12).all()
-        assert (values <= high + 1e-12).all()
+        weights = np.linspace(-1, 1, 9)
+        of_random = values(metric, game, weights, random_rankings(game, 200).orders)
+        assert (of_random >= low - 1e-12).all()
+        assert (of_random <= high + 1e-12).all()
 
 
-@every_case
+@of_a_game
 @pytest.mark.parametrize("units", [1, 5, 40])
 def test_it_asks_no_more_masks_than_it_says(name: str, given: dict[str, Any], units: int) -> None:
     """Each mask counts once, as the games of a text remember them."""
@@ -146,7 +215,7 @@ def test_it_asks_no_more_masks_than_it_says(name: str, given: dict[str, Any], un
         return masks.sum(1)
 
     game = FeatureGame(units, remembered)
-    metric(game, inputs(metric, np.arange(units)[None]))
+    values(metric, game, np.linspace(-1, 2, units), np.arange(units)[None])
     assert 0 < len(asked) <= metric.passes(units)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from whence.core.registry import (
     MethodInfo,
     MetricInfo,
-    Needs,
     find_method,
     find_metric,
     methods,
@@ -70,7 +69,8 @@ class ListedMetric:
     better: str
     range: tuple[float, float]
     chance: float
-    needs: str  # "rankings" or "scores", beside the game
+    needs: str  # what it is given: "game and rankings", "gold and scores", "scores", "again" …
+    group: str  # what it asks: "faithfulness", "gold", "again" or "form"
     cites: str
     version: int
     aliases: tuple[str, ...] = ()
@@ -142,7 +142,6 @@ def _listed_method(info: MethodInfo) -> Listed:
 
 def _listed_metric(info: MetricInfo) -> ListedMetric:
     instance = settings_of(info, {})
-    takes_rankings = Needs.RANKINGS in info.needs
     return ListedMetric(
         name=info.name,
         summary=info.summary,
@@ -150,7 +149,8 @@ def _listed_metric(info: MetricInfo) -> ListedMetric:
         better=instance.better,
         range=instance.range,
         chance=instance.chance,
-        needs="rankings" if takes_rankings else "scores",
+        needs=" and ".join(str(need.name).lower() for need in info.needs),
+        group=info.group,
         cites=info.cites,
         version=info.version,
         aliases=info.aliases,

@@ -1,29 +1,30 @@
-"""What a metric is: a function of a game and of rankings that says which values are good ones."""
+"""What a metric is: a function of rankings or scores that says which values are good ones."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from jaxtyping import Float
-
 from whence.core.registry import Better, Needs
-from whence.games.protocol import AnyGame
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """One number for each ranking. Chance gets what the same function gives random rankings.
+    """One number for each ranking, or for each row of scores.
+
+    What it is given follows from its needs (``GIVEN_TO_METRICS``): a game and rankings, a game and
+    scores, a mask of gold units and either, or scores alone. One that needs the explanation made
+    again is an ``AgainMetric``.
 
     ``better`` says which values are good. ``range`` holds the values on a game whose own values
     lie between 0 and 1; on other games a metric is in the game's unit, unless it has none.
-    ``chance`` is the mean over random rankings of a hundred units that act independently and
-    whose values sum to one. On any other game it is the random control that says what chance gets.
+    ``chance`` is what random rankings get, on average, of a hundred units that act independently,
+    half of which do nothing, and whose values sum to one. On any other game it is the random
+    control that says what chance gets.
     """
 
     @property
     def needs(self) -> Needs:
-        """A game, and either rankings or scores."""
+        """Rankings or scores, and what to hold them against."""
         ...
 
     @property
@@ -41,13 +42,10 @@ class Metric(Protocol):
         """What random rankings get, where units act independently."""
         ...
 
-    def passes(self, units: int) -> int:
-        """The most masks that one ranking of so many units asks the game for."""
-        ...
-
-    def __call__(self, game: AnyGame, rankings: Any, /) -> Float[np.ndarray, " ranking"]:
+    def __call__(self, *given: Any) -> Any:
         """The value of each row of "ranking unit", the most important unit first.
 
-        A metric that needs scores gets a row of "attribution unit" instead.
+        A metric that needs scores gets rows of "attribution unit" instead. A metric of a game also
+        has ``passes(units)``: the most masks that one row asks the game for.
         """
         ...

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.registry import GROUPS
+from whence.core.registry import GROUPS, METRIC_GROUPS
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 SIGNED = "signed: above zero speaks for the target, below zero against it"
@@ -34,14 +34,7 @@ def methods_view(
     listed: Sequence[Mapping[str, Any]], with_settings: bool = False
 ) -> RenderableType:
     """Each method with its line, under what it looks at."""
-    parts: list[RenderableType] = []
-    for group, about in GROUPS.items():
-        members = [method for method in listed if method["group"] == group]
-        if not members:
-            continue
-        parts.append(Text.assemble((group.capitalize(), BOLD), (f"  {about}", DIM)))
-        parts.append(_lines(members, with_settings, _flag))
-        parts.append(Text())
+    parts = _by_group(listed, GROUPS, with_settings, _flag)
     parts.append(Text("whence methods NAME explains one of them, with its settings.", DIM))
     return Group(*parts)
 
@@ -49,9 +42,28 @@ def methods_view(
 def metrics_view(
     listed: Sequence[Mapping[str, Any]], with_settings: bool = False
 ) -> RenderableType:
-    """Each metric with its line."""
-    closing = "whence metrics NAME explains one of them, with its settings."
-    return Group(_lines(listed, with_settings, _keyword), Text(), Text(closing, DIM))
+    """Each metric with its line, under what it asks."""
+    parts = _by_group(listed, METRIC_GROUPS, with_settings, _keyword)
+    parts.append(Text("whence metrics NAME explains one of them, with its settings.", DIM))
+    return Group(*parts)
+
+
+def _by_group(
+    listed: Sequence[Mapping[str, Any]],
+    groups: Mapping[str, str],
+    with_settings: bool,
+    written: Callable[[str], str],
+) -> list[RenderableType]:
+    """The entries under the name of their group, with a line on what it is."""
+    parts: list[RenderableType] = []
+    for group, about in groups.items():
+        members = [entry for entry in listed if entry["group"] == group]
+        if not members:
+            continue
+        parts.append(Text.assemble((group.capitalize(), BOLD), (f"  {about}", DIM)))
+        parts.append(_lines(members, with_settings, written))
+        parts.append(Text())
+    return parts
 
 
 def _lines(

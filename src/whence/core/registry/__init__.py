@@ -18,7 +18,15 @@ from whence.core.registry.catalogue import (
 )
 from whence.core.registry.fields import SEED, sentence_of, setting
 from whence.core.registry.info import Better, MethodInfo, MetricInfo
-from whence.core.registry.needs import ANY_ATTENTION, GRADIENTS, GROUPS, WHOLE_MAPS, Needs
+from whence.core.registry.needs import (
+    ANY_ATTENTION,
+    GRADIENTS,
+    GROUPS,
+    METRIC_GROUPS,
+    OF_METRICS,
+    WHOLE_MAPS,
+    Needs,
+)
 from whence.core.registry.passes import Passes
 from whence.core.registry.settings import own_budget, settings_dict, settings_of
 
@@ -28,6 +36,8 @@ __all__ = [
     "GROUPS",
     "METHODS",
     "METRICS",
+    "METRIC_GROUPS",
+    "OF_METRICS",
     "SEED",
     "WHOLE_MAPS",
     "Better",

@@ -9,13 +9,13 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, replace
-from math import isfinite
+from math import isfinite, isinf
 from typing import Any, get_type_hints
 
 from whence.core.errors import AuthorError
 from whence.core.passage import MERGE_RULES
 from whence.core.registry.fields import ABOUT
-from whence.core.registry.needs import OF_METRICS, Needs
+from whence.core.registry.needs import GIVEN_TO_METRICS, OF_METRICS, Needs
 from whence.core.registry.passes import Passes
 
 KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -81,17 +81,23 @@ def check_metric(name: Any, version: Any, cites: Any, settings: Any, aliases: An
     needs = _declared(
         author, "needs", "say what it takes, e.g. needs: ClassVar = Needs.GAME | Needs.RANKINGS"
     )
-    if needs not in (Needs.GAME | Needs.RANKINGS, Needs.GAME | Needs.SCORES):
+    if needs not in GIVEN_TO_METRICS:
         raise author.error(
-            f"needs is Needs.GAME | Needs.RANKINGS or Needs.GAME | Needs.SCORES, not {needs!r}."
+            "needs is Needs.GAME or Needs.GOLD with Needs.RANKINGS or Needs.SCORES, or "
+            f"Needs.SCORES alone, or Needs.AGAIN alone, not {needs!r}."
         )
     _declared(author, "better", 'which values are good? better: ClassVar = "higher" or "lower"')
     _declared(author, "range", "between what do values lie? range: ClassVar = (0.0, 1.0)")
     _declared(author, "chance", "what do random rankings get? chance: ClassVar = 0.5")
-    _check_call(author, ("the game", "the rankings or scores"))
-    if not callable(getattr(settings, "passes", None)):
+    _check_call(author, GIVEN_TO_METRICS[needs])
+    if needs & Needs.GAME and not callable(getattr(settings, "passes", None)):
         raise author.error(
             "it has no passes(self, units): the most masks that one ranking of so many units asks."
+        )
+    if needs & Needs.AGAIN and not callable(getattr(settings, "again", None)):
+        raise author.error(
+            "it has no again(self): a tuple of Again, one for each time that the explanation is "
+            "to be made once more."
         )
 
     example = _with_defaults(author)
@@ -266,7 +272,8 @@ def _with_defaults(author: Author) -> Any:
 
 
 def _range_of(author: Author, given: Any) -> tuple[float, float]:
-    is_pair = isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given))
+    is_pair = isinstance(given, tuple) and len(given) == 2
+    is_pair = is_pair and all(map(_is_number_or_infinite, given))
     if not is_pair or not given[0] < given[1]:
         raise author.error(f"range is the lowest and the highest value, not {given!r}.")
     return given
@@ -274,3 +281,7 @@ def _range_of(author: Author, given: Any) -> tuple[float, float]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_number_or_infinite(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, float) and isinf(value))

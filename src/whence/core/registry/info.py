@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from whence.core.registry.needs import LOOKS_AT, Needs, group_of
+from whence.core.registry.needs import LOOKS_AT, Needs, group_of, metric_group_of
 
 Better = Literal["higher", "lower"]
 
@@ -77,3 +77,8 @@ class MetricInfo(Info):
     """A registered metric."""
 
     kind: ClassVar[str] = "metric"
+
+    @property
+    def group(self) -> str:
+        """What it asks, in a word: one of METRIC_GROUPS."""
+        return metric_group_of(self.needs)

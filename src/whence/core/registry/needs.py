@@ -9,7 +9,8 @@ class Needs(Flag):
     """What a method or a metric wants.
 
     ``compare`` collects the needs of all methods and runs one trace, and one game for each removal.
-    A metric needs a game, and either rankings or the scores themselves.
+    A metric needs rankings or the scores themselves, and mostly something to hold them against: a
+    game, or the units that are known to matter. Or it needs the explanation made again.
     """
 
     NOTHING = 0
@@ -32,12 +33,26 @@ class Needs(Flag):
     RANKINGS = auto()
     # of metrics: the scores of the units, "attribution unit"
     SCORES = auto()
+    # of metrics: the units that are known to matter, or that people marked: a mask, " unit"
+    GOLD = auto()
+    # of metrics: the same explanation under other seeds, on changed texts or changed models
+    AGAIN = auto()
 
 
 GRADIENTS = Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
 WHOLE_MAPS = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS
 ANY_ATTENTION = WHOLE_MAPS | Needs.HEAD_MEANS | Needs.VALUE_WEIGHTED
-OF_METRICS = Needs.RANKINGS | Needs.SCORES
+OF_METRICS = Needs.RANKINGS | Needs.SCORES | Needs.GOLD | Needs.AGAIN
+
+# all that a metric may need, with what its call is then given, in order
+GIVEN_TO_METRICS = {
+    Needs.GAME | Needs.RANKINGS: ("the game", "the rankings"),
+    Needs.GAME | Needs.SCORES: ("the game", "the scores"),
+    Needs.GOLD | Needs.RANKINGS: ("the gold units", "the rankings"),
+    Needs.GOLD | Needs.SCORES: ("the gold units", "the scores"),
+    Needs.SCORES: ("the scores",),
+    Needs.AGAIN: ("the explanation", "the others"),
+}
 
 # what each need is, to a reader
 LOOKS_AT = {
@@ -62,6 +77,28 @@ GROUPS = {
     "other": "something else inside the model",
     "control": "looks at nothing: what every other method must beat",
 }
+
+
+# what metrics ask, in the order of a list
+METRIC_GROUPS = {
+    "faithfulness": "does the output follow the words that the explanation names?",
+    "gold": "does it name the words that are known to matter, or that people marked?",
+    "again": "does it stay the same where it should, and change where it should?",
+    "form": "what shape does it have? Says nothing of its truth",
+}
+
+
+def metric_group_of(needs: Needs) -> str:
+    """The group of a metric that needs this.
+
+    >>> metric_group_of(Needs.GAME | Needs.RANKINGS), metric_group_of(Needs.SCORES)
+    ('faithfulness', 'form')
+    """
+    if needs & Needs.GAME:
+        return "faithfulness"
+    if needs & Needs.GOLD:
+        return "gold"
+    return "again" if needs & Needs.AGAIN else "form"
 
 
 def group_of(needs: Needs) -> str:

@@ -14,7 +14,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from whence.core.passage import Passage
-from whence.core.registry import Needs
+from whence.core.registry import OF_METRICS, Needs
 from whence.models.images import batch_of_images
 from whence.models.labels import classes
 from whence.models.limits import no_limit
@@ -32,7 +32,7 @@ def _readout(model: Model, _passage: Passage) -> int | None:
 
 
 def _unseen(model: Model, needs: Needs) -> str | None:
-    if not needs & ~(Needs.GAME | Needs.RANKINGS | Needs.SCORES):
+    if not needs & ~(Needs.GAME | OF_METRICS):
         return None
     if tokens_of(model) is not None:
         return None
