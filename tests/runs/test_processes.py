@@ -86,8 +86,10 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
         Row(7, "with\nlines", pair="=second", label="1", id="seven"),
         Row(9, "", pair=("a", "b"), id="", problem="broken"),
         Row(10, "[1]", pair='["no", "list"]', id="10"),
+        Row(11, "not good", id="11", rationale=((0, 3), (4, 8))),
+        Row(12, "nothing marked", id="12", rationale=()),
     ]
     place = place_of(tmp_path)
     assert list(keep_rows(place, rows)) == rows
-    assert KeptRows(place)[range(4)] == rows
+    assert KeptRows(place)[range(6)] == rows
     assert KeptRows(place)[range(1, 3)] == rows[1:3]

@@ -285,9 +285,9 @@ def test_one_bad_text_does_not_make_all_others_run_alone(
     sizes = []
     explained = rows.run
 
-    def counted(model: Model, texts: Any, request: Any) -> Any:
+    def counted(model: Model, texts: Any, request: Any, **options: Any) -> Any:
         sizes.append(len(texts))
-        return explained(model, texts, request)
+        return explained(model, texts, request, **options)
 
     monkeypatch.setattr(rows, "run", counted)
     texts = ["bad prices"] * 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from whence.runs.manifest import (
 from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
 from whence.runs.run import Progress, Run, Stop, carry_out, check_engine, restart
+from whence.runs.work import Work
 
 # names, or names with settings
 Methods = Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -96,7 +97,7 @@ def run(
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
     if not manner.is_inline:
-        _check_can_be_loaded(model)
+        check_can_be_loaded(model)
     opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
     request = request_of(
         model,
@@ -127,6 +128,17 @@ def request_of(model: Model, methods: Methods | None, **options: Any) -> Request
     return fitting(model, request) if methods is None else request
 
 
+@dataclass(frozen=True)
+class Order:
+    """A work that is open here, and how a manifest names it: for others to open, and to read."""
+
+    work: Work
+    name: str
+    reader: str
+    asked: Mapping[str, Any]
+    gold: bool  # whether it needs the labels of the data
+
+
 def run_as_asked(
     work: ExplainRows,
     data: Data,
@@ -139,13 +151,29 @@ def run_as_asked(
     progress: Progress | None = None,
 ) -> Run:
     """The run of this work over the rows that are chosen, in parts of so many rows."""
+    order = Order(work, WORK, READER, asked_of(work), work.gold)
+    options: dict[str, Any] = {"part": part, "stop": stop, "progress": progress}
+    return carried_out(order, data, choice, place, manner, **options)
+
+
+def carried_out(
+    order: Order,
+    data: Data,
+    choice: Choice,
+    place: Place,
+    manner: Manner,
+    *,
+    part: int,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """The run of any work, begun or continued."""
     if part < 1:
         raise InputError(f"a part holds at least one text, not {part}.")
-    if work.gold and data.columns.label is None:
+    if order.gold and data.columns.label is None:
         raise InputError("to explain the label that the data give, name its column: label=.")
-    asked = asked_of(work)
-    manifest = _begun(place, data, choice, asked, part, manner.again)
-    own = work if manner.is_inline else None
+    manifest = _begun(place, data, choice, order, part, manner.again)
+    own = order.work if manner.is_inline else None
     return carry_out(place, manifest, own, manner, stop=stop, progress=progress)
 
 
@@ -153,7 +181,7 @@ def _begun(
     place: Place,
     data: Data,
     choice: Choice,
-    asked: Mapping[str, Any],
+    order: Order,
     part: int,
     again: bool,
 ) -> Manifest:
@@ -178,6 +206,8 @@ def _begun(
             raise InputError(f"{data.source} holds no texts.")
         columns = asdict(data.columns)
         notes = columns.pop("notes", ())
+        if columns["rationale"] is None:
+            del columns["rationale"]  # as runs had it before there were rationales
         described = {
             "source": data.source,
             "format": data.format,
@@ -187,7 +217,7 @@ def _begun(
             "rows": count,
             "digest": digest,
         }
-        manifest = Manifest(WORK, READER, asked, described, part, __version__)
+        manifest = Manifest(order.name, order.reader, order.asked, described, part, __version__)
         if goes_on:
             check_same(place, manifest)
         else:
@@ -195,7 +225,7 @@ def _begun(
     return manifest
 
 
-def _check_can_be_loaded(model: Model) -> None:
+def check_can_be_loaded(model: Model) -> None:
     """Workers load the model by its name, each for itself."""
     from whence.models.load import load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +24,9 @@ from whence.games.game import TOKENS_AT_ONCE
 from whence.models.model import Model
 from whence.trace.guard import look_over, refusal
 from whence.trace.trace import RERUN_TOKENS
+
+if TYPE_CHECKING:
+    from whence.explaining.outside import Games
 
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
 
@@ -163,10 +166,12 @@ Findings = dict[str, Finding | Exception]
 class Outcome:
     """What came of one ask: attributions, the methods that do not fit, and the passes paid.
 
-    ``plan`` is what was made smaller to keep the cost within bounds.
+    ``plan`` is what was made smaller to keep the cost within bounds. ``games`` are kept where
+    somebody plays on: they remember what was paid for.
     """
 
     attributions: dict[str, Attribution]
     failed: dict[str, Exception]
     cost: Cost
     plan: Plan = field(default_factory=Plan)
+    games: Games | None = None

@@ -37,6 +37,15 @@ IN_ROWS = ("text", "pair", "choices")
 IN_COLUMNS = ("schema", "kind", "units", "scores", "cost", "prediction", "plan")
 
 
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A row, its passage unless it has none, and what came of it."""
+
+    row: Row
+    passage: Passage | None
+    outcome: Outcome | Exception
+
+
 @dataclass(frozen=True)
 class ExplainRows:
     """Methods on rows. With ``gold`` the label that the data give is explained."""
@@ -47,24 +56,30 @@ class ExplainRows:
 
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
-        found: list[Outcome | Exception] = [InputError("never reached")] * len(rows)
+        records = []
+        for place, explained in enumerate(self.explained(rows)):
+            record = record_of(explained.outcome, explained.passage)
+            records.append({"row": first + place, **record})
+        return arrow().Table.from_pylist(records, schema=schema())
+
+    def explained(self, rows: Sequence[Row], keep_games: bool = False) -> list[Explained]:
+        """What came of each row, in order; with its games, where somebody plays on."""
+        outcomes: list[Outcome | Exception] = [InputError("never reached")] * len(rows)
         passages: dict[int, Passage] = {}
         for place, row in enumerate(rows):
             try:
                 passages[place] = self._encoded(row)
             except Exception as problem:
-                found[place] = problem
+                outcomes[place] = problem
 
         for request, places in self._alike(rows, passages):
-            outcomes = self._explained([passages[place] for place in places], request)
-            for place, outcome in zip(places, outcomes, strict=True):
-                found[place] = outcome
-
-        records = []
-        for place, (row, outcome) in enumerate(zip(rows, found, strict=True)):
-            del row
-            records.append({"row": first + place, **_record(outcome, passages.get(place))})
-        return arrow().Table.from_pylist(records, schema=schema())
+            of_places = self._outcomes([passages[place] for place in places], request, keep_games)
+            for place, outcome in zip(places, of_places, strict=True):
+                outcomes[place] = outcome
+        return [
+            Explained(row, passages.get(place), outcome)
+            for place, (row, outcome) in enumerate(zip(rows, outcomes, strict=True))
+        ]
 
     def _encoded(self, row: Row) -> Passage:
         if row.problem is not None:
@@ -94,20 +109,21 @@ class ExplainRows:
             alike.append((replace(self.request, targets=(target,)), places))
         return alike
 
-    def _explained(
-        self, passages: Sequence[Passage], request: Request
+    def _outcomes(
+        self, passages: Sequence[Passage], request: Request, keep_games: bool
     ) -> list[Outcome | Exception]:
         """What came of each. Where all together fail, each half is tried, down to single texts."""
         if not passages:
             return []
         try:
-            return [outcome for (outcome,) in run(self.model, passages, request)]
+            outcomes = run(self.model, passages, request, keep_games=keep_games)
+            return [outcome for (outcome,) in outcomes]
         except Exception as problem:
             if len(passages) == 1:
                 return [problem]
         half = len(passages) // 2
-        first, second = passages[:half], passages[half:]
-        return self._explained(first, request) + self._explained(second, request)
+        first = self._outcomes(passages[:half], request, keep_games)
+        return first + self._outcomes(passages[half:], request, keep_games)
 
 
 # ---------------------------------------------------------------------- what was asked
@@ -215,13 +231,13 @@ def schema() -> pa.Schema:
     )
 
 
-def _record(outcome: Outcome | Exception, passage: Passage | None) -> dict[str, Any]:
+def record_of(outcome: Outcome | Exception, passage: Passage | None) -> dict[str, Any]:
     """Everything of one row but its place."""
     if isinstance(outcome, Exception):
-        return {"failure": _reason(None, outcome)}
+        return {"failure": reason_of(None, outcome)}
     if not outcome.attributions:  # every method failed
         name, problem = next(iter(outcome.failed.items()))
-        return {"failure": _reason(name, problem)}
+        return {"failure": reason_of(name, problem)}
 
     assert passage is not None
     first = next(iter(outcome.attributions.values()))
@@ -233,7 +249,7 @@ def _record(outcome: Outcome | Exception, passage: Passage | None) -> dict[str, 
     shares = [{"label": name, "probability": p} for name, p in first.prediction.items()]
     return {
         "failure": None,
-        "skipped": [_reason(name, problem) for name, problem in outcome.failed.items()],
+        "skipped": [reason_of(name, problem) for name, problem in outcome.failed.items()],
         "tokens": len(passage),
         "units": list(passage.names),
         "prediction": shares,
@@ -246,7 +262,8 @@ def _record(outcome: Outcome | Exception, passage: Passage | None) -> dict[str, 
     }
 
 
-def _reason(method: str | None, problem: Exception) -> dict[str, Any]:
+def reason_of(method: str | None, problem: Exception) -> dict[str, Any]:
+    """Why there is no result, as the columns hold it."""
     message = " ".join(str(problem).split())
     return {"method": method, "kind": type(problem).__name__, "message": message}
 

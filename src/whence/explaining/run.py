@@ -46,10 +46,12 @@ def run(
     request: Request,
     progress: Progress | None = None,
     added: Added = (),
+    keep_games: bool = False,
 ) -> list[list[Outcome]]:
     """What came of each text, for each target of the request.
 
     ``added`` are attributions that were made before; each is judged beside those of its text.
+    With ``keep_games`` the games of each text are kept for whoever plays on.
     """
     check_has_head(model)
     job = job_of(model, request, progress)
@@ -73,7 +75,7 @@ def run(
             for target in request.targets:
                 asks.append(Ask(passages[i], model.located(target, passages[i])))
         added_to_asks = [added_of[i] for i in short for _ in request.targets]
-        of_asks = iter(_explain(job, asks, added_to_asks))
+        of_asks = iter(_explain(job, asks, added_to_asks, keep_games))
         for i in alike:
             if i in short:
                 outcomes[i] = [next(of_asks) for _ in request.targets]
@@ -131,14 +133,16 @@ def _encoded(job: Job, text: Any) -> Passage:
     return job.model.placed(passage, request.targets[0])
 
 
-def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> list[Outcome]:
+def _explain(
+    job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added], keep_games: bool
+) -> list[Outcome]:
     """Asks whose passages fit the model."""
     outcomes = []
     games: Games | None = None
     provenance = _provenance(job)
     for ask, look, added in zip(asks, _looks(job, asks), added_to_asks, strict=True):
         if games is None or games.passage is not ask.passage:
-            games = _games(job, ask.passage)
+            games = _games(job, ask.passage, keep_games)
         paid_before = NO_COST if games is None else games.cost
         findings = _findings(job, ask, look, games)
         attributions, failed = _attributions(job, ask.passage, findings, provenance)
@@ -149,7 +153,8 @@ def _explain(job: Job, asks: Sequence[Ask], added_to_asks: Sequence[Added]) -> l
         if job.request.evidence and games is not None:
             attributions = _judged(job, attributions, [games])
         paid = total_cost([cost_of_target, _paid(look, games, paid_before)])
-        outcomes.append(Outcome(attributions, failed, paid, job.plan))
+        kept = games if keep_games else None
+        outcomes.append(Outcome(attributions, failed, paid, job.plan, kept))
     return outcomes
 
 
@@ -196,9 +201,9 @@ def _looks(job: Job, asks: Sequence[Ask]) -> Sequence[Look | None]:
     return [None] * len(asks)
 
 
-def _games(job: Job, passage: Passage) -> Games | None:
+def _games(job: Job, passage: Passage, are_wanted: bool = False) -> Games | None:
     """The games on a passage, where a method or the evidence plays; none has run yet."""
-    if not job.playing and not job.request.evidence:
+    if not job.playing and not job.request.evidence and not are_wanted:
         return None
     request, room = job.request, job.room
     return Games(job.model, passage, request.targets, request.seed, job.meter, room.game_tokens)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from whence.core.errors import InputError, unknown_name
+from whence.runs.rationales import NAMES as RATIONALE_NAMES
 from whence.runs.records import BOOLEANS, NOTHING, NUMBERS, TEXT, TEXTS, Table
 
 TEXT_NAMES = (
@@ -54,12 +55,13 @@ class Columns:
     pair: str | None = None
     label: str | None = None
     id: str | None = None
+    rationale: str | None = None
     notes: tuple[str, ...] = ()  # what was guessed, in words
 
     @property
     def names(self) -> tuple[str, ...]:
         """All columns that are read, each once."""
-        named = (self.text, self.pair, self.label, self.id)
+        named = (self.text, self.pair, self.label, self.id, self.rationale)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -71,10 +73,11 @@ class Asked:
     pair: str | None = None
     label: str | None = None
     id: str | None = None
+    rationale: str | None = ""
 
     def given(self) -> Iterator[tuple[str, str]]:
         """Each role for which a column was named, with its name."""
-        for role in ("text", "pair", "label", "id"):
+        for role in ("text", "pair", "label", "id", "rationale"):
             name = getattr(self, role)
             if name:
                 yield role, name
@@ -116,7 +119,8 @@ def _found(sheet: _Sheet, asked: Asked, known: tuple[str, ...]) -> Columns:
     pair = _pair(sheet, asked.pair, text, taken, notes)
     label = _other("label", asked.label, LABEL_NAMES, sheet, taken, notes)
     id = _other("id", asked.id, ID_NAMES, sheet, taken, notes)
-    return Columns(text, pair, label, id, tuple(notes))
+    rationale = _rationale(sheet, asked.rationale, taken, notes)
+    return Columns(text, pair, label, id, rationale, tuple(notes))
 
 
 def _check_nothing_named(table: Table, asked: Asked, source: str) -> None:
@@ -270,6 +274,17 @@ def _other(
         return None
     taken.add(candidates[0])
     notes.append(f"{role}: column {candidates[0]!r} (by its name)")
+    return candidates[0]
+
+
+def _rationale(sheet: _Sheet, asked: str | None, taken: set[str], notes: list[str]) -> str | None:
+    """The column of what people marked; by its name, if it was asked for without one."""
+    if asked is not None:
+        return asked or None
+    candidates = _named(RATIONALE_NAMES, sheet.names, taken)
+    if len(candidates) != 1:
+        return None
+    notes.append(f"rationale: column {candidates[0]!r} (by its name)")
     return candidates[0]
 
 

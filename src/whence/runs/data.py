@@ -22,6 +22,7 @@ from whence.runs.columnar import folder_table, parquet_table
 from whence.runs.columns import Asked, Columns, columns_of
 from whence.runs.delimited import csv_table, tsv_table
 from whence.runs.plain import json_lines_table, json_table, list_table, text_table
+from whence.runs.rationales import NoRationale, Spans, spans_of
 from whence.runs.records import (
     PLAIN,
     Record,
@@ -56,6 +57,7 @@ class Row:
     label: str | None = None  # as text, whatever the column holds
     id: str = ""  # the id column as text, else the number
     problem: str | None = None  # the text is then empty, or a rough rendering of the record
+    rationale: Spans | None = None  # the characters that people marked as the reason
 
 
 @dataclass(frozen=True)
@@ -75,25 +77,28 @@ def open_data(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
+    rationale: str | None = "",
     split: str | None = None,
 ) -> Data:
     """Open a file, a folder, or a list of strings or dictionaries.
 
     Columns are named, or guessed where there is no doubt (``data.columns.notes`` says what was
-    guessed); "" for a pair, a label or an id says that there is none. Of a .txt each line that is
-    not blank is a text. An empty text or pair is left to the model; an empty label is none.
+    guessed); "" for a pair, a label or an id says that there is none. ``rationale`` is the column
+    of what people marked in the text; it is not looked for unless it is asked for. Of a .txt each
+    line that is not blank is a text. An empty text or pair is left to the model; an empty label is
+    none.
 
     >>> data = open_data([{"review": "not bad", "stars": 4}])
     >>> data.columns.notes
     ("text: column 'review' (by its name)", "label: column 'stars' (by its name)")
     >>> next(data.rows())
-    Row(number=0, text='not bad', pair=None, label='4', id='0', problem=None)
+    Row(number=0, text='not bad', pair=None, label='4', id='0', problem=None, rationale=None)
     """
     name, table = _table_of(source, split)
     quoted = repr(name) if isinstance(source, (str, Path)) else name
     _check_not_empty(table, quoted)
 
-    asked = Asked(text, pair, label, id)
+    asked = Asked(text, pair, label, id, rationale)
     table = _with_rare_columns(table, asked)
     columns = columns_of(table, asked, quoted)
     return Data(name, table.format, columns, partial(_rows, table, columns))
@@ -215,8 +220,9 @@ def _row(record: Record, columns: Columns) -> Row:
     pair = _pair(record, columns.pair, problems)
     label = _as_text(record, columns.label, problems)
     id = _as_text(record, columns.id, problems) or str(number)
+    rationale = _rationale(record, columns.rationale, text, problems)
     problem = _placed(record, problems[0]) if problems else None
-    return Row(number, text, pair, label, id, problem)
+    return Row(number, text, pair, label, id, problem, rationale)
 
 
 def _placed(record: Record, problem: str) -> str:
@@ -271,6 +277,16 @@ def _as_text(record: Record, name: str | None, problems: list[str]) -> str | Non
         problems.append(_not_text(name, value))
         return None
     return _sound(name, _spelt(value), problems) or None
+
+
+def _rationale(record: Record, name: str | None, text: str, problems: list[str]) -> Spans | None:
+    if name is None or problems:
+        return None
+    try:
+        return spans_of(record.fields.get(name), text)
+    except NoRationale as problem:
+        problems.append(f"{_column(name)} {problem}")
+        return None
 
 
 def _spelt(value: Any) -> str:
@@ -403,6 +419,8 @@ def digest_of(rows: Iterable[Row]) -> str:
     for row in rows:
         for value in (str(row.number), row.text, row.pair, row.label, row.id, row.problem):
             digest.update(_encoded(value))
+        if row.rationale is not None:
+            digest.update(_encoded(str(row.rationale)))
     return digest.hexdigest()
 
 

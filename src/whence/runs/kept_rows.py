@@ -16,6 +16,7 @@ from whence.runs.arrow import arrow, parquet
 from whence.runs.data import Row
 from whence.runs.parts import as_bytes
 from whence.runs.places import Place
+from whence.runs.rationales import Spans
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,7 @@ def schema() -> pa.Schema:
             ("pair", pa.string()),
             ("label", pa.string()),
             ("problem", pa.string()),
+            ("rationale", pa.string()),
         ]
     )
 
@@ -77,6 +79,7 @@ def table_of(rows: Sequence[Row], first: int = 0) -> pa.Table:
                 "pair": _written_pair(row.pair),
                 "label": row.label,
                 "problem": row.problem,
+                "rationale": None if row.rationale is None else json.dumps(row.rationale),
             }
         )
     return arrow().Table.from_pylist(records, schema=schema())
@@ -97,6 +100,12 @@ def _read_pair(written: str | None) -> str | tuple[str, ...] | None:
     if written.startswith("="):
         return written[1:]
     return tuple(json.loads(written))
+
+
+def _read_rationale(written: str | None) -> Spans | None:
+    if written is None:
+        return None
+    return tuple((start, end) for start, end in json.loads(written))
 
 
 @dataclass
@@ -131,6 +140,7 @@ class KeptRows:
                     label=record["label"],
                     id=record["id"],
                     problem=record["problem"],
+                    rationale=_read_rationale(record.get("rationale")),
                 )
             )
         return rows
