@@ -81,12 +81,12 @@ def _signed(info: MethodInfo) -> str:
 
 def _metric_row(info: MetricInfo) -> tuple[str, ...]:
     example = info.settings()
-    low, high = example.range
+    low, high = (f"{end:g}".replace("inf", "∞") for end in example.range)
     return (
         f"[{info.name}]({info.name}.md)",
         info.summary,
         example.better,
-        f"{low:g} to {high:g}",
+        f"{low} to {high}",
         f"{example.chance:g}",
     )
 

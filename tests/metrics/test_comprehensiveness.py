@@ -9,7 +9,8 @@ import pytest
 
 import whence
 from tests.games.made_up import FeatureGame, additive
-from whence.metrics.comprehensiveness import SHARES, Comprehensiveness
+from whence.metrics.comprehensiveness import Comprehensiveness
+from whence.metrics.curves import SHARES
 
 
 def slow(game: FeatureGame, ranking: list[int]) -> float:

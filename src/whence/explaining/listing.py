@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -78,8 +79,9 @@ class ListedMetric:
     page: str = ""  # of the documentation
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+        """Plain values for JSON, which knows no infinity: a range without an end there has None."""
+        ends = [end if isfinite(end) else None for end in self.range]
+        return asdict(self) | {"range": ends}
 
 
 def list_methods() -> list[Listed]:

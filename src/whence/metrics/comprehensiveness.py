@@ -8,12 +8,10 @@ from jaxtyping import Float, Int
 
 from whence.core.registry import Better, Needs, metric
 from whence.games.protocol import AnyGame
-from whence.metrics.curves import first_units, values_of
-
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the units that are removed, as in the paper
+from whence.metrics.curves import SHARES, counts_of, first_units, values_of
 
 
-@metric("comprehensiveness", version=1, cites="deyoung2020eraser")
+@metric("comprehensiveness", version=2, cites="deyoung2020eraser")
 @dataclass(frozen=True, slots=True)
 class Comprehensiveness:
     """How far the target falls without the words that are ranked first.
@@ -40,7 +38,6 @@ class Comprehensiveness:
     def __call__(
         self, game: AnyGame, rankings: Int[np.ndarray, "ranking unit"]
     ) -> Float[np.ndarray, " ranking"]:
-        counts = np.ceil(np.array(SHARES) * game.size).astype(np.int64)
-        removed = first_units(rankings, counts)
+        removed = first_units(rankings, counts_of(game.size))
         falls = game.full - values_of(game, ~removed)
         return falls.mean(1)

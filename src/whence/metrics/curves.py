@@ -17,6 +17,8 @@ from whence.games.protocol import AnyGame
 STEPS = USUAL_STEPS
 # the sentence of the setting ``steps``, for whatever metric has it
 IN_STEPS = "In how many steps of about equal size all units go, at most."
+# of the units that are removed, or kept, as in ERASER (DeYoung et al. 2020)
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,17 @@ def steps_of(units: int, most: int = STEPS) -> Int[np.ndarray, " step"]:
     """
     even = np.linspace(0, units, min(units, most) + 1)
     return np.unique(np.round(even).astype(np.int64))
+
+
+def counts_of(units: int) -> Int[np.ndarray, " share"]:
+    """How many units each of ``SHARES`` is: rounded up, so that it is at least one.
+
+    >>> counts_of(10).tolist(), counts_of(140).tolist()
+    ([1, 1, 1, 2, 5], [2, 7, 14, 28, 70])
+    """
+    # 0.05 · 140 is a little more than 7 in floating point, and would become 8
+    exact = np.round(np.array(SHARES) * units, 9)
+    return np.ceil(exact).astype(np.int64)
 
 
 def first_units(

@@ -24,6 +24,13 @@ KINDS = {
     "bool": "true or false",
     "NoneType": "none",
 }
+# of metrics, by what they ask: when values lie in the range, and who gets what chance gets
+READ_AS = {"faithfulness": ", where the target is read as a probability"}
+GOT_BY = {
+    "faithfulness": ", if all words act independently and together lift the target from 0 to 1; "
+    "on your text random rankings are measured",
+    "form": ", for scores that are drawn from the normal distribution",
+}
 NO_SENTENCE = "Its author has not said what it does."
 
 
@@ -114,18 +121,22 @@ def method_view(method: Mapping[str, Any]) -> RenderableType:
 
 def metric_view(metric: Mapping[str, Any]) -> RenderableType:
     """One metric in plain words: what it says, which values are good, its traps, its settings."""
-    low, high = metric["range"]
     facts = {
         "better": f"{metric['better']} is better",
-        "values": f"from {low:g} to {high:g} where the target is read as a probability",
-        "chance": f"{metric['chance']:g}, if all words act independently and together "
-        "lift the target from 0 to 1; on your text random rankings are measured",
+        "values": f"{_span(metric['range'])}{READ_AS.get(metric['group'], '')}",
+        "chance": f"{metric['chance']:g}{GOT_BY.get(metric['group'], '')}",
         "misleads": metric["misleads"],
     }
     how = ""
     if metric["settings"]:
         how = f"keywords of whence.measure: {metric['settings'][0]['name']}=…"
     return _explained(metric, facts, how, _keyword)
+
+
+def _span(ends: Sequence[float | None]) -> str:
+    """From the lowest to the highest value; None where there is no end."""
+    low, high = ("no limit" if end is None else f"{end:g}" for end in ends)
+    return f"from {low} to {high}"
 
 
 def _explained(

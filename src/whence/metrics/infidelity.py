@@ -1,0 +1,70 @@
+"""Infidelity: how far are the sums of scores from what the removal of many units does?"""
+
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.registry import Better, Needs, metric, setting
+from whence.games.protocol import AnyGame
+from whence.metrics.curves import steps_of
+from whence.metrics.walks import SO_MANY_SUBSETS, WALKS, check_samples, removals, usual_sizes
+
+
+@metric("infidelity", version=1, cites="yeh2019infidelity")
+@dataclass(frozen=True, slots=True)
+class Infidelity:
+    """How wrongly the scores of many words, added up, foretell the fall without these words.
+
+    It is the mean squared error over random subsets of several sizes, in the target's unit squared.
+    ``normalise`` first brings the scores to the scale that fits best, so that methods whose scores
+    have another unit compare.
+    """
+
+    normalise: bool = setting(True, "Bring the scores to the scale that fits best.")
+    samples: int = setting(WALKS, SO_MANY_SUBSETS)
+
+    needs: ClassVar[Needs] = Needs.GAME | Needs.SCORES
+    better: ClassVar[Better] = "lower"
+    chance: ClassVar[float] = 0.0097  # by simulation: twice the variance of a fall of one size
+    misleads: ClassVar[str] = (
+        "Scores that are all alike fit well where the fall depends on how many words are gone. "
+        "The best scale may be negative, so scores that are wrong in every sign lose nothing."
+    )
+
+    def __post_init__(self) -> None:
+        check_samples(self.samples)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Bounded on the best scale: scores that say nothing are scaled to zero."""
+        return (0.0, 1.0) if self.normalise else (0.0, inf)
+
+    def passes(self, units: int) -> int:
+        """One for each subset, the whole text and the empty one."""
+        return self.samples * len(usual_sizes(units)) + 2
+
+    def __call__(
+        self, game: AnyGame, scores: Float[np.ndarray, "attribution unit"]
+    ) -> Float[np.ndarray, " attribution"]:
+        # all units at once, too: what they sum to is what the whole text is more than the empty one
+        sizes = steps_of(game.size)[1:]
+        removed = removals(game, self.samples, sizes)
+        foretold = removed.sums_of(scores)
+        if self.normalise:
+            foretold = _best_scale(foretold, removed.falls) * foretold
+        return ((foretold - removed.falls) ** 2).mean((1, 2))
+
+
+def _best_scale(
+    sums: Float[np.ndarray, "attribution walk size"], falls: Float[np.ndarray, "walk size"]
+) -> Float[np.ndarray, "attribution 1 1"]:
+    """The factor with the least squared error, E[sum · fall] / E[sum²] (Yeh et al., section 5)."""
+    largest = np.abs(sums).max((1, 2), keepdims=True)
+    largest = np.where(largest > 0, largest, 1.0)
+    scaled = sums / largest  # so that no square vanishes
+    squares = (scaled**2).sum((1, 2), keepdims=True)
+    products = (scaled * falls).sum((1, 2), keepdims=True)
+    return products / np.where(squares > 0, squares, 1.0) / largest

@@ -1,0 +1,54 @@
+"""Comprehensiveness between that of the worst ranking of the text and that of the best."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from whence.core.registry import Better, Needs, metric, setting
+from whence.games.protocol import AnyGame
+from whence.metrics.comprehensiveness import Comprehensiveness
+from whence.metrics.curves import SHARES, counts_of
+from whence.metrics.limits import EXACT, EXACTLY, IN_WIDTH, WIDTH, Search, between, limits
+
+
+@metric("normalised-comprehensiveness", version=1, cites="edin2025normalized")
+@dataclass(frozen=True, slots=True)
+class NormalisedComprehensiveness:
+    """Where comprehensiveness lies between the worst ranking of this text (0) and the best (1).
+
+    How far the target can fall depends on the model and the text. This takes it out, so that texts
+    and models compare. Where every ranking is as good as any other, it is a half.
+    """
+
+    exact: int = setting(EXACT, EXACTLY)
+    width: int = setting(WIDTH, IN_WIDTH)
+
+    needs: ClassVar[Needs] = Needs.GAME | Needs.RANKINGS
+    better: ClassVar[Better] = "higher"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    chance: ClassVar[float] = 0.32  # 0.172 of the 0.54 that the best ranking gets
+    misleads: ClassVar[str] = (
+        "On a text where no removal does much it blows up small differences. On long texts the "
+        "best and the worst are searched for, and may not be the very best and worst."
+    )
+
+    def __post_init__(self) -> None:
+        Search(self.exact, self.width)
+
+    def passes(self, units: int) -> int:
+        """Those of the search, of the ranking itself, and the whole text."""
+        return Search(self.exact, self.width).passes(units, counts_of(units)) + len(SHARES) + 1
+
+    def __call__(
+        self, game: AnyGame, rankings: Int[np.ndarray, "ranking unit"]
+    ) -> Float[np.ndarray, " ranking"]:
+        full = game.full
+
+        def falls(removed: Bool[np.ndarray, "set unit"]) -> Float[np.ndarray, " set"]:
+            return full - game(~removed)
+
+        search = Search(self.exact, self.width)
+        worst, best = limits(falls, game.size, counts_of(game.size), search)
+        return between(Comprehensiveness()(game, rankings), worst, best, scale=full)
