@@ -16,6 +16,7 @@ _VERBS = {
     "attend": "whence.explaining.attend",
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
+    "evaluate": "whence.explaining.evaluate",
     "explain": "whence.explaining.explain",
     "forecast": "whence.explaining.planning",
     "game": "whence.explaining.game",
@@ -42,6 +43,7 @@ _TYPES = {
     "Comparison": "whence.core.comparison",
     "Cost": "whence.core.attribution",
     "Error": "whence.core.attribution",
+    "Evaluation": "whence.core.evaluation",
     "Evidence": "whence.core.evidence",
     "Forecast": "whence.explaining.forecast",
     "Game": "whence.games.game",
@@ -90,6 +92,7 @@ __all__ = [
     "Comparison",
     "Cost",
     "Error",
+    "Evaluation",
     "Evidence",
     "Forecast",
     "Game",
@@ -124,6 +127,7 @@ __all__ = [
     "attend",
     "closed_forms",
     "compare",
+    "evaluate",
     "explain",
     "forecast",
     "game",
@@ -156,6 +160,7 @@ if TYPE_CHECKING:
         Unsupported,
         WhenceError,
     )
+    from whence.core.evaluation import Evaluation
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.heads import HeadTable
     from whence.core.many import Many, Tally
@@ -175,6 +180,7 @@ if TYPE_CHECKING:
     from whence.explaining.attend import attend
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.data_set import run
+    from whence.explaining.evaluate import evaluate
     from whence.explaining.explain import compare, explain
     from whence.explaining.forecast import Forecast
     from whence.explaining.game import game

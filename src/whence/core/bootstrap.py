@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 LEVEL = 0.05
 DRAWS = 2000
 FEWEST_TEXTS = 5  # below this, a bootstrap has too few different samples to say anything
 ROUNDING = 1e-12  # of the largest value: a spread smaller than that is none
+SMALLEST = 1e-300
 BOOTSTRAP_STREAM = 11  # of random numbers
 
 
@@ -38,6 +40,7 @@ class _Draws:
     mean: Float[np.ndarray, " column"]
     error: Float[np.ndarray, " column"]
     deviations: Float[np.ndarray, "draw column"]  # (mean of the draw - mean) / its error
+    texts: Int[np.ndarray, " column"]
 
 
 def means(
@@ -47,49 +50,49 @@ def means(
 
     >>> one = means(np.array([[1.0], [2.0], [3.0], [2.0], [2.0], [1.5]]))[0]
     >>> one.mean, [round(x, 2) for x in one.interval]
-    (1.9166666666666667, [1.39, 2.7])
+    (1.9166666666666667, [1.38, 2.59])
     """
-    found = []
-    for column in values.T:
-        measured = column[np.isfinite(column)]
-        if not len(measured):
-            found.append(Mean(float("nan"), None, 0))
-        elif len(measured) < FEWEST_TEXTS:
-            found.append(Mean(float(measured.mean()), None, len(measured)))
-        else:
-            found.append(_mean(measured, seed, draws))
-    return found
-
-
-def _mean(measured: Float[np.ndarray, " text"], seed: int, draws: int) -> Mean:
-    drawn = _drawn(measured[:, None], seed, draws)
-    mean, error = float(drawn.mean[0]), float(drawn.error[0])
-    # the quantiles change sides: where draws lie above the mean, the truth may lie below it
-    low, high = np.quantile(drawn.deviations[:, 0], [1 - LEVEL / 2, LEVEL / 2])
-    return Mean(mean, (float(mean - low * error), float(mean - high * error)), len(measured))
+    drawn = _drawn(values, seed, draws)
+    every = []
+    for column, (mean, error) in enumerate(zip(drawn.mean, drawn.error, strict=True)):
+        texts = int(drawn.texts[column])
+        interval = None
+        if texts >= FEWEST_TEXTS:
+            low, high = np.quantile(drawn.deviations[:, column], [LEVEL / 2, 1 - LEVEL / 2])
+            # the quantiles change sides: where draws lie above the mean, the truth may lie below
+            interval = (float(mean - high * error), float(mean - low * error))
+        every.append(Mean(float(mean), interval, texts))
+    return every
 
 
 def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _Draws:
-    texts = len(values)
-    mean, error = _mean_and_error(values)
-    rng = np.random.default_rng([seed, BOOTSTRAP_STREAM, texts])
+    """Samples of the texts, the same for every column; each column skips what was not measured."""
+    measured = np.isfinite(values)
+    texts = measured.sum(0)
+    known = np.where(measured, values, 0.0)
+    mean = np.divide(known.sum(0), texts, out=np.full(texts.shape, np.nan), where=texts > 0)
+    centred = np.where(measured, values - mean, 0.0)
+    error = _error(centred.sum(0), (centred**2).sum(0), texts)
+
+    rng = np.random.default_rng([seed, BOOTSTRAP_STREAM, len(values)])
+    even = np.full(len(values), 1 / max(len(values), 1))
     # a draw is how often each text is in it
-    counts = rng.multinomial(texts, np.full(texts, 1 / texts), size=draws) / texts
-    centred = values - mean
-    moved = counts @ centred
-    spread = np.sqrt(np.maximum(counts @ centred**2 - moved**2, 0) / (texts - 1))
-    smallest = ROUNDING * np.maximum(np.abs(values).max(0, initial=0.0), 1e-300)
+    counts = rng.multinomial(len(values), even, size=draws).astype(np.float64)
+    drawn_texts = counts @ measured
+    sums = counts @ centred
+    errors = _error(sums, counts @ centred**2, drawn_texts)
+    moved = np.divide(sums, drawn_texts, out=np.zeros_like(sums), where=drawn_texts > 0)
     # a draw of equal texts has no spread: it says nothing of how far means move
-    has_spread = spread > smallest
-    deviations = np.divide(moved, spread, out=np.zeros_like(moved), where=has_spread)
-    return _Draws(mean, error, deviations)
+    has_spread = errors > ROUNDING * np.maximum(np.abs(known).max(0, initial=0.0), SMALLEST)
+    deviations = np.divide(moved, errors, out=np.zeros_like(moved), where=has_spread)
+    return _Draws(mean, error, deviations, texts)
 
 
-def _mean_and_error(
-    values: Float[np.ndarray, "text column"],
-) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
-    mean = values.mean(0)
-    return mean, values.std(0, ddof=1) / np.sqrt(len(values))
+def _error(sums: Any, squares: Any, texts: Any) -> Any:
+    """The standard error of a mean, from sums of values that were centred before."""
+    counted = np.maximum(texts, 2)
+    spread = np.maximum(squares / counted - (sums / counted) ** 2, 0)
+    return np.sqrt(spread / (counted - 1))
 
 
 def told_apart(
@@ -97,26 +100,23 @@ def told_apart(
 ) -> Bool[np.ndarray, " comparison"]:
     """Which differences are not zero, where all of them are judged together.
 
-    A text on which a difference was not measured (NaN) is left out of all of them.
+    Each is taken over the texts on which it was measured (not NaN).
 
     >>> rng = np.random.default_rng(0)
     >>> told_apart(np.stack([rng.normal(size=50), rng.normal(1, 1, size=50)], axis=1)).tolist()
     [False, True]
     """
-    if not differences.shape[1]:
-        return np.zeros(0, dtype=bool)
-    complete = differences[np.isfinite(differences).all(1)]
-    if len(complete) < FEWEST_TEXTS:
-        return np.zeros(differences.shape[1], dtype=bool)
-    drawn = _drawn(complete, seed, draws)
-    largest = np.abs(drawn.deviations).max(1)
+    drawn = _drawn(differences, seed, draws)
+    enough = drawn.texts >= FEWEST_TEXTS
+    if not enough.any():
+        return enough
+    largest = np.abs(drawn.deviations[:, enough]).max(1)
     critical = float(np.quantile(largest, 1 - LEVEL))
-    return np.abs(drawn.mean) > np.maximum(critical * drawn.error, _rounding(complete))
-
-
-def _rounding(values: Float[np.ndarray, "text comparison"]) -> Float[np.ndarray, " comparison"]:
-    """What two equal means may differ by: the last digits of what was summed."""
-    return ROUNDING * np.maximum(np.abs(values).max(0), 1e-300)
+    known = np.where(np.isfinite(differences), np.abs(differences), 0.0)
+    # what two equal means may differ by: the last digits of what was summed
+    rounding = ROUNDING * np.maximum(known.max(0, initial=0.0), SMALLEST)
+    far = np.abs(np.nan_to_num(drawn.mean)) > np.maximum(critical * drawn.error, rounding)
+    return enough & far
 
 
 def groups(

@@ -10,6 +10,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
 from whence.core.errors import LoadError
+from whence.core.evaluation import Evaluation
 from whence.core.many import Failure, Many, result_from_dict
 from whence.core.sizes import human, parsed
 from whence.core.stored import Stored, parsed_json
@@ -18,6 +19,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "attribution": Attribution.from_dict,
     "attributions": Attributions.from_dict,
     "comparison": Comparison.from_dict,
+    "evaluation": Evaluation.from_dict,
     "many": Many.from_dict,
 }
 LARGEST = "1GB"
@@ -25,7 +27,7 @@ LARGEST = "1GB"
 
 def read(
     path: str | Path, *, largest: str | int = LARGEST
-) -> Attribution | Attributions | Comparison | Many:
+) -> Attribution | Attributions | Comparison | Evaluation | Many:
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 
     Every field is checked, and what is wrong is said with its path. A file that is larger than

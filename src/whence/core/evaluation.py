@@ -1,0 +1,377 @@
+"""An Evaluation: methods × metrics over many texts, with intervals and the random control.
+
+``explaining/stored_trials.py`` makes it of what a run has measured; the views draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.attribution import check_schema
+from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart
+from whence.core.errors import unknown_name
+from whence.core.evidence import Verdict
+from whence.core.registry import Better
+from whence.core.render import draw, render
+from whence.core.stored import Stored, as_stored
+from whence.core.writing import write_json, write_text
+
+SCHEMA = 1
+RANDOM = "random"  # the method that is the control, and has a row of its own anyway
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method by one metric, over the texts.
+
+    ``control`` is what permuted copies of the same scores get, and ``beaten`` the mean share of
+    these that the method does better than (a half is chance). ``verdict`` judges all methods of
+    the column together against their controls; None where there are too few texts. Methods that
+    share a letter of ``group`` cannot be told apart; "a" is the best group. ``built_in`` marks a
+    method that was made by the very removal it is judged by.
+    """
+
+    method: str
+    mean: float
+    interval: tuple[float, float] | None
+    texts: int
+    control: float | None = None
+    beaten: float | None = None
+    verdict: Verdict | None = None
+    group: str = ""
+    built_in: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric, under one removal if it has any, for every method; the random control beside."""
+
+    metric: str
+    version: int
+    settings: Mapping[str, Any]
+    better: Better
+    kind: str  # what it asks: "faithfulness", "gold", "again" or "form"
+    removal: str  # "" for a metric that removes nothing
+    random: Cell
+    cells: tuple[Cell, ...]
+
+    @property
+    def name(self) -> str:
+        """The metric, and the removal where it has one."""
+        return f"{self.metric} ({self.removal})" if self.removal else self.metric
+
+    @property
+    def arrow(self) -> str:
+        """Which way is good."""
+        return "↑" if self.better == "higher" else "↓"
+
+    @property
+    def best(self) -> Cell | None:
+        """The method with the best mean; the control is none."""
+        measured = [cell for cell in self.cells if cell.texts and cell.method != RANDOM]
+        if not measured:
+            return None
+        sign = 1 if self.better == "higher" else -1
+        return max(measured, key=lambda cell: sign * cell.mean)
+
+    def cell(self, method: str) -> Cell | None:
+        """The cell of a method; None where it was not measured."""
+        return next((cell for cell in self.cells if cell.method == method), None)
+
+
+@dataclass(frozen=True)
+class MeanCurves:
+    """The target while words leave the text, and while they enter an empty one: means over texts.
+
+    ``method`` is empty for random rankings. The curves have equal steps, from no word to all.
+    """
+
+    method: str
+    removal: str
+    deletion: tuple[float, ...]
+    insertion: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A metric by which the removals have different winners, and whether these are told apart."""
+
+    metric: str
+    winners: tuple[tuple[str, str], ...]  # removal, method
+    # whether every winner lies outside the best group under some other removal
+    is_clear: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """A table of methods × metrics, and what it rests on.
+
+    >>> table = whence.evaluate(model, "reviews.csv")           # doctest: +SKIP
+    >>> table.column("comprehensiveness", "mask").best.method   # doctest: +SKIP
+    """
+
+    model: str
+    data: str
+    texts: int
+    failed: int
+    seed: int
+    methods: tuple[str, ...]
+    columns: tuple[Column, ...]
+    curves: tuple[MeanCurves, ...] = ()
+    gauges: tuple[Mapping[str, Any], ...] = ()
+    planted: Mapping[str, Any] | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    forwards: int = 0
+
+    def column(self, metric: str, removal: str = "") -> Column:
+        """The column of a metric; of a metric under several removals, name the removal."""
+        for column in self.columns:
+            if column.metric == metric and removal in ("", column.removal):
+                return column
+        raise unknown_name("metric in this table", metric, [c.name for c in self.columns])
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """The removals, in the order of the table."""
+        return tuple(dict.fromkeys(c.removal for c in self.columns if c.removal))
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """The metrics by which removals have different winners."""
+        found = []
+        for metric in dict.fromkeys(column.metric for column in self.columns):
+            columns = [c for c in self.columns if c.metric == metric and c.removal and c.best]
+            winners = [(c.removal, c.best.method) for c in columns if c.best]
+            if len({method for _, method in winners}) > 1:
+                found.append(Disagreement(metric, tuple(winners), _are_clear(columns)))
+        return tuple(found)
+
+    def holding(self, kind: str = "faithfulness") -> list[str]:
+        """The methods that beat their control by every metric of a kind, under every removal."""
+        columns = [c for c in self.columns if c.kind == kind]
+        return [m for m in self.methods if m != RANDOM and _beats_all(m, columns)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each method and column, ready for ``pandas.DataFrame``."""
+        rows = []
+        for column in self.columns:
+            for cell in (*column.cells, column.random):
+                low, high = cell.interval or (None, None)
+                rows.append(
+                    {
+                        "metric": column.metric,
+                        "removal": column.removal,
+                        "better": column.better,
+                        "kind": column.kind,
+                        "method": cell.method or "(random rankings)",
+                        "mean": cell.mean,
+                        "low": low,
+                        "high": high,
+                        "texts": cell.texts,
+                        "control": cell.control,
+                        "beaten": cell.beaten,
+                        "verdict": None if cell.verdict is None else str(cell.verdict),
+                        "group": cell.group,
+                        "built_in": cell.built_in,
+                    }
+                )
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
+        stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        stored["columns"] = [_plain(asdict(column)) for column in self.columns]
+        stored["curves"] = [asdict(one) for one in self.curves]
+        stored["gauges"] = [dict(gauge) for gauge in self.gauges]
+        stored["skipped"] = dict(self.skipped)
+        stored["methods"] = list(self.methods)
+        about = {"schema": SCHEMA, "kind": "evaluation"}
+        return about | {"answer": draw("evaluation_sentences", self)} | stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Evaluation:
+        """What ``to_dict`` gave."""
+        check_schema(stored, "evaluation")
+        stored = as_stored(stored, "evaluation")
+        planted = stored["planted"]
+        return cls(
+            model=stored["model"].text(),
+            data=stored["data"].text(),
+            texts=stored["texts"].whole(),
+            failed=stored["failed"].whole(),
+            seed=stored["seed"].whole(),
+            methods=tuple(name.text() for name in stored["methods"].items()),
+            columns=tuple(column.record(Column) for column in stored["columns"].items()),
+            curves=tuple(one.record(MeanCurves) for one in stored["curves"].items()),
+            gauges=tuple(dict(gauge.value) for gauge in stored["gauges"].items()),
+            planted=None if planted.value is None else dict(planted.value),
+            skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
+            forwards=stored["forwards"].whole(),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_json(path, self.to_dict())
+
+    def __str__(self) -> str:
+        return draw("evaluation_text", self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation({self.model!r}: {len(self.methods)} methods × {len(self.columns)} "
+            f"columns on {self.texts:,} texts)"
+        )
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained page; also written to ``path`` when one is given."""
+        return _written(render("evaluation_page", self), path)
+
+    def _repr_html_(self) -> str:
+        return render("evaluation_fragment", self)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """All cells, one in a line, with all their digits; also written to ``path``."""
+        rows = self.records()
+        return _written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The table for a paper that uses the package booktabs; also written to ``path``."""
+        return _written(draw("evaluation_latex", self), path)
+
+    def to_frame(self) -> Any:
+        """The records as a pandas.DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.records())
+
+
+def _plain(column: dict[str, Any]) -> dict[str, Any]:
+    for cell in (column["random"], *column["cells"]):
+        if cell["verdict"] is not None:
+            cell["verdict"] = str(cell["verdict"])
+    column["settings"] = dict(column["settings"])
+    return column
+
+
+def _written(content: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(path, content)
+    return content
+
+
+def _are_clear(columns: Sequence[Column]) -> bool:
+    """Whether no winner of one removal is in the best group of all the others."""
+    winners = {column.best.method for column in columns if column.best}
+    for winner in winners:
+        letters = [column.cell(winner) for column in columns]
+        if all(cell is not None and "a" in cell.group for cell in letters):
+            return False
+    return True
+
+
+def _beats_all(method: str, columns: Sequence[Column]) -> bool:
+    cells = [column.cell(method) for column in columns]
+    measured = [cell for cell in cells if cell is not None and cell.verdict is not None]
+    return bool(measured) and all(cell.verdict is Verdict.BETTER for cell in measured)
+
+
+# ---------------------------------------------------------------------- from values of texts
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What one metric gave every method on every text; NaN where it was not measured.
+
+    ``control`` and ``beaten`` are None where the control is the method ``random`` itself.
+    """
+
+    metric: str
+    version: int
+    settings: Mapping[str, Any]
+    better: Better
+    kind: str
+    removal: str
+    own: Float[np.ndarray, "text method"]
+    random: Float[np.ndarray, " text"]
+    control: Float[np.ndarray, "text method"]
+    beaten: Float[np.ndarray, "text method"]
+    built_in: frozenset[str] = frozenset()
+
+
+def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Column:
+    """The column of a metric: means, intervals, groups, and verdicts against the control.
+
+    >>> rng = np.random.default_rng(0)
+    >>> own = rng.normal(size=(40, 2)) + [0, 2]
+    >>> none = np.zeros((40, 2))
+    >>> m = Measured("it", 1, {}, "higher", "faithfulness", "", own, none[:, 0], none, none + 0.5)
+    >>> [str(cell.verdict) for cell in column_of(m, ["first", "second"]).cells]
+    ['not separable from random', 'better than random']
+    """
+    own = measured.own
+    of_methods = means(own, seed)
+    letters = groups(own, measured.better == "higher", seed)
+    verdicts = _verdicts(measured, seed)
+    cells = []
+    for number, method in enumerate(methods):
+        if not of_methods[number].texts:
+            continue
+        cells.append(
+            Cell(
+                method=method,
+                mean=of_methods[number].mean,
+                interval=of_methods[number].interval,
+                texts=of_methods[number].texts,
+                control=_mean_or_none(measured.control[:, number]),
+                beaten=_mean_or_none(measured.beaten[:, number]),
+                verdict=verdicts[number],
+                group=letters[number],
+                built_in=method in measured.built_in,
+            )
+        )
+    random = means(measured.random[:, None], seed)[0]
+    return Column(
+        metric=measured.metric,
+        version=measured.version,
+        settings=dict(measured.settings),
+        better=measured.better,
+        kind=measured.kind,
+        removal=measured.removal,
+        random=_random_cell(random),
+        cells=tuple(cells),
+    )
+
+
+def _random_cell(random: Mean) -> Cell:
+    return Cell("", random.mean, random.interval, random.texts)
+
+
+def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else None
+
+
+def _verdicts(measured: Measured, seed: int) -> list[Verdict | None]:
+    """Each method against its control, text by text; all methods are judged together."""
+    sign = 1 if measured.better == "higher" else -1
+    ahead = sign * (measured.own - measured.control)
+    apart = told_apart(ahead, seed)
+    verdicts: list[Verdict | None] = []
+    for method, is_apart in enumerate(apart):
+        measured_on = ahead[np.isfinite(ahead[:, method]), method]
+        if len(measured_on) < FEWEST_TEXTS:
+            verdicts.append(None)
+        elif not is_apart:
+            verdicts.append(Verdict.SAME)
+        else:
+            verdicts.append(Verdict.BETTER if measured_on.mean() > 0 else Verdict.WORSE)
+    return verdicts

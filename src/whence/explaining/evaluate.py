@@ -1,0 +1,164 @@
+"""evaluate: methods × metrics over a data set, with intervals and the random control."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whence.core.errors import InputError
+from whence.core.evaluation import Evaluation
+from whence.core.registry import metrics as all_metrics
+from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
+from whence.core.target import Reading
+from whence.core.units import UnitKind
+from whence.explaining.data_set import (
+    Methods,
+    Order,
+    carried_out,
+    check_can_be_loaded,
+    request_of,
+)
+from whence.explaining.outside import usual_removals
+from whence.explaining.rows import ExplainRows
+from whence.explaining.stored_trials import evaluation_of
+from whence.explaining.trials import (
+    RANKINGS,
+    READER,
+    WORK,
+    TrialRows,
+    asked_of_trials,
+    metric_calls,
+    usual_reading,
+)
+from whence.games.game import check_is_model
+from whence.games.removals import chosen_removal
+from whence.models.model import Model
+from whence.runs.data import Choice, open_data
+from whence.runs.manner import Engine, Manner
+from whence.runs.places import place_of
+from whence.runs.run import Progress, check_engine
+
+PART = 8  # texts that are done, written and lost together: each takes seconds
+# names, or names with settings
+Metrics = Sequence[str] | Mapping[str, Mapping[str, Any]]
+
+
+def evaluate(
+    model: Model,
+    data: str | Path | Sequence[Any],
+    methods: Methods | None = None,
+    metrics: Metrics | None = None,
+    *,
+    out: str | Path | None = None,
+    removals: Sequence[str] | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    id: str | None = None,
+    rationale: str | None = None,
+    split: str | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    gold: bool = False,
+    target: AnyTarget = None,
+    read: Reading | None = None,
+    measured_as: Reading | None = None,
+    units: UnitKind = "word",
+    seed: int = 0,
+    overflow: Overflow = "error",
+    attention_via: Via = "auto",
+    memory: str | int | float | None = None,
+    budget: str | int | None = None,
+    rankings: int = RANKINGS,
+    part: int = PART,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    address: str | None = None,
+    again: bool = False,
+    mend: bool = False,
+    fail_fast: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """A table of methods × metrics over the texts of a data set, beside a random control.
+
+    Without ``methods`` every one that fits the model is tried, without ``metrics`` every one there
+    is. Metrics that remove words do so by each of ``removals`` (two by default: ``mask`` and
+    ``delete`` where there is a mask token), and read the target as ``measured_as`` says (a
+    probability, where there are classes). ``rationale`` names the column of what people marked.
+
+    Intervals are bootstrap over texts; methods are compared text by text, all pairs of a metric
+    together. ``out`` keeps everything in a folder, as ``whence.run`` does: the same call again goes
+    on where it was ended. The other keywords are those of ``whence.run``.
+
+    >>> import whence
+    >>> model = whence.load("sentiment")
+    >>> texts = ["a moving and funny film", "not bad at all", "dull , flat and far too long"] * 2
+    >>> table = whence.evaluate(model, texts, ["occlusion", "random"], ["deletion"], rankings=10)
+    >>> [(c.name, c.best.method) for c in table]
+    [('deletion (mask)', 'occlusion'), ('deletion (delete)', 'occlusion')]
+    """
+    check_is_model(model)
+    manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
+    if not manner.is_inline:
+        check_can_be_loaded(model)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "rationale": rationale}
+    opened = open_data(data, **columns, split=split)
+    request = request_of(
+        model,
+        methods,
+        targets=targets_of(target, read),
+        units=units_as_given(units),
+        seed=seed,
+        overflow=overflow,
+        attention_via=attention_via,
+        memory=memory,
+        evidence=False,
+        budget=budget,
+    )
+    work = trial_rows(
+        ExplainRows(model, request, gold), metrics, removals, measured_as, rankings
+    )
+    order = Order(work, WORK, READER, asked_of_trials(work), gold)
+    choice = Choice(sample, seed, limit)
+    options: dict[str, Any] = {"part": part, "progress": progress}
+    if out is not None:
+        return evaluation_of(
+            carried_out(order, opened, choice, place_of(out), manner, **options)
+        )
+    with tempfile.TemporaryDirectory(prefix="whence-evaluate-") as folder:
+        return evaluation_of(
+            carried_out(order, opened, choice, place_of(folder), manner, **options)
+        )
+
+
+def trial_rows(
+    explain: ExplainRows,
+    metrics: Metrics | None,
+    removals: Sequence[str] | None,
+    measured_as: Reading | None,
+    rankings: int,
+) -> TrialRows:
+    """The work of an evaluation, checked before anything is run."""
+    if isinstance(removals, str) or (removals is not None and not removals):
+        raise InputError(
+            f"removals= is a list of names, e.g. ['mask', 'delete'], not {removals!r}."
+        )
+    if rankings < 1:
+        raise InputError(f"a control needs at least one random ranking, not {rankings}.")
+    wanted = list(all_metrics()) if metrics is None else metrics
+    given = wanted if isinstance(wanted, Mapping) else {name: {} for name in wanted}
+    if not given:
+        raise InputError("there are no metrics: name some, or leave metrics= out for all.")
+    model = explain.model
+    names = usual_removals(model) if removals is None else removals
+    chosen = dict.fromkeys(chosen_removal(model, name) for name in names)
+    return TrialRows(
+        explain,
+        metric_calls(given, explain.request.seed),
+        tuple(chosen),
+        usual_reading(model, measured_as),
+        rankings,
+    )

@@ -1,0 +1,201 @@
+"""What the parts of an evaluation hold, made into one table of methods × metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.evaluation import Column, Evaluation, MeanCurves, Measured, column_of
+from whence.core.registry import find_method, find_metric, settings_of
+from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
+
+if TYPE_CHECKING:
+    from whence.runs.run import Run
+
+# The tables of an evaluation, for DuckDB. ``rows`` are the run's own, ``parts`` hold a record for
+# each row that is done.
+TABLES = {
+    "texts": """
+        select rows.row, rows.number, rows.id, rows.text, rows.pair, rows.label,
+               parts.prediction[1].label as predicted,
+               parts.prediction[1].probability as probability, parts.target,
+               parts.tokens, len(parts.units) as units,
+               parts.explaining, parts.backwards, parts.measuring
+        from parts join rows using (row)
+        where parts.failure is null
+    """,
+    "values": """
+        select row, item.metric, item.removal, item.method, item.value, item.control, item.beaten
+        from (select row, unnest("values") as item from parts)
+    """,
+    "scores": """
+        select row, method, position, unit, gold, score
+        from (
+            select row, result.method as method,
+                   unnest(range(len(units))) as position,
+                   unnest(units) as unit,
+                   unnest(coalesce(gold, list_transform(units, lambda unit: null::boolean)))
+                       as gold,
+                   unnest(result.scores) as score
+            from (select row, units, gold, unnest(results) as result from parts)
+        )
+    """,
+    "curves": """
+        select row, curve.method, curve.removal, curve.deletion, curve.insertion
+        from (select row, unnest(curves) as curve from parts)
+    """,
+    "failures": TABLES_OF_RUNS["failures"],
+}
+
+QUESTIONS = {"table": "whence.explaining.stored_trials:table_of"}
+OVERVIEW = "whence.explaining.stored_trials:evaluation_of"
+
+
+def table_of(run: Run) -> Any:
+    """The table of methods × metrics as Arrow, a row for each cell."""
+    from whence.runs.arrow import arrow
+
+    return arrow().Table.from_pylist(evaluation_of(run).records())
+
+
+def evaluation_of(run: Run) -> Evaluation:
+    """The table of what is done of an evaluation, with bootstrap intervals over texts."""
+    asked = run.manifest.asked
+    methods = [method["name"] for method in asked["methods"]]
+    records = [record for record in run.records() if record["failure"] is None]
+    added = [result["method"] for record in records for result in record["results"]]
+    methods = list(dict.fromkeys([*methods, *added]))
+    seed = int(asked["request"]["seed"])
+    state = run.state
+    forwards = 0
+    for record in records:
+        forwards += record["explaining"] + record["measuring"] + (record["again"] or 0)
+    return Evaluation(
+        model=asked["model"]["model"],
+        data=run.manifest.data["source"],
+        texts=state.done - state.failed,
+        failed=state.failed,
+        seed=seed,
+        methods=tuple(methods),
+        columns=tuple(_columns(asked, records, methods, seed)),
+        curves=tuple(_curves(records, methods, asked["removals"])),
+        skipped=_skipped(records, methods),
+        forwards=forwards,
+    )
+
+
+def _columns(
+    asked: Mapping[str, Any], records: list[dict[str, Any]], methods: list[str], seed: int
+) -> list[Column]:
+    """A column for each metric and removal that was measured, in the order of the request."""
+    by_column: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
+    for place, record in enumerate(records):
+        for item in record["values"]:
+            key = (item["metric"], item["removal"])
+            by_column.setdefault(key, {}).setdefault(place, []).append(item)
+    made_by = _removals_of_methods(records)
+
+    columns = []
+    for metric in asked["metrics"]:
+        info = find_metric(metric["name"])
+        for removal in ("", *asked["removals"]):
+            by_text = by_column.get((metric["name"], removal))
+            if by_text is None:
+                continue
+            own = _empty(len(records), len(methods))
+            control, beaten = own.copy(), own.copy()
+            random = np.full(len(records), np.nan)
+            for place, items in by_text.items():
+                for item in items:
+                    if not item["method"]:
+                        random[place] = item["value"]
+                        continue
+                    number = methods.index(item["method"])
+                    own[place, number] = item["value"]
+                    control[place, number] = item["control"]
+                    beaten[place, number] = item["beaten"]
+            built_in = {name for name, used in made_by.items() if removal and used == removal}
+            columns.append(
+                column_of(
+                    Measured(
+                        metric=metric["name"],
+                        version=metric["version"],
+                        settings=metric["settings"],
+                        better=settings_of(info, metric["settings"]).better,
+                        kind=info.group,
+                        removal=removal,
+                        own=own,
+                        random=random,
+                        control=control,
+                        beaten=beaten,
+                        built_in=frozenset(built_in),
+                    ),
+                    methods,
+                    seed,
+                )
+            )
+    return columns
+
+
+def _empty(texts: int, methods: int) -> Float[np.ndarray, "text method"]:
+    return np.full((texts, methods), np.nan)
+
+
+def _removals_of_methods(records: list[dict[str, Any]]) -> dict[str, str]:
+    """The removal by which each method was made that plays itself."""
+    return {
+        result["method"]: result["removal"]
+        for record in records
+        for result in record["results"]
+        if result["removal"]
+    }
+
+
+def _curves(
+    records: list[dict[str, Any]], methods: list[str], removals: list[str]
+) -> list[MeanCurves]:
+    by_name: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in records:
+        for curve in record["curves"]:
+            by_name.setdefault((curve["removal"], curve["method"]), []).append(curve)
+    means = []
+    for removal in removals:
+        for method in (*methods, ""):
+            every = by_name.get((removal, method))
+            if every:
+                deletion = np.mean([curve["deletion"] for curve in every], axis=0)
+                insertion = np.mean([curve["insertion"] for curve in every], axis=0)
+                means.append(
+                    MeanCurves(method, removal, tuple(deletion.tolist()), tuple(insertion.tolist()))
+                )
+    return means
+
+
+def _skipped(records: list[dict[str, Any]], methods: list[str]) -> dict[str, str]:
+    """Methods without scores on some texts: on how many, and the first reason."""
+    reasons: dict[str, list[str]] = {}
+    for record in records:
+        for reason in record["skipped"]:
+            reasons.setdefault(reason["method"], []).append(reason["message"])
+    skipped = {}
+    for method in methods:
+        if method in reasons:
+            count, first = len(reasons[method]), reasons[method][0]
+            skipped[method] = f"on {count} of {len(records)} texts: {first}"
+    return skipped
+
+
+def is_evaluation(run: Run) -> bool:
+    """Whether a run holds an evaluation, and not only explanations."""
+    return run.manifest.reader == __name__
+
+
+def group_of_method(name: str) -> str:
+    """Where a method looks; of scores from elsewhere nobody knows."""
+    try:
+        return find_method(name).group
+    except KeyError:
+        return "other"
