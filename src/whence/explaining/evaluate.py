@@ -118,16 +118,12 @@ def evaluate(
         evidence=False,
         budget=budget,
     )
-    work = trial_rows(
-        ExplainRows(model, request, gold), metrics, removals, measured_as, rankings
-    )
+    work = trial_rows(ExplainRows(model, request, gold), metrics, removals, measured_as, rankings)
     order = Order(work, WORK, READER, asked_of_trials(work), gold)
     choice = Choice(sample, seed, limit)
     options: dict[str, Any] = {"part": part, "progress": progress}
     if out is not None:
-        return evaluation_of(
-            carried_out(order, opened, choice, place_of(out), manner, **options)
-        )
+        return evaluation_of(carried_out(order, opened, choice, place_of(out), manner, **options))
     with tempfile.TemporaryDirectory(prefix="whence-evaluate-") as folder:
         return evaluation_of(
             carried_out(order, opened, choice, place_of(folder), manner, **options)

@@ -162,9 +162,7 @@ class TrialRows:
                 continue
             if call.needs & Needs.GOLD and not _tells(subject.gold):
                 continue
-            values = values_of_several(
-                call.settings, call.name, subject, candidates, self.rankings
-            )
+            values = values_of_several(call.settings, call.name, subject, candidates, self.rankings)
             about = {"metric": call.name, "removal": removal}
             for number, method in enumerate(attributions):
                 records.append(
