@@ -91,6 +91,11 @@ def remember(model: Model, finding: Finding) -> None:
     _findings.setdefault(model.hf, {})[_key(model, finding.name)] = finding
 
 
+def inherit(model: Model, first: Model) -> None:
+    """Take over what was found of another model object: one with the same code, other weights."""
+    _findings[model.hf] = dict(_findings.get(first.hf, {}))
+
+
 def known(model: Model, name: str) -> Finding | None:
     """What a check found before; None where it has not run."""
     return _findings.get(model.hf, {}).get(_key(model, name))
