@@ -29,7 +29,7 @@ class Dummy:
     """
 
     tolerance: float = setting(TOLERANCE, WITHIN_TOLERANCE)
-    samples: int = setting(10, "In how many random orders the units leave.")
+    samples: int = setting(5, "In how many random orders the units leave.")
 
     needs: ClassVar[Needs] = Needs.GAME | Needs.SCORES
     better: ClassVar[Better] = "higher"

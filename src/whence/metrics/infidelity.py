@@ -54,17 +54,16 @@ class Infidelity:
         removed = removals(game, self.samples, sizes)
         foretold = removed.sums_of(scores)
         if self.normalise:
-            foretold = _best_scale(foretold, removed.falls) * foretold
+            foretold = _on_the_best_scale(foretold, removed.falls)
         return ((foretold - removed.falls) ** 2).mean((1, 2))
 
 
-def _best_scale(
+def _on_the_best_scale(
     sums: Float[np.ndarray, "attribution walk size"], falls: Float[np.ndarray, "walk size"]
-) -> Float[np.ndarray, "attribution 1 1"]:
-    """The factor with the least squared error, E[sum · fall] / E[sum²] (Yeh et al., section 5)."""
+) -> Float[np.ndarray, "attribution walk size"]:
+    """The sums, times the factor with the least squared error: E[sum · fall] / E[sum²]."""
     largest = np.abs(sums).max((1, 2), keepdims=True)
-    largest = np.where(largest > 0, largest, 1.0)
-    scaled = sums / largest  # so that no square vanishes
-    squares = (scaled**2).sum((1, 2), keepdims=True)
-    products = (scaled * falls).sum((1, 2), keepdims=True)
-    return products / np.where(squares > 0, squares, 1.0) / largest
+    sums = sums / np.where(largest > 0, largest, 1.0)  # so that no square vanishes
+    products = (sums * falls).sum((1, 2), keepdims=True)
+    squares = (sums**2).sum((1, 2), keepdims=True)
+    return sums * products / np.where(squares > 0, squares, 1.0)

@@ -22,7 +22,7 @@ from whence.metrics.standing import ROUNDING
 
 EXACT = 2000
 EXACTLY = "Up to how many masks every ranking is tried; beyond, the search is by beams."
-WIDTH = 5
+WIDTH = 3
 IN_WIDTH = "How many sets of each size the beam search keeps."
 UNDECIDED = 0.5  # where the best ranking is as good as the worst
 
