@@ -20,11 +20,13 @@ from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.registry import Needs, find_metric, settings_dict, settings_of
 from whence.core.target import Reading, Target
+from whence.explaining.again import measured_again
 from whence.explaining.job import Outcome
 from whence.explaining.outside import Games
 from whence.explaining.rows import Explained, ExplainRows, asked_of, plain, reason_of
 from whence.explaining.rows import opened as rows_opened
 from whence.games.protocol import AnyGame
+from whence.metrics.again import AgainMetric
 from whence.metrics.control import Subject
 from whence.metrics.curves import STEPS, Curves, curves
 from whence.metrics.rankings import random_rankings, rankings_of
@@ -190,13 +192,11 @@ class TrialRows:
             outcome = explained[place].outcome
             assert isinstance(outcome, Outcome)
             attributions.append(outcome.attributions)
-        from whence.explaining.again import measured_again
-
         again = measured_again(
             self.explain.model, attributions, calls, self.explain.request, self.rankings
         )
         for place, by_method in zip(places, again.of_texts, strict=True):
-            records[place]["values"] += _values_made_again(by_method)
+            records[place]["values"] += _values_made_again(by_method, calls)
             reasons = {}
             for method, by_metric in by_method.items():
                 for metric, measured in by_metric.items():
@@ -207,7 +207,9 @@ class TrialRows:
         records[places[0]]["again"] = again.cost.forwards + again.cost.backwards
 
 
-def _values_made_again(by_method: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _values_made_again(
+    by_method: Mapping[str, Mapping[str, Any]], metrics: Mapping[str, AgainMetric]
+) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     controls: dict[str, list[float]] = {}
     for method, by_metric in by_method.items():
@@ -216,8 +218,7 @@ def _values_made_again(by_method: Mapping[str, Mapping[str, Any]]) -> list[dict[
                 continue
             control = float(measured.control.mean())
             controls.setdefault(metric, []).append(control)
-            better = find_metric(metric).settings.better
-            sign = 1 if better == "higher" else -1
+            sign = 1 if metrics[metric].better == "higher" else -1
             ahead = sign * (measured.value - measured.control)
             records.append(
                 {
