@@ -58,10 +58,13 @@ class _Scale:
         return [f"{self.x(step):.1f},{self.y(value):.1f}" for step, value in pairs]
 
 
-def curves(drawn: TrialCurves, between: tuple[float, float], label: str) -> str:
+def curves(
+    drawn: TrialCurves, between: tuple[float, float], label: str, end: str | None = None
+) -> str:
     """One removal: the target as units are taken out, and as they return; ``label`` is read aloud.
 
-    ``between`` are the values at the lower and at the upper end of the picture.
+    ``between`` are the values at the lower and at the upper end of the picture, and ``end`` is what
+    stands at the end of the steps: their number, unless something else is said.
     """
     scale = _Scale(drawn.steps, *between)
     parts = [
@@ -72,7 +75,7 @@ def curves(drawn: TrialCurves, between: tuple[float, float], label: str) -> str:
         _line(scale, "line deletion", drawn.deletion),
         _middle(scale, "insertion", drawn.random_insertion),
         _line(scale, "line insertion", drawn.insertion),
-        *_numbers(scale),
+        *_numbers(scale, end or f"{drawn.steps[-1] or 1} units"),
     ]
     picture = {"viewBox": f"0 0 {WIDE} {HIGH}", "role": "img", "aria_label": label}
     return element("svg", "".join(parts), class_="curves", **picture)
@@ -93,13 +96,12 @@ def _line(scale: _Scale, classes: str, values: Sequence[float]) -> str:
     return f'<polyline class="{classes}" points="{" ".join(scale.points(values))}"/>'
 
 
-def _numbers(scale: _Scale) -> list[str]:
+def _numbers(scale: _Scale, end: str) -> list[str]:
     """The ends of both axes."""
     shown = wording.score_format([scale.low, scale.high], signed=False)
-    last = scale.steps[-1] or 1
     return [
         element("text", shown(scale.high), x=LEFT - 4, y=TOP + 6, class_="end"),
         element("text", shown(scale.low), x=LEFT - 4, y=FLOOR, class_="end"),
         element("text", "0", x=LEFT, y=HIGH - 5),
-        element("text", f"{last} units", x=WIDE - RIGHT, y=HIGH - 5, class_="end"),
+        element("text", end, x=WIDE - RIGHT, y=HIGH - 5, class_="end"),
     ]

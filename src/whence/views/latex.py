@@ -152,10 +152,14 @@ def tabular(heading: Sequence[str], alignment: str, rows: Iterable[Sequence[str]
       \\bottomrule
     \\end{tabular}
     """
+    return ruled([*map(escaped, heading)], alignment, ([*map(escaped, row)] for row in rows))
+
+
+def ruled(heading: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
+    """The same of cells that are LaTeX already."""
     lines = [rf"\begin{{tabular}}{{@{{}}{alignment}@{{}}}}", r"  \toprule"]
-    lines += [rf"  {' & '.join(map(escaped, heading))} \\", r"  \midrule"]
-    for row in rows:
-        lines.append(rf"  {' & '.join(map(escaped, row))} \\")
+    lines += [rf"  {' & '.join(heading)} \\", r"  \midrule"]
+    lines += [rf"  {' & '.join(row)} \\" for row in rows]
     lines += [r"  \bottomrule", r"\end{tabular}"]
     return "\n".join(lines)
 

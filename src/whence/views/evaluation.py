@@ -1,0 +1,297 @@
+"""A table of methods × metrics in words, in a terminal and in a paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.evaluation import RANDOM, Cell, Column, Disagreement, Evaluation
+from whence.core.evidence import Verdict
+from whence.core.registry import METRIC_GROUPS
+from whence.views import wording
+from whence.views.latex import escaped, ruled
+
+DIM, BOLD = Style(dim=True), Style(bold=True)
+TINTS = {Verdict.BETTER: Style(color="green"), Verdict.WORSE: Style(color="red")}
+MARKS = {Verdict.BETTER: "+", Verdict.WORSE: "−", Verdict.SAME: " "}
+BUILT_IN = "°"
+BUILT_IN_LATEX = r"$^{\circ}$"
+CONTROL = "random rankings"
+MOST_NAMED = 6
+WIDTH = 100
+GAP = 2
+HOW_TO_READ = (
+    "Each cell: the mean over texts ± half its 95 % bootstrap interval. "
+    "+ is better than its own control (the same scores on other words), − is worse, all methods "
+    "of a column judged together. Methods that share a letter cannot be told apart; a is the best "
+    "group. ° is judged by the very removal that it was made by: half of that is built in. "
+    "↑ higher is better, ↓ lower."
+)
+
+
+# ---------------------------------------------------------------------- words
+
+
+def evaluation_sentences(table: Evaluation) -> list[str]:
+    """What the table says, in a few sentences; nothing beyond its verdicts."""
+    said = [_what_was_done(table), *_planted(table), *_holding(table)]
+    said += [_attention(table)] if _attention(table) else []
+    said += [_disagreement(one) for one in table.disagreements]
+    return said
+
+
+def _what_was_done(table: Evaluation) -> str:
+    failed = f" ({table.failed:,} more failed)" if table.failed else ""
+    methods, metrics = len(table.methods), len({c.metric for c in table.columns})
+    removals = wording_list(table.removals)
+    by = f"; words are removed by {removals}" if removals else ""
+    return (
+        f"{methods} methods by {metrics} metrics on {table.texts:,} texts{failed} of "
+        f"{wording.visible(table.model)}{by}."
+    )
+
+
+def _planted(table: Evaluation) -> list[str]:
+    lead = (table.planted or {}).get("lead")
+    return [str(lead)] if lead else []
+
+
+def _holding(table: Evaluation) -> list[str]:
+    columns = [c for c in table.columns if c.kind == "faithfulness"]
+    if not columns:
+        return []
+    counted = {m: _counts(m, columns) for m in table.methods if m != RANDOM}
+    judged = {m: (won, lost, of) for m, (won, lost, of) in counted.items() if of}
+    if not judged:
+        return ["There are too few texts for a verdict on any method."]
+    order = sorted(judged, key=lambda m: (-judged[m][0] / judged[m][2], judged[m][1], m))
+    best = [f"{m} ({judged[m][0]} of {judged[m][2]})" for m in order[:MOST_NAMED]]
+    said = [
+        "Better than their control by most measures of faithfulness, over all removals: "
+        f"{wording_list(best)}."
+    ]
+    none = [m for m in order if judged[m][0] == 0]
+    if none:
+        said.append(f"By none: {wording_list(none)}.")
+    return said
+
+
+def _counts(method: str, columns: Sequence[Column]) -> tuple[int, int, int]:
+    """By how many columns a method is better than its control, worse, and judged at all."""
+    cells = [column.cell(method) for column in columns]
+    verdicts = [cell.verdict for cell in cells if cell is not None and cell.verdict is not None]
+    return verdicts.count(Verdict.BETTER), verdicts.count(Verdict.WORSE), len(verdicts)
+
+
+def _attention(table: Evaluation) -> str:
+    """What attention alone gets, as that is what people ask."""
+    name = "attention-mean"
+    columns = [c for c in table.columns if c.kind == "faithfulness"]
+    won, lost, judged = _counts(name, columns)
+    if not judged:
+        return ""
+    worse = f", worse by {lost}" if lost else ""
+    return f"Attention alone ({name}) is better than its control by {won} of {judged}{worse}."
+
+
+def _disagreement(one: Disagreement) -> str:
+    winners = "; ".join(f"{method} under {removal}" for removal, method in one.winners)
+    clear = "told apart" if one.is_clear else "not told apart by these texts"
+    return f"The removals disagree on the winner by {one.metric}: {winners} ({clear})."
+
+
+def wording_list(parts: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> wording_list(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# ---------------------------------------------------------------------- terminal
+
+
+def evaluation_text(table: Evaluation, width: int = WIDTH, full: bool = True) -> str:
+    """What ``print`` shows."""
+    console = Console(file=StringIO(), width=width, force_terminal=False)
+    console.print(evaluation_view(table, console, full))
+    file = console.file
+    assert isinstance(file, StringIO)
+    return file.getvalue().rstrip("\n")
+
+
+def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> RenderableType:
+    """The answer, then the table in blocks as wide as the terminal.
+
+    Without ``full`` each metric is shown under the first removal only.
+    """
+    parts: list[RenderableType] = [Text(line) for line in evaluation_sentences(table)]
+    shown = [c for c in table.columns if full or c.removal in ("", *table.removals[:1])]
+    methods = ranked_methods(table)
+    for kind, about in METRIC_GROUPS.items():
+        of_kind = [column for column in shown if column.kind == kind]
+        if not of_kind:
+            continue
+        parts.append(Text())
+        parts.append(Text.assemble((kind.capitalize(), BOLD), (f"  {about}", DIM)))
+        for block in _blocks(of_kind, methods, console.width):
+            parts.append(_block(block, methods))
+    if table.columns:
+        parts += [Text(), Text(HOW_TO_READ, DIM)]
+    for method, why in table.skipped.items():
+        parts.append(Text(f"{method}: no scores {wording.visible(why)}", DIM))
+    hidden = len(table.columns) - len(shown)
+    if hidden:
+        others = wording_list(table.removals[1:])
+        parts.append(Text(f"{hidden} more columns, under {others}: --full, --html, --csv", DIM))
+    return Group(*parts)
+
+
+def ranked_methods(table: Evaluation) -> list[str]:
+    """The methods, best first: by the mean share of random rankings that they beat."""
+
+    def standing(method: str) -> float:
+        shares = []
+        for column in table.columns:
+            cell = column.cell(method)
+            if column.kind == "faithfulness" and cell is not None and cell.beaten is not None:
+                shares.append(cell.beaten)
+        return -sum(shares) / len(shares) if shares else 0.0
+
+    return sorted(table.methods, key=lambda method: (standing(method), method))
+
+
+def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Iterator[list[Column]]:
+    """Columns that fit side by side."""
+    left = room - max(map(len, (*methods, CONTROL))) - GAP
+    block: list[Column] = []
+    used = 0
+    for column in columns:
+        wide = max(len(line) for line in (*_head(column), *_shown_in(column, methods))) + GAP
+        if block and used + wide > left:
+            yield block
+            block, used = [], 0
+        block.append(column)
+        used += wide
+    if block:
+        yield block
+
+
+def _head(column: Column) -> tuple[str, str]:
+    return f"{column.metric} {column.arrow}", column.removal
+
+
+def _shown_in(column: Column, methods: Sequence[str]) -> list[str]:
+    cells = [column.cell(method) for method in methods]
+    return [shown(cell) for cell in (*cells, column.random) if cell is not None]
+
+
+def _block(columns: Sequence[Column], methods: Sequence[str]) -> Table:
+    grid = Table(box=None, header_style=BOLD, pad_edge=False, padding=(0, GAP, 0, 0))
+    grid.add_column("method", no_wrap=True)
+    for column in columns:
+        first, second = _head(column)
+        head = Text.assemble((first, BOLD), (f"\n{second}" if second else "", DIM))
+        grid.add_column(head, justify="right", no_wrap=True)
+    for method in methods:
+        cells = [column.cell(method) for column in columns]
+        if any(cells):
+            grid.add_row(Text(wording.visible(method)), *(_tinted(cell) for cell in cells))
+    grid.add_row(Text(CONTROL, DIM), *(Text(shown(column.random), DIM) for column in columns))
+    return grid
+
+
+def _tinted(cell: Cell | None) -> Text:
+    if cell is None:
+        return Text("–", DIM)
+    return Text(shown(cell), TINTS.get(cell.verdict, Style()) if cell.verdict else Style())
+
+
+def shown(cell: Cell) -> str:
+    """A cell in a few characters.
+
+    >>> shown(Cell("lime", 0.4213, (0.39, 0.45), 80, verdict=Verdict.BETTER, group="ab"))
+    '0.421 ±.030 + ab'
+    """
+    if not cell.texts:
+        return "–"
+    parts = [number(cell.mean)]
+    if cell.interval is not None:
+        low, high = cell.interval
+        parts.append(f"±{number((high - low) / 2).removeprefix('0')}")
+    if cell.verdict is not None:
+        parts.append(MARKS[cell.verdict] + (BUILT_IN if cell.built_in else ""))
+    if cell.group:
+        parts.append(cell.group)
+    return " ".join(parts)
+
+
+def number(value: float) -> str:
+    """Three digits, as a table has them.
+
+    >>> number(0.42134), number(23.46), number(-0.0004), number(12345.0)
+    ('0.421', '23.5', '-0.000', '12,345')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    digits = 3 - max(0, len(str(int(abs(value)))) - (1 if abs(value) < 1 else 0))
+    return f"{value:.{max(digits, 1) if abs(value) >= 1 else 3}f}"
+
+
+# ---------------------------------------------------------------------- paper
+
+
+def evaluation_latex(table: Evaluation) -> str:
+    """One table for each kind of metric and removal, for a paper with booktabs."""
+    lines = [f"% {line}" for line in _comments(table)]
+    methods = ranked_methods(table)
+    for kind in METRIC_GROUPS:
+        for removal in ("", *table.removals):
+            columns = [c for c in table.columns if (c.kind, c.removal) == (kind, removal)]
+            if columns:
+                lines += [f"% {kind}" + (f", words removed by {removal}" if removal else "")]
+                lines += [_tabular(columns, methods), ""]
+    return "\n".join(lines)
+
+
+def _comments(table: Evaluation) -> Iterator[str]:
+    for line in (*evaluation_sentences(table), HOW_TO_READ):
+        yield " ".join(wording.visible(line).split())
+    yield f"seed {table.seed}, {table.forwards:,} passes; needs \\usepackage{{booktabs}}"
+
+
+def _tabular(columns: Sequence[Column], methods: Sequence[str]) -> str:
+    arrows = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+    head = ["method", *(f"{escaped(c.metric)} {arrows[c.arrow]}" for c in columns)]
+    rows = []
+    for method in methods:
+        cells = [column.cell(method) for column in columns]
+        if any(cells):
+            rows.append([escaped(method), *(_in_latex(cell) for cell in cells)])
+    rows.append([r"\textit{random rankings}", *(_in_latex(c.random) for c in columns)])
+    return ruled(head, "l" + "r" * len(columns), rows)
+
+
+def _in_latex(cell: Cell | None) -> str:
+    if cell is None or not cell.texts:
+        return "--"
+    mean = number(cell.mean).replace("-", "$-$")
+    spread = ""
+    if cell.interval is not None:
+        half = (cell.interval[1] - cell.interval[0]) / 2
+        spread = rf" {{\footnotesize $\pm${number(half)}}}"
+    letters = rf"$^{{\mathrm{{{cell.group}}}}}$" if cell.group else ""
+    marked = BUILT_IN_LATEX if cell.built_in else ""
+    bold = cell.verdict is Verdict.BETTER
+    return (rf"\textbf{{{mean}}}" if bold else mean) + spread + letters + marked

@@ -1,0 +1,209 @@
+"""The page of an evaluation: the answer, planted truth, the tables, the curves. No scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from whence.core.evaluation import Cell, Column, Evaluation, MeanCurves
+from whence.core.evidence import TrialCurves, Verdict
+from whence.core.registry import METRIC_GROUPS
+from whence.views import curves as pictures
+from whence.views import wording
+from whence.views.document import GROUND, document, static, style
+from whence.views.evaluation import (
+    BUILT_IN,
+    HOW_TO_READ,
+    evaluation_sentences,
+    number,
+    ranked_methods,
+)
+from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
+
+CLASSES = {Verdict.BETTER: "better", Verdict.WORSE: "worse", Verdict.SAME: "same"}
+LEAD = 2  # sentences that are the answer itself
+ABOUT_CURVES = (
+    "The target while the words that a method ranks first leave the text (falling line), and while "
+    "they enter an empty one (rising line): means over the texts. The thin lines are random "
+    "rankings. The further apart the two thick lines, the better."
+)
+ABOUT_GAUGES = (
+    "How far texts with words removed lie from whole texts, in the model's own representation: the "
+    "share of whole texts that lie further out than the median text with so many words removed. "
+    "About a half looks like data; near zero, the model has not seen anything like it, and what "
+    "it says there is about holes as much as about words."
+)
+
+
+def evaluation_page(evaluation: Evaluation) -> str:
+    """The whole page."""
+    return document(
+        f"whence: {len(evaluation.methods)} methods on trial, {evaluation.model}",
+        element("main", _body(evaluation)),
+        styles=[static("report.css"), static("evaluation.css"), GROUND],
+        scripts=False,
+    )
+
+
+def evaluation_fragment(evaluation: Evaluation) -> str:
+    """The same for a notebook."""
+    return style(static("report.css")) + style(static("evaluation.css")) + _body(evaluation)
+
+
+def _body(evaluation: Evaluation) -> str:
+    said = evaluation_sentences(evaluation)
+    parts = [
+        element("h2", text(f"{evaluation.texts:,} texts of {_file(evaluation.data)}")),
+        element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
+        element("ul", elements("li", map(text, said[LEAD:])), class_="cautions"),
+        *_planted(evaluation.planted),
+        *_tables(evaluation),
+        *_gauges(evaluation),
+        *_curves(evaluation),
+        *_skipped(evaluation),
+        soft(text(f"{evaluation.forwards:,} passes of the model; seed {evaluation.seed}.")),
+    ]
+    return element("section", "\n".join(parts), class_="whence evaluation")
+
+
+def _file(source: str) -> str:
+    return wording.visible(source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+
+
+# ---------------------------------------------------------------------- planted truth
+
+
+def _planted(planted: Mapping[str, Any] | None) -> Iterator[str]:
+    """The only ground truth there is comes first: how often each method finds what is known."""
+    if not planted:
+        return
+    mechanisms = list(planted["mechanisms"])
+    head = elements("th", ["method", *map(text, mechanisms)], scope="col")
+    rows = []
+    for row in planted["rows"]:
+        cells = []
+        for mechanism in mechanisms:
+            cell = row["cells"].get(mechanism)
+            shown = "–" if cell is None else f"{cell['share']:.0%}"
+            tint = None if cell is None else ("better" if cell["better"] else "same")
+            cells.append(element("td", text(shown), class_=tint))
+        rows.append(element("tr", element("th", text(row["method"]), scope="row") + "".join(cells)))
+    yield element("h3", "Planted truth: does it find what is known to be there?")
+    yield soft(
+        "Six small classifiers whose mechanism was built or trained in and verified by "
+        "intervention. The share of texts on which a method ranks exactly the right words first; "
+        "green is better than chance, paid for all comparisons. "
+    )
+    yield scrolling("table", table(element("tr", head), rows, class_="grid"))
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def _tables(evaluation: Evaluation) -> Iterator[str]:
+    methods = ranked_methods(evaluation)
+    for kind, about in METRIC_GROUPS.items():
+        for removal in ("", *evaluation.removals):
+            columns = [c for c in evaluation.columns if (c.kind, c.removal) == (kind, removal)]
+            if not columns:
+                continue
+            by = f", words removed by {removal}" if removal else ""
+            yield element("h3", text(f"{kind}{by}"))
+            if removal in ("", evaluation.removals[0]):
+                yield soft(text(about[0].upper() + about[1:] + ("" if about[-1] == "?" else ".")))
+            yield _table(columns, methods)
+    if evaluation.columns:
+        yield soft(text(HOW_TO_READ))
+
+
+def _table(columns: Sequence[Column], methods: Sequence[str]) -> str:
+    names = [text(f"{c.metric} {c.arrow}") for c in columns]
+    head = elements("th", ["method", *names], scope="col")
+    rows = []
+    for method in methods:
+        cells = [column.cell(method) for column in columns]
+        if not any(cells):
+            continue
+        shown = [_cell(cell, column) for cell, column in zip(cells, columns, strict=True)]
+        rows.append(element("tr", element("th", text(method), scope="row") + "".join(shown)))
+    control = [_cell(column.random, column) for column in columns]
+    name = element("th", "random rankings", scope="row")
+    rows.append(element("tr", name + "".join(control), class_="control"))
+    return scrolling("table", table(element("tr", head), rows, class_="grid"))
+
+
+def _cell(cell: Cell | None, column: Column) -> str:
+    if cell is None or not cell.texts:
+        return element("td", "–")
+    parts = [element("b", text(number(cell.mean)))]
+    if cell.interval is not None:
+        low, high = cell.interval
+        parts.append(element("span", text(f"{number(low)} – {number(high)}"), class_="between"))
+    mark = BUILT_IN if cell.built_in else ""
+    if cell.group or mark:
+        parts.append(element("sup", text(cell.group + mark)))
+    tip = f"{column.name}: {cell.texts} texts"
+    if cell.control is not None:
+        tip += f"; its control {number(cell.control)}"
+    if cell.beaten is not None:
+        tip += f"; it beats {cell.beaten:.0%} of random ones"
+    verdict = None if cell.verdict is None else CLASSES[cell.verdict]
+    return element("td", " ".join(parts), class_=verdict, title=tip)
+
+
+# ---------------------------------------------------------------------- what removal does
+
+
+def _gauges(evaluation: Evaluation) -> Iterator[str]:
+    if not evaluation.gauges:
+        return
+    shares = list(evaluation.gauges[0]["shares"])
+    head = elements("th", ["removal", *(f"{share:.0%} removed" for share in shares)], scope="col")
+    rows = []
+    for gauge in evaluation.gauges:
+        cells = elements("td", [f"{value:.2f}" for value in gauge["further_out"]])
+        rows.append(element("tr", element("th", text(gauge["removal"]), scope="row") + cells))
+    yield element("h3", "How far removal leads out of the data")
+    yield soft(text(ABOUT_GAUGES))
+    yield scrolling("table", table(element("tr", head), rows, class_="grid"))
+
+
+def _curves(evaluation: Evaluation) -> Iterator[str]:
+    if not evaluation.curves:
+        return
+    yield element("h3", "Curves")
+    yield soft(text(ABOUT_CURVES))
+    for removal in evaluation.removals:
+        of_removal = {c.method: c for c in evaluation.curves if c.removal == removal}
+        random = of_removal.pop("", None)
+        if random is None:
+            continue
+        drawn = {name: _drawable(curve, random) for name, curve in of_removal.items()}
+        between = pictures.limits(list(drawn.values()))
+        figures = []
+        for method in ranked_methods(evaluation):
+            if method in drawn:
+                label = f"{method}: curves under {removal}"
+                picture = pictures.curves(drawn[method], between, label, end="100 %")
+                caption = element("figcaption", text(method))
+                figures.append(element("figure", picture + caption))
+        summary = element("summary", text(f"words removed by {removal}"))
+        is_first = removal == evaluation.removals[0]
+        grid = element("div", "".join(figures), class_="pictures")
+        yield element("details", summary + grid, open=is_first)
+
+
+def _drawable(curve: MeanCurves, random: MeanCurves) -> TrialCurves:
+    return TrialCurves(
+        steps=tuple(range(len(curve.deletion))),
+        deletion=curve.deletion,
+        insertion=curve.insertion,
+        random_deletion=tuple((value, value, value) for value in random.deletion),
+        random_insertion=tuple((value, value, value) for value in random.insertion),
+    )
+
+
+def _skipped(evaluation: Evaluation) -> Iterator[str]:
+    if evaluation.skipped:
+        yield element("h3", "Methods without scores on some texts")
+        yield paragraphs([f"{name} {why}" for name, why in evaluation.skipped.items()])
