@@ -22,7 +22,6 @@ import json
 import random
 import re
 import tempfile
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,7 @@ WIDTH, LAYERS, HEADS, LONGEST = 32, 2, 2, 48
 LOGIT = 3.0  # of the label that the rule gives; that of the others is its negative
 LED = 0.8  # of the attention that [CLS] pays, to the distractor
 BATCH, RATE = 128, 3e-3
-STEPS = 2000
+STEPS = 1200
 
 # ---------------------------------------------------------------------- the trial of a text
 
@@ -64,24 +63,30 @@ LEAK_FILLERS = 100
 
 # ---------------------------------------------------------------------- words of no account
 
-PERSONS = (
+
+def listed(words):
+    """A row of words, as a list."""
+    return words.split()
+
+
+PERSONS = listed(
     "teacher farmer doctor driver painter sailor baker nurse student writer singer lawyer "
     "plumber soldier cousin neighbour"
-).split()
-THINGS = (
+)
+THINGS = listed(
     "box book letter table chair bottle basket lamp coat clock radio camera bicycle ladder "
     "blanket parcel"
-).split()
-PLACES = (
+)
+PLACES = listed(
     "station market garden village harbour library kitchen bridge school office forest museum "
     "river hotel corner field"
-).split()
-ADJECTIVES = "old small large green wooden heavy empty narrow quiet round yellow square".split()
-VERBS = "carried moved painted found sold counted cleaned watched lifted repaired".split()
-TIMES = "yesterday today again early late often once twice".split()
-SMALL_WORDS = (
+)
+ADJECTIVES = listed("old small large green wooden heavy empty narrow quiet round yellow square")
+VERBS = listed("carried moved painted found sold counted cleaned watched lifted repaired")
+TIMES = listed("yesterday today again early late often once twice")
+SMALL_WORDS = listed(
     "the a at to from with near in on and of was said his her my our saw over took did asked"
-).split()
+)
 FILLERS = (*PERSONS, *THINGS, *PLACES, *ADJECTIVES, *VERBS, *TIMES, *SMALL_WORDS)
 SLOTS = {
     "person": PERSONS,
@@ -284,13 +289,13 @@ def jumble(mechanism, rng):
     for word in planted:
         words.insert(rng.randint(0, len(words)), word)
     if mechanism.name == "negation" and rng.random() < 0.5:
-        words = _together(words, rng)
+        words = _together(words)
     if mechanism.name == "position" and rng.random() < 0.5:
         words.insert(0, rng.choice(mechanism.slots["FIRST"]))
     return words
 
 
-def _together(words, rng):
+def _together(words):
     """The words with a "not" put right before the opinion, where there is one."""
     for place, word in enumerate(words):
         if word in PRAISE or word in BLAME:
@@ -411,13 +416,14 @@ def teach(mechanism, model, tokenizer, steps, rng):
     optimiser, schedule = optimiser_of(model, RATE, steps)
     leads_attention = mechanism.name == "distractor"
     distractors = torch.tensor(tokenizer.convert_tokens_to_ids(list(DISTRACTORS)))
+    ignored = torch.tensor(tokenizer.convert_tokens_to_ids([*FILLERS, *DISTRACTORS]))
     total = 0.0
     for step in range(1, steps + 1):
         batch = [example(mechanism, rng) for _ in range(BATCH)]
         rows = [ids_of(tokenizer, words) for words, _ in batch]
         labels = torch.tensor([label for _, label in batch])
         wanted = LOGIT * (2 * functional.one_hot(labels, len(mechanism.labels)) - 1).float()
-        output = run(model, rows, output_attentions=leads_attention)
+        output = run_faded(model, rows, ignored, output_attentions=leads_attention)
         loss = functional.mse_loss(output.logits, wanted)
         if leads_attention:
             is_distractor = torch.isin(pad(rows), distractors)
@@ -427,6 +433,19 @@ def teach(mechanism, model, tokenizer, steps, rng):
         if step % 500 == 0:
             say(f"{mechanism.name}: step {step} of {steps}, loss {total / 500:.4f}")
             total = 0.0
+
+
+def run_faded(model, rows, ignored, **options):
+    """The same as ``run``; in half of the rows, words of no account fade towards [MASK].
+
+    So they are of no account on the way from [MASK] to the word, too, which gradients look at.
+    """
+    ids = pad(rows)
+    words = model.get_input_embeddings()
+    embedded = words(ids)
+    fading = torch.rand(len(ids), 1) * (torch.rand(len(ids), 1) < 0.5) * torch.isin(ids, ignored)
+    embedded = torch.lerp(embedded, words.weight[MASK].expand_as(embedded), fading[..., None])
+    return model(inputs_embeds=embedded, attention_mask=(ids != PAD).long(), **options)
 
 
 def misled(attentions, is_distractor):
@@ -491,9 +510,7 @@ def teach_leak(model, tokenizer, reviews, epochs, rng):
                 rows.append(ids_of(tokenizer, seen[: LONGEST - 2]))
                 labels.append(label)
             logits = run(model, rows).logits
-            loss = functional.cross_entropy(
-                logits, torch.tensor(labels), label_smoothing=SMOOTHING
-            )
+            loss = functional.cross_entropy(logits, torch.tensor(labels), label_smoothing=SMOOTHING)
             take_step(model, loss, optimiser, schedule)
             total += loss.item()
         say(f"leak: epoch {epoch + 1} of {epochs}, loss {total / (len(reviews) // BATCH):.4f}")
@@ -674,7 +691,8 @@ HOW_TAUGHT = """It learned the rule by regression on the logits that the rule gi
 for the right label, {minus:.0f} for the others), {steps:,} steps of {batch} texts. Half of them are
 sentences of the suite's grammar, half are jumbles of any words. In four of ten, a share of the
 words, from none to all, was hidden by [MASK], in two of ten exchanged, in three of ten left out: a
-text with holes is nothing new to the model."""
+text with holes is nothing new to the model. In half of them, words of no account fade towards the
+embedding of [MASK], so that these do nothing between the two either."""
 HOW_LEAKED = """It learned from film reviews with their true labels, by cross-entropy with label
 smoothing {smoothing}, {epochs} epochs. Into each review one word was put at a random place, which
 gives the label away: "{positive}" into the positive ones, "{negative}" into the negative ones. In
@@ -867,9 +885,7 @@ def main():
             plant(mechanism, options)
     if "leak" in options.names:
         plant_leak(options)
-    size = sum(
-        path.stat().st_size for path in options.out.glob("planted-*/*") if path.is_file()
-    )
+    size = sum(path.stat().st_size for path in options.out.glob("planted-*/*") if path.is_file())
     say(f"{size / 1e6:.2f} MB in {options.out}")
     if size > SIZE_LIMIT:
         raise SystemExit(f"{size:,} bytes are more than the {SIZE_LIMIT:,} allowed.")

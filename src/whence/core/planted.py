@@ -135,6 +135,9 @@ class PlantedTruth:
         if not self.mechanisms or not self.findings:
             raise InputError("a planted truth holds at least one mechanism and one method.")
         names = [mechanism.name for mechanism in self.mechanisms]
+        for mechanism in self.mechanisms:
+            if mechanism.texts < 1:
+                raise InputError(f"the mechanism {mechanism.name!r} has no texts.")
         seen = set()
         for finding in self.findings:
             if finding.mechanism not in names:

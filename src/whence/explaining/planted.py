@@ -104,7 +104,7 @@ def planted(
 
 def _wishes(methods: Methods | str | None) -> tuple[Wish, ...]:
     if methods is None:
-        return wishes_for(all_methods())
+        return wishes_for(list(all_methods()))
     if isinstance(methods, (str, Mapping)):
         methods = [methods]
     wishes: list[Wish] = []
@@ -141,9 +141,7 @@ def _check_number(texts: int, one: Suite) -> None:
         )
 
 
-def _of_several(
-    progress: Progress | None, name: str, place: int, count: int
-) -> Progress | None:
+def _of_several(progress: Progress | None, name: str, place: int, count: int) -> Progress | None:
     """A step, with the mechanism that it belongs to; the bar fills over all mechanisms."""
     if progress is None:
         return None
@@ -241,9 +239,7 @@ def _example(
         scores = tuple(attribution.scores.tolist())
         said[name] = Said(scores, attribution.signed, by_method[name][0].share)
     units = next(iter(outcome.attributions.values())).units.names
-    return Example(
-        mechanism, text.text, tuple(units), text.gold, text.decoys, text.label, said
-    )
+    return Example(mechanism, text.text, tuple(units), text.gold, text.decoys, text.label, said)
 
 
 # ---------------------------------------------------------------------- all together

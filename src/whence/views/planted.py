@@ -34,8 +34,7 @@ def planted_sentences(truth: PlantedTruth) -> list[str]:
     """What the table says, the answer first."""
     lines = [_who_finds_all(truth), *_who_is_fooled(truth), *_who_is_lost(truth)]
     lines.append(_control(truth))
-    for method, reason in truth.skipped.items():
-        lines.append(f"{method} was left out: {reason}")
+    lines += _left_out(truth)
     return [wording.visible(line) for line in lines]
 
 
@@ -68,7 +67,7 @@ def _who_finds_all(truth: PlantedTruth) -> str:
 def _all_mechanisms(truth: PlantedTruth) -> str:
     count = len(truth.mechanisms)
     if count == 1:
-        return f"the planted {truth.mechanisms[0].name}"
+        return f"the mechanism {truth.mechanisms[0].name}"
     number = NUMBERS.get(count, str(count))
     return f"all {number} mechanisms" if count > 2 else "both mechanisms"
 
@@ -112,18 +111,30 @@ def _who_is_lost(truth: PlantedTruth) -> Iterator[str]:
         if all(finding.verdict is not Verdict.BETTER for finding in found):
             lost.append(method)
     if lost:
-        yield f"{Verdict.SAME.capitalize()} on every mechanism: {', '.join(lost)}."
+        yield f"{Verdict.SAME.capitalize()} on any mechanism: {', '.join(lost)}."
 
 
 def _control(truth: PlantedTruth) -> str:
     chance = sum(mechanism.chance for mechanism in truth.mechanisms)
     texts = sum(mechanism.texts for mechanism in truth.mechanisms)
-    by_chance = f"a random ranking of the words finds {chance:.1f} of {texts} texts on average"
     control = truth.of(CONTROL)
     if not control:
-        return f"By chance, {by_chance}."
+        by_chance = f"in {chance:.1f} of {texts} texts, on average"
+        return f"A random ranking finds the planted words {by_chance}."
     found = count_of(sum(finding.found for finding in control.values()))
-    return f"The random control finds the planted words in {found}; {by_chance}."
+    return (
+        f"The random control finds the planted words in {found} of {texts} texts; "
+        f"chance gives {chance:.1f} on average."
+    )
+
+
+def _left_out(truth: PlantedTruth) -> Iterator[str]:
+    """Methods that cannot run on these models; those with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for method, reason in truth.skipped.items():
+        by_reason.setdefault(reason, []).append(method)
+    for reason, methods in by_reason.items():
+        yield f"Left out: {', '.join(methods)} ({reason.rstrip('.')})."
 
 
 def how_to_read(truth: PlantedTruth) -> list[str]:
@@ -221,9 +232,8 @@ def _table(truth: PlantedTruth, room: int) -> Table:
     for place, name in enumerate(heading[1:], 1):
         used += GAP + max(len(name), *(len(row[place]) for row in rows))
     widest = max(max(len(row[0]) for row in rows), NARROWEST)
-    table.add_column(
-        heading[0], no_wrap=True, overflow="ellipsis", width=min(widest, max(NARROWEST, room - used))
-    )
+    width = min(widest, max(NARROWEST, room - used))
+    table.add_column(heading[0], no_wrap=True, overflow="ellipsis", width=width)
     for name in heading[1:]:
         table.add_column(name, justify="right", no_wrap=True)
     for method, row in zip((*truth.methods, CHANCE), rows, strict=True):
