@@ -22,7 +22,8 @@ from jaxtyping import Bool, Float
 
 ROUNDING = 1e-9  # of the largest score: closer than that, two scores are tied
 # shares of texts are counted in such parts. It is divided by 1 to 12, and by C(b, 2) for b up to
-# 12: every share of the suite is a whole number of parts.
+# 12, so that nearly every share is a whole number of parts. The others are rounded, alike in what
+# was found and in what chance gives: p is exact for the rounded shares.
 PARTS = 27720
 TAIL = 0.025
 

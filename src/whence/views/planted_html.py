@@ -89,7 +89,9 @@ def _table(truth: PlantedTruth) -> str:
         found = truth.of(method)
         cells = [_cell(found.get(mechanism.name)) for mechanism in truth.mechanisms]
         rows.append(_row(name_of(method), cells, "control" if method == CONTROL else None))
-    exact = [element("td", _two_lines(chance_of(mechanism))) for mechanism in truth.mechanisms]
+    exact = [
+        element("td", _count_and_interval(chance_of(mechanism))) for mechanism in truth.mechanisms
+    ]
     rows.append(_row(CHANCE, exact, "control"))
     shown = table(element("tr", head), rows, class_="costs truth")
     return scrolling("what each method found", shown, whole=True)
@@ -101,7 +103,7 @@ def _row(name: str, cells: Sequence[str], class_: str | None) -> str:
 
 
 def _cell(finding: Finding | None) -> str:
-    """The number of texts, its interval below, and a ground as strong as the share."""
+    """The number of texts, its interval, and a ground as strong as the share."""
     if finding is None:
         return element("td", NONE)
     mark = "" if finding.verdict is Verdict.BETTER else f"{MARKS[finding.verdict]} "
@@ -112,12 +114,12 @@ def _cell(finding: Finding | None) -> str:
         f"{finding.verdict}"
     )
     tint = f"--v:{finding.share:.3f}"
-    return element("td", _two_lines(shown), class_="share", style=tint, title=tip)
+    return element("td", _count_and_interval(shown), class_="share", style=tint, title=tip)
 
 
-def _two_lines(cell: str) -> str:
+def _count_and_interval(cell: str) -> str:
     count, _, interval = cell.rpartition(" ")
-    return f"{text(count)}<br>{element('small', text(interval))}"
+    return f"{text(count)} {element('small', text(interval))}"
 
 
 # ---------------------------------------------------------------------- a text, worked out
@@ -131,7 +133,7 @@ def _legend(truth: PlantedTruth) -> str:
     if any(not one.signed for one in said):
         colours.append("purple has no sign")
     return text(
-        "A frame marks the planted words, a dotted line a decoy, which the output ignores. "
+        "A frame marks the planted words (gold), a dotted line a decoy, which the output ignores. "
         f"{'; '.join(colours).capitalize()}; full colour is the method's largest score. {FOUND} "
         "says that all planted words are ranked first."
     )
@@ -143,7 +145,7 @@ def _worked(example: Example, mechanism: Planted | None, order: Sequence[str]) -
     for place, unit in enumerate(example.units):
         words.append(element("th", text(unit), scope="col", class_=_role(example, place)))
     head = element("th", "method", scope="col", class_="left") + "".join(words)
-    head += element("th", "found", scope="col")
+    head += element("th", "gold first", scope="col")
     rows = []
     for method in order:
         if method in example.said:
