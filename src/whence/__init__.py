@@ -28,6 +28,7 @@ _VERBS = {
     "measure": "whence.metrics.measurement",
     "method": "whence.core.registry",
     "metric": "whence.core.registry",
+    "planted": "whence.explaining.planted",
     "probe": "whence.explaining.probe",
     "probe_templates": "whence.explaining.probe",
     "open_run": "whence.runs.run",
@@ -55,6 +56,7 @@ _TYPES = {
     "Passage": "whence.core.passage",
     "Passes": "whence.core.registry",
     "Plan": "whence.core.plan",
+    "PlantedTruth": "whence.core.planted",
     "Prediction": "whence.models.labels",
     "Probe": "whence.core.probe",
     "TemplateProbe": "whence.core.probe",
@@ -105,6 +107,7 @@ __all__ = [
     "Passage",
     "Passes",
     "Plan",
+    "PlantedTruth",
     "Prediction",
     "Probe",
     "Provenance",
@@ -140,6 +143,7 @@ __all__ = [
     "method",
     "metric",
     "open_run",
+    "planted",
     "probe",
     "probe_templates",
     "read",
@@ -168,6 +172,7 @@ if TYPE_CHECKING:
     from whence.core.measurement import Measurement
     from whence.core.passage import Passage, Regions
     from whence.core.plan import Plan
+    from whence.core.planted import PlantedTruth
     from whence.core.probe import Probe, TemplateProbe
     from whence.core.provenance import Provenance
     from whence.core.reading import read
@@ -187,6 +192,7 @@ if TYPE_CHECKING:
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.planning import forecast
+    from whence.explaining.planted import planted
     from whence.explaining.probe import probe, probe_templates
     from whence.games.game import Game
     from whence.labs.running import lab

@@ -20,6 +20,7 @@ from whence.cli import (
     lab,
     methods,
     metrics,
+    planted,
     predict,
     query,
     run,
@@ -45,6 +46,7 @@ COMMANDS = (
     lab,
     methods,
     metrics,
+    planted,
     doctor,
 )
 for module in COMMANDS:

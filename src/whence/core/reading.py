@@ -12,6 +12,7 @@ from whence.core.comparison import Comparison
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
 from whence.core.many import Failure, Many, result_from_dict
+from whence.core.planted import PlantedTruth
 from whence.core.sizes import human, parsed
 from whence.core.stored import Stored, parsed_json
 
@@ -21,13 +22,14 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "comparison": Comparison.from_dict,
     "evaluation": Evaluation.from_dict,
     "many": Many.from_dict,
+    "planted": PlantedTruth.from_dict,
 }
 LARGEST = "1GB"
 
 
 def read(
     path: str | Path, *, largest: str | int = LARGEST
-) -> Attribution | Attributions | Comparison | Evaluation | Many:
+) -> Attribution | Attributions | Comparison | Evaluation | Many | PlantedTruth:
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 
     Every field is checked, and what is wrong is said with its path. A file that is larger than

@@ -117,7 +117,7 @@ def records_markdown(columns: Sequence[str], records: Iterable[Record]) -> str:
     | a\\|b | 2 |
     """
     rows = [[shown(record[column]) for column in columns] for record in records]
-    return _markdown(columns, rows)
+    return markdown_table(columns, rows)
 
 
 def result_markdown(result: Result | Many, table: Literal["units", "methods"] = "units") -> str:
@@ -134,10 +134,11 @@ def result_markdown(result: Result | Many, table: Literal["units", "methods"] = 
         cells = unit_cells(named_attributions(result))
     else:
         raise InputError(f"a table is one of units, methods, not {table!r}.")
-    return _markdown(cells.heading, cells.rows)
+    return markdown_table(cells.heading, cells.rows)
 
 
-def _markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown, in which every cell is plain text."""
     lines = [_markdown_row(heading), f"|{'---|' * len(heading)}"]
     lines += [_markdown_row(row) for row in rows]
     return "\n".join(lines)

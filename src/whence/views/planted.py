@@ -1,0 +1,276 @@
+"""The planted truth in words and as a table: which methods find a mechanism that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.answer import CONTROL
+from whence.core.evidence import Verdict
+from whence.core.planted import MECHANISMS, Finding, Planted, PlantedTruth
+from whence.views import wording
+from whence.views.latex import Cells, tabular
+from whence.views.records import markdown_table
+from whence.views.terminal import to_text
+from whence.views.verdicts import MARKS
+
+BOLD, DIM, GREEN = Style(bold=True), Style(dim=True), Style(color="green")
+NONE = "–"
+CHANCE = "chance, exactly"
+NARROWEST = 12  # cells of the column of methods
+GAP = 1
+HALF = 0.5
+NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def planted_sentences(truth: PlantedTruth) -> list[str]:
+    """What the table says, the answer first."""
+    lines = [_who_finds_all(truth), *_who_is_fooled(truth), *_who_is_lost(truth)]
+    lines.append(_control(truth))
+    lines += _left_out(truth)
+    return [wording.visible(line) for line in lines]
+
+
+def explaining(truth: PlantedTruth) -> list[str]:
+    """How methods are named in sentences: all but the control."""
+    return [method for method in truth.methods if method != CONTROL]
+
+
+def _who_finds_all(truth: PlantedTruth) -> str:
+    methods = explaining(truth)
+    if not methods:
+        return "Only the random control was tried."
+    every = [method for method in truth.finding_all() if method != CONTROL]
+    what = _all_mechanisms(truth)
+    if len(methods) == 1:
+        return _of_one(truth, methods[0], what)
+    if every:
+        find = "find" if len(every) > 1 else "finds"
+        return f"{len(every)} of {len(methods)} methods {find} {what}: {', '.join(every)}."
+    best = methods[0]
+    count = sum(finding.finds for finding in truth.of(best).values())
+    if not count:
+        return f"None of {len(methods)} methods finds any mechanism in most texts."
+    return (
+        f"None of {len(methods)} methods finds {what}; {best} finds most, "
+        f"{count} of {len(truth.mechanisms)}."
+    )
+
+
+def _all_mechanisms(truth: PlantedTruth) -> str:
+    count = len(truth.mechanisms)
+    if count == 1:
+        return f"the mechanism {truth.mechanisms[0].name}"
+    number = NUMBERS.get(count, str(count))
+    return f"all {number} mechanisms" if count > 2 else "both mechanisms"
+
+
+def _of_one(truth: PlantedTruth, method: str, what: str) -> str:
+    missed = [finding.mechanism for finding in truth.of(method).values() if not finding.finds]
+    if not missed:
+        return f"{method} finds {what}."
+    count = len(truth.mechanisms)
+    if count == 1:
+        return f"{method} does not find {what} in most texts."
+    return f"{method} finds {count - len(missed)} of {count} mechanisms; not {', '.join(missed)}."
+
+
+def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
+    """The methods that put a word first which the output ignores, in most texts."""
+    for mechanism in truth.mechanisms:
+        fooled = []
+        for method in explaining(truth):
+            finding = truth.of(method).get(mechanism.name)
+            if finding is not None and finding.fooled > HALF * finding.texts:
+                fooled.append(finding)
+        if not fooled:
+            continue
+        worst = max(fooled, key=lambda finding: finding.fooled)
+        others = [finding.method for finding in fooled if finding is not worst]
+        sentence = (
+            f"On {mechanism.name}, {worst.method} ranks a decoy first, which the output ignores, "
+            f"in {count_of(worst.fooled)} of {worst.texts} texts"
+        )
+        if others:
+            sentence += f"; so do, in most texts, {wording.few(others, 6)}"
+        yield f"{sentence}."
+
+
+def _who_is_lost(truth: PlantedTruth) -> Iterator[str]:
+    """The methods that nothing separates from chance."""
+    lost = []
+    for method in explaining(truth):
+        found = truth.of(method).values()
+        if all(finding.verdict is not Verdict.BETTER for finding in found):
+            lost.append(method)
+    if lost:
+        yield f"{Verdict.SAME.capitalize()} on any mechanism: {', '.join(lost)}."
+
+
+def _control(truth: PlantedTruth) -> str:
+    chance = sum(mechanism.chance for mechanism in truth.mechanisms)
+    texts = sum(mechanism.texts for mechanism in truth.mechanisms)
+    control = truth.of(CONTROL)
+    if not control:
+        by_chance = f"in {chance:.1f} of {texts} texts, on average"
+        return f"A random ranking finds the planted words {by_chance}."
+    found = count_of(sum(finding.found for finding in control.values()))
+    return (
+        f"The random control finds the planted words in {found} of {texts} texts; "
+        f"chance gives {chance:.1f} on average."
+    )
+
+
+def _left_out(truth: PlantedTruth) -> Iterator[str]:
+    """Methods that cannot run on these models; those with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for method, reason in truth.skipped.items():
+        by_reason.setdefault(reason, []).append(method)
+    for reason, methods in by_reason.items():
+        yield f"Left out: {', '.join(methods)} ({reason.rstrip('.')})."
+
+
+def how_to_read(truth: PlantedTruth) -> list[str]:
+    """What the numbers of the table are."""
+    tests = sum(finding.method != CONTROL for finding in truth.findings)
+    texts = sorted({mechanism.texts for mechanism in truth.mechanisms})
+    of = str(texts[0]) if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
+    return [
+        f"Of {of} texts, those in which all planted words are ranked first (tied scores count by "
+        "the share of tie-breaks), and Wilson's 95 % interval in percent.",
+        f"A method finds a mechanism if the whole interval lies above 50 %. "
+        f"{MARKS[Verdict.SAME]} {Verdict.SAME}, after Holm's correction for {tests} tests.",
+    ]
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def count_of(found: float) -> str:
+    """A number of texts, which is no whole one where scores are tied.
+
+    >>> count_of(30.0), count_of(2.5)
+    ('30', '2.5')
+    """
+    return f"{found:.0f}" if abs(found - round(found)) < 1e-9 else f"{found:.1f}"
+
+
+def interval_of(ends: Sequence[float]) -> str:
+    """An interval of shares, in percent.
+
+    >>> interval_of((0.886, 1.0))
+    '89–100'
+    """
+    low, high = (f"{100 * end:.0f}" for end in ends)
+    return f"{low}–{high}"
+
+
+def cell_of(finding: Finding | None) -> str:
+    """What one method found of one mechanism."""
+    if finding is None:
+        return NONE
+    mark = "" if finding.verdict is Verdict.BETTER else MARKS[finding.verdict]
+    return f"{mark}{count_of(finding.found)} {interval_of(finding.interval)}"
+
+
+def chance_of(mechanism: Planted) -> str:
+    """What a random ranking gets, and what holds 95 % of it."""
+    low, high = (end / mechanism.texts for end in mechanism.chance_range)
+    return f"{mechanism.chance:.1f} {interval_of((low, high))}"
+
+
+def rows_of(truth: PlantedTruth) -> list[list[str]]:
+    """A row for each method, the best first, the control and chance at the end."""
+    rows = []
+    for method in truth.methods:
+        found = truth.of(method)
+        cells = [cell_of(found.get(mechanism.name)) for mechanism in truth.mechanisms]
+        rows.append([name_of(method), *cells])
+    rows.append([CHANCE, *(chance_of(mechanism) for mechanism in truth.mechanisms)])
+    return rows
+
+
+def name_of(method: str) -> str:
+    """The control says that it is one."""
+    return f"{method} (control)" if method == CONTROL else method
+
+
+def heading_of(truth: PlantedTruth) -> list[str]:
+    """The names of the columns."""
+    return ["method", *(mechanism.name for mechanism in truth.mechanisms)]
+
+
+# ---------------------------------------------------------------------- terminal and paper
+
+
+def planted_text(truth: PlantedTruth) -> str:
+    """What ``print(truth)`` shows: plain when the output is no terminal."""
+    return to_text(lambda console: planted_view(truth, console))
+
+
+def planted_view(truth: PlantedTruth, console: Console) -> RenderableType:
+    """The answer, the table, and what its numbers are."""
+    first, *rest = planted_sentences(truth)
+    parts: list[RenderableType] = [Text(first, BOLD), *(Text(line) for line in rest)]
+    parts += [Text(), _table(truth, console.width), Text()]
+    parts += [Text(line, DIM) for line in how_to_read(truth)]
+    return Group(*parts)
+
+
+def _table(truth: PlantedTruth, room: int) -> Table:
+    rows = rows_of(truth)
+    heading = heading_of(truth)
+    table = Table(box=None, header_style=BOLD, pad_edge=False, padding=(0, GAP, 0, 0))
+    used = 0
+    for place, name in enumerate(heading[1:], 1):
+        used += GAP + max(len(name), *(len(row[place]) for row in rows))
+    widest = max(max(len(row[0]) for row in rows), NARROWEST)
+    width = min(widest, max(NARROWEST, room - used))
+    table.add_column(heading[0], no_wrap=True, overflow="ellipsis", width=width)
+    for name in heading[1:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for method, row in zip((*truth.methods, CHANCE), rows, strict=True):
+        found = truth.of(method)
+        cells = [Text(wording.visible(row[0]))]
+        for mechanism, cell in zip(truth.mechanisms, row[1:], strict=True):
+            cells.append(Text(cell, _tint(found.get(mechanism.name))))
+        table.add_row(*cells)
+    return table
+
+
+def _tint(finding: Finding | None) -> Style:
+    if finding is None or finding.verdict is not Verdict.BETTER:
+        return DIM
+    return GREEN if finding.finds else Style()
+
+
+def _cells(truth: PlantedTruth) -> Cells:
+    return Cells(heading_of(truth), "l" + "r" * len(truth.mechanisms), rows_of(truth))
+
+
+def planted_latex(truth: PlantedTruth) -> str:
+    """A table with the rules of booktabs; comments say how it was made."""
+    made = [f"whence planted: seed {truth.seed}", *how_to_read(truth)]
+    made += [f"{name}: {about}" for name, about in _about(truth)]
+    made += [f"{method}: {wording.settings(given)}" for method, given in truth.settings.items()]
+    comments = [f"% {wording.visible(line)}" for line in made]
+    return "\n".join([*comments, tabular(*_cells(truth)), ""])
+
+
+def planted_markdown(truth: PlantedTruth) -> str:
+    """The same table in Markdown."""
+    cells = _cells(truth)
+    return markdown_table(cells.heading, cells.rows)
+
+
+def _about(truth: PlantedTruth) -> list[tuple[str, str]]:
+    order = {name: place for place, name in enumerate(MECHANISMS)}
+    known = sorted(truth.mechanisms, key=lambda one: order.get(one.name, len(order)))
+    return [(f"{one.name} ({one.model}, weights {one.fingerprint})", one.about) for one in known]

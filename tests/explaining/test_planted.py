@@ -1,0 +1,176 @@
+"""The gate: methods that must find a planted mechanism do, and the control does not.
+
+What must hold is derived, not observed. The suite's models give the label's logit as an indicator:
+high while all planted words are there, else low. In such a game of n words, g of them planted,
+
+- occlusion is the whole height for a planted word, and nothing for another;
+- a Shapley value is a g-th of the height, a Banzhaf value 2^(1-g) of it, and nothing for others;
+- LIME's coefficients are those of an indicator of the planted words, which rise with them alone.
+
+So these find every mechanism in every text. On one keyword, what integrated gradients hands out
+must sum to a height that no other word has a part in. Attention is led to the distractor, so that
+its plain readings must fall for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import whence
+from whence.core import registry
+from whence.core.errors import InputError, LoadError, UnknownName
+from whence.core.evidence import Verdict
+from whence.core.planted import MECHANISMS, PlantedTruth
+from whence.explaining.planted import suite
+from whence.metrics.planted import chance_range
+
+MUST_FIND_ALL = ("occlusion", "shapley", "banzhaf", "lime")
+MUST_BE_FOOLED = ("attention-mean", "attention-max", "rollout")
+TEXTS = 5
+
+
+@pytest.fixture(scope="module")
+def truth() -> PlantedTruth:
+    methods = [*MUST_FIND_ALL, *MUST_BE_FOOLED, "integrated-gradients", "random"]
+    return whence.planted(methods, texts=TEXTS)
+
+
+@pytest.fixture(scope="module")
+def control() -> PlantedTruth:
+    return whence.planted("random", texts=60, seed=3)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("method", MUST_FIND_ALL)
+def test_a_method_of_removals_finds_every_mechanism_in_every_text(
+    truth: PlantedTruth, method: str, mechanism: str
+) -> None:
+    finding = truth[method, mechanism]
+    assert (finding.found, finding.recall, finding.fooled) == (TEXTS, 1.0, 0.0)
+    assert finding.finds
+    assert finding.verdict is Verdict.BETTER
+
+
+def test_integrated_gradients_finds_the_keyword(truth: PlantedTruth) -> None:
+    assert truth["integrated-gradients", "keyword"].found == TEXTS
+
+
+@pytest.mark.parametrize("method", MUST_BE_FOOLED)
+def test_plain_attention_falls_for_the_distractor(truth: PlantedTruth, method: str) -> None:
+    finding = truth[method, "distractor"]
+    assert (finding.found, finding.fooled) == (0.0, TEXTS)
+    assert finding.verdict is Verdict.SAME
+
+
+def test_the_control_finds_what_chance_gives(control: PlantedTruth) -> None:
+    """The enemy is a suite that can be found by place, or a random method that looks."""
+    sizes = []
+    for mechanism in MECHANISMS:
+        for text in suite(mechanism).texts:
+            sizes.append((len(text.text.split()), len(text.gold)))
+    low, high = chance_range(sizes)
+    found = sum(finding.found for finding in control.findings)
+    assert low <= found <= high
+    assert 0 < high < len(sizes) / 5
+    for finding in control.findings:
+        assert not finding.finds
+    expected = sum(planted.chance for planted in control.mechanisms)
+    exact = np.mean([1 / whence.metrics.planted.comb(n, g) for n, g in sizes])
+    assert expected == pytest.approx(len(sizes) * exact)
+
+
+def test_the_answer_is_what_the_table_says(truth: PlantedTruth) -> None:
+    first = truth.to_dict()["answer"][0]
+    assert set(MUST_FIND_ALL) <= set(truth.finding_all())
+    assert first.startswith(f"{len(truth.finding_all())} of 8 methods find all six mechanisms")
+    assert "occlusion" in str(truth)
+    assert truth.methods[-1] == "random"
+
+
+def test_the_same_seed_gives_the_same_truth_and_another_draws_other_texts() -> None:
+    options = {"mechanisms": "pair", "texts": 3}
+    first = whence.planted(["gradient-l2", "random"], seed=1, **options)
+    again = whence.planted(["gradient-l2", "random"], seed=1, **options)
+    other = whence.planted(["gradient-l2", "random"], seed=2, **options)
+    assert first.to_dict() == again.to_dict()
+    assert first.examples[0].text != other.examples[0].text
+
+
+def test_it_is_saved_and_read(truth: PlantedTruth, tmp_path) -> None:
+    path = truth.save(tmp_path / "truth.json")
+    back = whence.read(path)
+    assert isinstance(back, PlantedTruth)
+    assert back == truth
+    assert back.to_html() == truth.to_html()
+    stored = json.loads(path.read_text())
+    stored["findings"][0]["found"] = 99
+    path.write_text(json.dumps(stored))
+    with pytest.raises(LoadError, match="cannot find 99 of 5 texts"):
+        whence.read(path)
+
+
+def test_a_method_of_ones_own_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives every word the same score, and so gets exactly what chance gets."""
+    monkeypatch.setattr(registry.METHODS, "entries", dict(registry.methods()))
+
+    @whence.method("all-alike", version=1)
+    @dataclass(frozen=True, slots=True)
+    class AllAlike:
+        """The same score for every word, whatever it is."""
+
+        removal: str = "mask"
+        needs: ClassVar[whence.Needs] = whence.Needs.GAME
+        signed: ClassVar[bool] = False
+
+        def __call__(self, game):
+            return np.zeros(len(game.units))
+
+    truth = whence.planted(["all-alike"], mechanisms=["pair"], texts=4)
+    finding, planted = truth["all-alike", "pair"], truth.mechanisms[0]
+    assert finding.found == pytest.approx(planted.chance)
+    assert finding.recall == pytest.approx(planted.chance_recall)
+    assert finding.p == pytest.approx(1.0)
+    assert finding.verdict is Verdict.SAME
+
+
+def test_settings_reach_the_method() -> None:
+    methods = {"integrated-gradients": {"baseline": "zero"}}
+    truth = whence.planted(methods, mechanisms=["keyword"], texts=2)
+    assert truth.settings["integrated-gradients"]["baseline"] == "zero"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"methods": ["occlusions"]}, UnknownName, "Did you mean 'occlusion'"),
+        ({"methods": []}, InputError, "needs at least one method"),
+        ({"methods": [3]}, InputError, "not the int 3"),
+        ({"mechanisms": ["pairs"]}, UnknownName, "Did you mean 'pair'"),
+        ({"mechanisms": []}, InputError, "needs at least one mechanism"),
+        ({"texts": 0}, InputError, "choose from 1 to 60"),
+        ({"texts": 61}, InputError, "choose from 1 to 60"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(options, kind, message) -> None:
+    with pytest.raises(kind, match=message):
+        whence.planted(**options)
+
+
+def test_a_method_that_fits_no_planted_model_is_refused_by_name_and_skipped_among_all() -> None:
+    with pytest.raises(whence.Unsupported, match="single-layer"):
+        whence.planted(["lime-exact"], mechanisms=["keyword"], texts=1)
+
+
+def test_progress_tells_the_mechanism_and_rises() -> None:
+    steps = []
+    whence.planted("occlusion", mechanisms=["keyword", "pair"], texts=2, progress=steps.append)
+    assert steps[0].startswith("keyword: ")
+    assert steps[-1].startswith("pair: ")
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[-1] <= steps[-1].of == 2000
