@@ -33,8 +33,12 @@ _VERBS = {
     "probe_templates": "whence.explaining.probe",
     "open_run": "whence.runs.run",
     "read": "whence.core.reading",
+    "removal_gauge": "whence.explaining.gauge",
+    "roar": "whence.retraining.roar",
     "run": "whence.explaining.data_set",
     "setting": "whence.core.registry",
+    "train_small": "whence.retraining.small",
+    "tuned_for_removal": "whence.retraining.tuning",
 }
 _TYPES = {
     "Agreement": "whence.core.agreement",
@@ -48,6 +52,7 @@ _TYPES = {
     "Evidence": "whence.core.evidence",
     "Forecast": "whence.explaining.forecast",
     "Game": "whence.games.game",
+    "Gauge": "whence.core.gauge",
     "HeadTable": "whence.core.heads",
     "Many": "whence.core.many",
     "Measurement": "whence.core.measurement",
@@ -63,12 +68,15 @@ _TYPES = {
     "Provenance": "whence.core.provenance",
     "Regions": "whence.core.passage",
     "Request": "whence.core.request",
+    "Roar": "whence.core.roar",
     "Run": "whence.runs.run",
     "Scores": "whence.core.scores",
     "Tally": "whence.core.many",
     "Target": "whence.core.target",
     "Trace": "whence.trace.trace",
+    "Training": "whence.retraining.training",
     "Trial": "whence.core.evidence",
+    "Tuned": "whence.retraining.tuning",
     "Units": "whence.core.units",
     "Verdict": "whence.core.evidence",
 }
@@ -98,6 +106,7 @@ __all__ = [
     "Evidence",
     "Forecast",
     "Game",
+    "Gauge",
     "HeadTable",
     "InputError",
     "Many",
@@ -113,6 +122,7 @@ __all__ = [
     "Provenance",
     "Regions",
     "Request",
+    "Roar",
     "Run",
     "Scores",
     "SettingsError",
@@ -121,7 +131,9 @@ __all__ = [
     "TargetError",
     "TemplateProbe",
     "Trace",
+    "Training",
     "Trial",
+    "Tuned",
     "Units",
     "Unsupported",
     "Verdict",
@@ -147,8 +159,12 @@ __all__ = [
     "probe",
     "probe_templates",
     "read",
+    "removal_gauge",
+    "roar",
     "run",
     "setting",
+    "train_small",
+    "tuned_for_removal",
 ]
 
 if TYPE_CHECKING:
@@ -166,6 +182,7 @@ if TYPE_CHECKING:
     )
     from whence.core.evaluation import Evaluation
     from whence.core.evidence import Evidence, Trial, Verdict
+    from whence.core.gauge import Gauge
     from whence.core.heads import HeadTable
     from whence.core.many import Many, Tally
     from whence.core.maps import AttentionMaps
@@ -178,6 +195,7 @@ if TYPE_CHECKING:
     from whence.core.reading import read
     from whence.core.registry import Needs, Passes, method, metric, setting
     from whence.core.request import Request
+    from whence.core.roar import Roar
     from whence.core.scores import Scores
     from whence.core.target import Target
     from whence.core.units import Units
@@ -189,6 +207,7 @@ if TYPE_CHECKING:
     from whence.explaining.explain import compare, explain
     from whence.explaining.forecast import Forecast
     from whence.explaining.game import game
+    from whence.explaining.gauge import removal_gauge
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.planning import forecast
@@ -200,6 +219,10 @@ if TYPE_CHECKING:
     from whence.models.labels import Prediction
     from whence.models.load import load
     from whence.models.model import Model
+    from whence.retraining.roar import roar
+    from whence.retraining.small import train_small
+    from whence.retraining.training import Training
+    from whence.retraining.tuning import Tuned, tuned_for_removal
     from whence.runs.run import Run, open_run
     from whence.trace.trace import Trace
 

@@ -53,6 +53,7 @@ VIEWS = {
     "plot_distances": "whence.views.figures",
     "plot_evidence": "whence.views.evidence_figures",
     "plot_agreement": "whence.views.evidence_figures",
+    "plot_roar": "whence.views.retraining",
     "notebook_text": "whence.notebook.page",
     "notebook_page": "whence.notebook.page",
     "notebook_fragment": "whence.notebook.page",

@@ -238,7 +238,7 @@ def game_on(
         model=model,
         passage=passage,
         target=resolved[0],
-        removal=_name_of(remover),
+        removal=name_of(remover),
         logits=logits[0],
         remover=remover,
         memory=memory,
@@ -248,7 +248,8 @@ def game_on(
     )
 
 
-def _name_of(remover: Remover) -> str:
+def name_of(remover: Remover) -> str:
+    """The removal by its full name, with the model that fills if one does."""
     if remover.filler is None:
         return remover.removal
     return f"{remover.removal}:{remover.filler.model.name}"

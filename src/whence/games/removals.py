@@ -119,6 +119,15 @@ def mask_id(model: Model) -> int | None:
     return int(hidden)
 
 
+def start_id(model: Model) -> int:
+    """What stands for an empty text, where the model puts no special tokens around it."""
+    for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
+        start = getattr(model.tokenizer, name, None)
+        if start is not None:
+            return int(start)
+    return model.pad_id
+
+
 def _refused(model: Model, removal: str) -> Unsupported:
     """The reason of the task why this removal is not possible."""
     architecture = type(model.hf).__name__
@@ -354,12 +363,7 @@ class Remover:
 
     @once
     def _start(self) -> int:
-        """What stands for an empty text, where the model puts no special tokens around it."""
-        for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
-            start = getattr(self.model.tokenizer, name, None)
-            if start is not None:
-                return int(start)
-        return self.model.pad_id
+        return start_id(self.model)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.model.device)
