@@ -83,7 +83,7 @@ def test_chance_follows_epsilon_and_steps(epsilon: float, steps: int) -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="epsilon is from 0 to below 1, not 1"):
-        EffectiveComplexity(epsilon=1)
+    with pytest.raises(ValueError, match=r"epsilon is from 0 to below 1, not 1\.0"):
+        EffectiveComplexity(epsilon=1.0)
     with pytest.raises(ValueError, match="steps is at least 1, not 0"):
         EffectiveComplexity(steps=0)

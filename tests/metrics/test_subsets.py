@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from captum.metrics import infidelity as captum_infidelity
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import pearsonr
@@ -88,6 +88,7 @@ def test_scores_of_zero_explain_nothing() -> None:
 
 
 @given(scores_of_five)
+@settings(max_examples=30)
 def test_the_best_scale_is_the_best(scores: np.ndarray) -> None:
     """Brute force beside it: no other factor has a smaller error."""
     game = bent(5, 2)
@@ -142,6 +143,7 @@ def test_samples_are_checked(kind: type) -> None:
 
 
 @given(scores_of_five)
+@settings(max_examples=30)
 def test_always_a_number(scores: np.ndarray) -> None:
     for metric in ALL:
         for game in (additive(np.zeros(5)), bent(5, 0)):
@@ -149,6 +151,7 @@ def test_always_a_number(scores: np.ndarray) -> None:
 
 
 @given(scores_of_five, st.sampled_from([0.001, 0.5, 1024.0]))
+@settings(max_examples=30)
 def test_the_scale_of_the_scores_does_not_matter_where_that_is_said(
     scores: np.ndarray, factor: float
 ) -> None:

@@ -9,7 +9,7 @@ from whence.metrics.standing import ROUNDING
 
 
 def pearson(
-    left: Float[np.ndarray, "*rows sample"], right: Float[np.ndarray, "*rows sample"]
+    left: Float[np.ndarray, "*rows sample"], right: Float[np.ndarray, "*#rows sample"]
 ) -> Float[np.ndarray, "*rows"]:
     """The correlation of each row of ``left`` with that of ``right``; rows are broadcast.
 
@@ -22,7 +22,7 @@ def pearson(
 
 
 def spearman(
-    left: Float[np.ndarray, "*rows sample"], right: Float[np.ndarray, "*rows sample"]
+    left: Float[np.ndarray, "*rows sample"], right: Float[np.ndarray, "*#rows sample"]
 ) -> Float[np.ndarray, "*rows"]:
     """The correlation of the ranks; equal values share the mean of their ranks.
 

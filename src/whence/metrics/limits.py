@@ -121,7 +121,7 @@ def _by_beam(falls: Falls, units: int, counts: Int[np.ndarray, " count"], width:
     """The highest mean fall that a beam search finds."""
     sets, totals = np.zeros((1, units), dtype=bool), np.zeros(1)
     sizes, weights = np.unique(counts, return_counts=True)
-    for size, weight in zip(sizes, weights, strict=True):
+    for size, weight in zip(sizes.tolist(), weights.tolist(), strict=True):
         grown, parents = _grown(falls, sets, size, width)
         totals = totals[parents] + weight * falls(grown)
         best_first = np.argsort(-totals, kind="stable")
