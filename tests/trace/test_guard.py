@@ -221,6 +221,29 @@ KINDS = [
 REFUSED_WHOLE = (misbehaving.Raises, misbehaving.NeverTheSame)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Plain,
+        misbehaving.BranchDetached,
+        misbehaving.Convolves,
+        misbehaving.ConvolvesInsideAttention,
+        misbehaving.EagerIsAnother,
+        misbehaving.FifthDetached,
+        misbehaving.MatesMatter,
+        misbehaving.PaddingMatters,
+        misbehaving.ReadsIdsAgain,
+        misbehaving.ReadsTheMean,
+        misbehaving.Remembers,
+    ],
+)
+def test_the_first_look_finds_what_the_checks_find_one_by_one(kind: type[Plain]) -> None:
+    # the wrong version exchanges no token in the rows that tell of mixing: Remembers would pass
+    at_once = guard.findings(build(kind))
+    one_by_one = guard._every_finding(build(kind))
+    assert [(f.name, f.holds) for f in at_once] == [(f.name, f.holds) for f in one_by_one]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED_WHOLE])
 def test_no_method_crashes_on_any_of_them(kind: type[Plain]) -> None:
