@@ -5,8 +5,9 @@ much the resident memory rises to its peak, above what is in use. What is free i
 back first, or a small run would be seen to take nothing; the libraries' code, which a fork has not
 in its memory until it runs it, and which is no part of a budget, is brought there first.
 
-The C library is held to giving back what goes, as a run with a budget does itself;
-``--as-it-comes`` leaves it as it is.
+The C library is held to giving back what goes, as a run near its budget does itself;
+``--as-it-comes`` leaves it as it is, as a run without a budget does, and compares with what the
+process is forecast to take then.
 
     python -m bench.forecast bert 256 512,1024,2048
 """
@@ -39,7 +40,7 @@ from whence.explaining.job import Job, job_of
 from whence.explaining.room import forecast_memory
 from whence.models.model import Model
 from whence.models.single_layer import SingleLayerConfig, SingleLayerForSequenceClassification
-from whence.trace.memory import give_back_at_once, give_back_now
+from whence.trace.memory import AS_IT_COMES, HELD, Heap, give_back_at_once, give_back_now
 
 LAYERS = 2
 TEN = 10  # units of each text, so that methods of removals stay quick
@@ -187,8 +188,8 @@ def job_for(model: Model, method: str) -> Job:
     return job_of(model, request)
 
 
-def forecast(model: Model, passage: Passage, method: str) -> int:
-    return forecast_memory(job_for(model, method), passage).total
+def forecast(model: Model, passage: Passage, method: str, heap: Heap = HELD) -> int:
+    return forecast_memory(job_for(model, method), passage, heap=heap).total
 
 
 def run(model: Model, passage: Passage, method: str, memory: int | None = None) -> None:
@@ -300,7 +301,7 @@ class Line:
 
 
 def table(
-    model: Model, lengths: Sequence[int], names: Callable[[int], Sequence[str]]
+    model: Model, lengths: Sequence[int], names: Callable[[int], Sequence[str]], heap: Heap = HELD
 ) -> list[Line]:
     """Every method at every length, printed as it is measured."""
     passages: dict[str, list[Passage]] = {}
@@ -313,7 +314,7 @@ def table(
     def all_forecasts() -> dict[str, list[int]]:
         forecasts = {}
         for name, of_method in passages.items():
-            forecasts[name] = [forecast(model, passage, name) for passage in of_method]
+            forecasts[name] = [forecast(model, passage, name, heap) for passage in of_method]
         return forecasts
 
     # in one fork, where rehearsals are remembered
@@ -352,7 +353,8 @@ def main() -> None:
         return options.methods or methods_of(options.family, tokens)
 
     print(f"{options.family} × {options.width}")
-    lines = table(model, options.tokens, names)
+    heap = AS_IT_COMES if options.as_it_comes else HELD
+    lines = table(model, options.tokens, names, heap)
     outside = [line for line in lines if not line.is_close]
     print(f"{len(lines)} runs, {len(outside)} outside")
     sys.exit(bool(outside))

@@ -26,7 +26,7 @@ from whence.trace.footprint import (
     footprint_of,
 )
 from whence.trace.forecast import HOLES, OVERHEAD, forecast_run, forecast_trace, forward_bytes
-from whence.trace.memory import MAPPED, Forecast
+from whence.trace.memory import AS_IT_COMES, HELD, MAPPED, NEVER_IN_A_HEAP, Forecast
 from whence.trace.trace import trace
 
 TOKENS = 300
@@ -103,6 +103,30 @@ def test_a_long_text_is_as_three_short_ones_say(
     assert isinstance(own, Footprint)
     true = counted(model, text_of(model, TOKENS), needs)
     assert own.of_trace(TOKENS) == pytest.approx(true, rel=0.02)
+
+
+def test_a_heap_that_is_left_alone_has_holes_and_keeps_what_it_took() -> None:
+    """The wrong versions: all times 1.6, or only what is alive at the end.
+
+    Of three blocks, two are small enough for a heap. One of these has gone when the third comes.
+    """
+    huge, first, second = 2 * NEVER_IN_A_HEAP, 8 * 2**20, 2 * 2**20
+    own = Footprint(
+        np.array([[huge, first, second]], dtype=float),
+        births=np.array([2, 0, 2]),
+        deaths=np.array([3, 1, 3]),
+        moments=3,
+        traced=0,
+    )
+    assert own.held(1, heap=HELD) == huge + second
+    assert own.held(1, heap=AS_IT_COMES) == huge + round(AS_IT_COMES.taken * first)
+
+
+def test_a_rerun_begins_on_the_heap_as_it_is() -> None:
+    """The wrong version counts its small tensors without their holes, or those before it."""
+    before = Course(np.zeros(1), np.array([10.0]), taken=1.6)
+    rerun = Course(np.array([5.0]), np.array([20.0]), taken=1.6)
+    assert before.with_rerun(0, rerun) == pytest.approx(5 + 1.6 * (10 + 20))
 
 
 def test_a_peak_is_not_where_a_short_text_has_its_own(writer: Model) -> None:

@@ -32,7 +32,7 @@ from whence.trace.configurations import (
 from whence.trace.footprint import Run
 from whence.trace.forecast import attention_shape, forecast_run
 from whence.trace.guard import check_model
-from whence.trace.memory import as_bytes, check
+from whence.trace.memory import as_bytes, check, give_back_at_once, is_near
 from whence.trace.removals import drops
 from whence.trace.trace import RERUN_TOKENS, Trace, trace
 
@@ -191,7 +191,11 @@ def _room(
     for traced, rerun in ((TRACE_TOKENS, RERUN_TOKENS), (len(longest), RERUN_TOKENS)):
         rows = max(1, traced // len(longest))
         forecast = forecast_run(model, longest, work, rows=rows, rerun_tokens=rerun)
-        if forecast.total + remembered <= as_bytes(memory):
+        forecast = replace(forecast, kept=forecast.kept + remembered)
+        budget = as_bytes(memory)
+        if forecast.total <= budget:
+            if is_near(forecast, budget):
+                give_back_at_once()
             return traced, rerun
     alone = forecast_run(model, longest, work, rerun_tokens=1)
     what = f"the readings of attention over {len(longest):,} tokens"

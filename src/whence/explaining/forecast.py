@@ -38,7 +38,8 @@ class Forecast:
     counted with the first. None stands for a method that does not tell. ``evidence`` counts the
     curves of the random rankings and of each method's.
     ``plan`` says what was made smaller, in words, and is empty where nothing was. ``peak_bytes`` is
-    the most memory that the run will hold beside the model; None where it was not asked for.
+    the most memory that the process will take for the run, beside the model; None where it was not
+    asked for.
 
     >>> forecast = Forecast(Passes(1, 1), {"gradient-l2": Passes(), "lime": Passes(200)}, 640)
     >>> forecast.passes, forecast.of_methods

@@ -37,7 +37,7 @@ from whence.explaining.forecast import (
 )
 from whence.explaining.job import Job, MethodCall, job_of, planned
 from whence.explaining.meter import say_nothing
-from whence.explaining.room import forecast_memory
+from whence.explaining.room import forecast_process
 from whence.games.game import check_is_model
 from whence.models.model import Model
 
@@ -110,7 +110,7 @@ def forecast(
     clock = Clock(job, texts)
     plans = [plan_for(job, text, clock) for text in texts]
     longest = max((window for text in texts for window in text.windows), key=len)
-    memory = forecast_memory(job, longest)
+    memory = forecast_process(job, longest)
     return replace(
         _forecast_of_plans(job, texts, plans, clock),
         peak_bytes=memory.total if memory.is_known else None,

@@ -28,7 +28,17 @@ from whence.trace.forecast import (
     rough_forecast,
     why_rough,
 )
-from whence.trace.memory import Forecast, as_bytes, give_back_at_once, give_back_now
+from whence.trace.memory import (
+    AS_IT_COMES,
+    HELD,
+    Forecast,
+    Heap,
+    as_bytes,
+    can_be_held,
+    give_back_at_once,
+    give_back_now,
+    is_near,
+)
 
 SHORTENS = "delete"  # the removal after which a text has fewer tokens
 ANY_REMOVAL = (SHORTENS, *EMBEDDED)  # where it is not known which
@@ -59,23 +69,39 @@ def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
     if bound is not None and bound + _of_sampling(job, units) <= budget:
         return Room()
 
-    give_back_at_once()
     room = _largest_room(job, longest, budget, added)
     if room is None:
         raise _refused(job, longest, budget)
-    give_back_now()
+    rows = max(1, room.trace_tokens // len(longest))
+    needed = (
+        forecast_inside(job, longest, rows, room.rerun_tokens),
+        forecast_outside(job, longest, room.game_tokens, added),
+    )
+    if any(is_near(forecast, budget) for forecast in needed):
+        give_back_at_once()
+    give_back_now()  # what the rehearsals left
     return room
 
 
-def forecast_memory(job: Job, passage: Passage, room: Room | None = None) -> Forecast:
+def forecast_memory(
+    job: Job, passage: Passage, room: Room | None = None, heap: Heap = HELD
+) -> Forecast:
     """The most that a job holds on one passage: inside the model, or playing."""
     room = room or Room()
-    inside = forecast_inside(job, passage, 1, room.rerun_tokens)
-    outside = forecast_outside(job, passage, room.game_tokens)
+    inside = forecast_inside(job, passage, 1, room.rerun_tokens, heap)
+    outside = forecast_outside(job, passage, room.game_tokens, heap=heap)
     larger = max(inside, outside, key=lambda forecast: forecast.total)
     is_known = inside.is_known and outside.is_known
     rough = inside.rough or outside.rough
     return replace(larger, what=_what(job, passage), is_known=is_known, rough=rough)
+
+
+def forecast_process(job: Job, passage: Passage) -> Forecast:
+    """What the process will take: more than the job holds, where the C library is left alone."""
+    held = forecast_memory(job, passage)
+    if is_near(held, as_bytes(job.request.memory)) or not can_be_held():
+        return held
+    return forecast_memory(job, passage, heap=AS_IT_COMES)
 
 
 def forecast_request(
@@ -86,10 +112,12 @@ def forecast_request(
     rough = rough_forecast(model, passage, job.needs)
     if rough.is_known and 2 * rough.total < worth_knowing:
         return replace(rough, what=_what(job, passage))
-    return forecast_memory(job, passage)
+    return forecast_process(job, passage)
 
 
-def forecast_inside(job: Job, passage: Passage, rows: int, rerun_tokens: int) -> Forecast:
+def forecast_inside(
+    job: Job, passage: Passage, rows: int, rerun_tokens: int, heap: Heap = HELD
+) -> Forecast:
     """What the trace holds, and the methods that read it."""
     if not job.looking:
         return Forecast(0, 0)
@@ -101,21 +129,23 @@ def forecast_inside(job: Job, passage: Passage, rows: int, rerun_tokens: int) ->
         else:
             rehearsed.append(call.settings)
     run = Run(job.needs, job.request.attention_via, tuple(rehearsed))
-    traced = forecast_run(job.model, passage, run, rows=rows, rerun_tokens=rerun_tokens)
+    traced = forecast_run(job.model, passage, run, rows=rows, rerun_tokens=rerun_tokens, heap=heap)
     return replace(traced, working=max(traced.working, declared))
 
 
-def forecast_outside(job: Job, passage: Passage, game_tokens: int, added: int = 0) -> Forecast:
+def forecast_outside(
+    job: Job, passage: Passage, game_tokens: int, added: int = 0, heap: Heap = HELD
+) -> Forecast:
     """What games hold: a batch of rows, their masks, and the arithmetic on what came of them."""
     if not job.playing and not job.request.evidence:
         return Forecast(0, 0)
-    games = [forecast_games(job.model, passage, 1, game_tokens, ())]
+    games = [forecast_games(job.model, passage, 1, game_tokens, (), heap)]
     for removal, masks in masks_of(job, passage, added).items():
-        games.append(forecast_games(job.model, passage, masks, game_tokens, (removal,)))
+        games.append(forecast_games(job.model, passage, masks, game_tokens, (removal,), heap))
     if any(declared_passes(call, 1) is None for call in job.playing):
         # one that does not tell fills a batch, as far as anyone knows
         in_a_batch = game_tokens // len(passage) + 1
-        games.append(forecast_games(job.model, passage, in_a_batch, game_tokens, ANY_REMOVAL))
+        games.append(forecast_games(job.model, passage, in_a_batch, game_tokens, ANY_REMOVAL, heap))
     # held beside no batch, on the values of all masks
     arithmetic = as_forecast(0, _of_sampling(job, len(passage.unit_spans))).total
     # games are played one after the other, and all of them remember
@@ -130,6 +160,7 @@ def forecast_games(
     masks: int,
     game_tokens: int,
     removals: Collection[str],
+    heap: Heap = HELD,
 ) -> Forecast:
     """What so many masks of a passage hold, in batches of so many tokens.
 
@@ -139,10 +170,11 @@ def forecast_games(
     at_once = max(1, game_tokens // tokens) if model.shares_batches else 1
     most = max(1, masks)  # the whole text runs when a game begins
     embedded = any(removal in EMBEDDED for removal in removals)
-    batch = forward_bytes(model, passage, min(at_once, most), embedded=embedded)
+    heap = replace(heap, taken=heap.in_games)
+    batch = forward_bytes(model, passage, min(at_once, most), embedded=embedded, heap=heap)
     if SHORTENS in removals and model.shares_batches and at_once < most:
         shorter = min(tokens, game_tokens // (at_once + 1))
-        batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter, embedded))
+        batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter, embedded, heap))
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
     remembered = masks * (units // 8 + PER_MASK)
     return replace(as_forecast(remembered, batch), rough=why_rough(model, passage))
@@ -169,8 +201,6 @@ def room_for_games(
     if bound is not None and bound + count * (len(longest) + PER_MASK) <= budget:
         return usual.game_tokens
 
-    give_back_at_once()
-
     def needed(passage: Passage, batch: int) -> Forecast:
         return forecast_games(model, passage, count, batch, removals)
 
@@ -178,6 +208,8 @@ def room_for_games(
         usual.game_tokens, len(longest), lambda batch: needed(longest, batch).total <= budget
     )
     if tokens is not None:
+        if is_near(needed(longest, tokens), budget):
+            give_back_at_once()
         give_back_now()
         return tokens
     least = needed(longest, len(longest))

@@ -7,7 +7,8 @@ number of tokens T, known from the three. The peak of a long text is at whicheve
 largest there, and it need not be at the moment at which a short text has its own.
 
 What the process holds is more than its tensors. A large one has pages of its own, which go back
-when it goes; small ones share a heap, which keeps the room that it once took.
+when it goes; small ones share a heap, which keeps the room that it once took. Which are small, and
+how much the heap takes for them, depends on whether the C library is held (``memory.Heap``).
 
 Methods of many passes do not run them in a rehearsal: what they hold around their passes is seen,
 and the passes themselves are added from the curve of one.
@@ -38,7 +39,7 @@ from whence.models.passing import in_one_line
 from whence.models.texts import tokenize
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
-from whence.trace.memory import MAPPED
+from whence.trace.memory import HELD, Heap
 from whence.trace.trace import Trace, trace
 
 PROMPT = "The quick brown fox didn't jump over the lazy dog, and nobody minded. "
@@ -181,6 +182,7 @@ class Course:
 
     large: Float[np.ndarray, " moment"]
     small: Float[np.ndarray, " moment"]
+    taken: float = 1.0  # by the heap, for each byte of small ones
 
     @property
     def alive(self) -> Float[np.ndarray, " moment"]:
@@ -190,7 +192,7 @@ class Course:
     @property
     def heap(self) -> Float[np.ndarray, " moment"]:
         """What small tensors took so far: holes are filled again, and not given back."""
-        return np.maximum.accumulate(self.small)
+        return self.taken * np.maximum.accumulate(self.small)
 
     @property
     def held(self) -> Float[np.ndarray, " moment"]:
@@ -199,7 +201,8 @@ class Course:
 
     def with_rerun(self, moment: int, rerun: Course) -> float:
         """The most that is held where another run begins at this moment."""
-        heap = np.maximum(self.heap[moment], self.small[moment] + rerun.heap)
+        beside = self.taken * self.small[moment]
+        heap = np.maximum(self.heap[moment], beside + rerun.heap)
         return float((self.large[moment] + rerun.large + heap).max())
 
 
@@ -219,15 +222,16 @@ class Footprint:
     gradients: tuple[Call, ...] = ()
     left_out: str = ""
 
-    def course(self, tokens: int, rows: int = 1, since: int = 0) -> Course:
+    def course(self, tokens: int, rows: int = 1, since: int = 0, heap: Heap = HELD) -> Course:
         """The run on so many texts of a length; of what is made ``since`` a moment, from there."""
         powers = float(tokens) ** np.arange(len(self.coefficients))
         sizes = rows * np.maximum(powers @ self.coefficients, 0.0)
         is_made_later = self.births >= since
-        is_large = sizes >= MAPPED
+        is_large = sizes >= heap.mapped
         return Course(
             self._sum(np.where(is_made_later & is_large, sizes, 0.0))[since:],
             self._sum(np.where(is_made_later & ~is_large, sizes, 0.0))[since:],
+            heap.taken,
         )
 
     def _sum(self, sizes: Float[np.ndarray, " storage"]) -> Float[np.ndarray, " moment"]:
@@ -241,34 +245,37 @@ class Footprint:
         """The most that tensors take until the trace is done."""
         return round(self.course(tokens, rows).alive[: self.traced + 1].max())
 
-    def held_by_trace(self, tokens: int, rows: int = 1) -> int:
+    def held_by_trace(self, tokens: int, rows: int = 1, heap: Heap = HELD) -> int:
         """The most that the process holds until then."""
-        return round(self.course(tokens, rows).held[: self.traced + 1].max())
+        return round(self.course(tokens, rows, heap=heap).held[: self.traced + 1].max())
 
     def kept(self, tokens: int, rows: int = 1) -> int:
         """What the trace keeps."""
         return round(self.course(tokens, rows).alive[self.traced])
 
-    def after_trace(self, tokens: int, rows: int = 1) -> Course:
+    def after_trace(self, tokens: int, rows: int = 1, heap: Heap = HELD) -> Course:
         """What is made after the trace; reruns are not in it."""
-        return self.course(tokens, rows, since=self.traced + 1)
+        return self.course(tokens, rows, self.traced + 1, heap)
 
-    def held(self, tokens: int, rows: int = 1) -> int:
+    def held(self, tokens: int, rows: int = 1, heap: Heap = HELD) -> int:
         """The most that the process holds while methods read the trace; reruns are not in it."""
-        return round(self.course(tokens, rows).held[self.traced :].max())
+        return round(self.course(tokens, rows, heap=heap).held[self.traced :].max())
 
-    def with_values(self, tokens: int, rows: int, rerun: Callable[[int], Course]) -> int:
+    def with_values(
+        self, tokens: int, rows: int, rerun: Callable[[int], Course], heap: Heap = HELD
+    ) -> int:
         """The most that is held in batches of values; ``rerun`` gives that of so many points."""
-        return self._with_reruns(self.values, tokens, rows, rerun)
+        return self._with_reruns(self.values, self.course(tokens, rows, heap=heap), rerun)
 
-    def with_gradients(self, tokens: int, rows: int, rerun: Callable[[int], Course]) -> int:
+    def with_gradients(
+        self, tokens: int, rows: int, rerun: Callable[[int], Course], heap: Heap = HELD
+    ) -> int:
         """The same for batches of gradients."""
-        return self._with_reruns(self.gradients, tokens, rows, rerun)
+        return self._with_reruns(self.gradients, self.course(tokens, rows, heap=heap), rerun)
 
     def _with_reruns(
-        self, calls: tuple[Call, ...], tokens: int, rows: int, rerun: Callable[[int], Course]
+        self, calls: tuple[Call, ...], course: Course, rerun: Callable[[int], Course]
     ) -> int:
-        course = self.course(tokens, rows)
         return round(max(course.with_rerun(c.moment, rerun(c.points)) for c in calls))
 
 

@@ -28,7 +28,7 @@ from whence.trace.footprint import (
     footprint_of,
 )
 from whence.trace.lxmert import is_lxmert
-from whence.trace.memory import Forecast
+from whence.trace.memory import HELD, Forecast, Heap
 from whence.trace.trace import RERUN_TOKENS
 
 # Beside tensors: buffers of the libraries that multiply matrices (1 to 2 MB were seen), and a share
@@ -121,11 +121,12 @@ def forecast_run(
     rows: int = 1,
     rerun_tokens: int = RERUN_TOKENS,
     tokens: int | None = None,
+    heap: Heap = HELD,
 ) -> Forecast:
     """What a trace of so many passages like this one, and methods on it, hold at most.
 
     ``rerun_tokens`` are those of one batch, where a method runs the model again; ``tokens`` is a
-    length in place of the passage's own.
+    length in place of the passage's own; ``heap`` says how the C library keeps blocks.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -141,20 +142,21 @@ def forecast_run(
 
     tokens = len(passage) if tokens is None else tokens
     kept = own.kept(tokens, rows)
-    peaks = [_while_traced(model, run, own, tokens, rows), own.held(tokens, rows)]
+    peaks = [_while_traced(model, run, own, tokens, rows, heap), own.held(tokens, rows, heap)]
     at_once = max(1, rerun_tokens // tokens) if model.shares_batches else 1
 
     def value(points: int) -> Course:
-        return _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, min(at_once, points))
+        together = min(at_once, points)
+        return _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, together, heap)
 
     def gradient(points: int) -> Course:
-        needs = Needs.EMBEDDING_GRADIENTS
-        return _rerun(model, passage, OneGradient(), needs, tokens, min(at_once, points))
+        needs, together = Needs.EMBEDDING_GRADIENTS, min(at_once, points)
+        return _rerun(model, passage, OneGradient(), needs, tokens, together, heap)
 
     if own.values:
-        peaks.append(own.with_values(tokens, rows, value))
+        peaks.append(own.with_values(tokens, rows, value, heap))
     if own.gradients:
-        peaks.append(own.with_gradients(tokens, rows, gradient))
+        peaks.append(own.with_gradients(tokens, rows, gradient, heap))
     return replace(as_forecast(kept, max(0, max(peaks) - kept)), rough=own.left_out)
 
 
@@ -176,15 +178,16 @@ def forward_bytes(
     rows: int = 1,
     tokens: int | None = None,
     embedded: bool = False,
+    heap: Heap = HELD,
 ) -> int:
     """What a batch of so many rows takes on its way through the model.
 
     ``tokens`` is a length in place of the passage's own. Where the rows are ``embedded``, other
-    embeddings go in than those of the tokens.
+    embeddings go in than those of the tokens. ``heap`` says how the C library keeps blocks.
     """
     tokens = len(passage) if tokens is None else tokens
     rerun = OneValue() if embedded else OneRow()
-    course = _rerun(model, passage, rerun, Needs.NOTHING, tokens, rows)
+    course = _rerun(model, passage, rerun, Needs.NOTHING, tokens, rows, heap)
     return round(course.held.max())
 
 
@@ -196,20 +199,26 @@ def why_rough(model: Model, passage: Passage) -> str:
 
 
 def _rerun(
-    model: Model, passage: Passage, rerun: Method, like: Needs, tokens: int, rows: int
+    model: Model,
+    passage: Passage,
+    rerun: Method,
+    like: Needs,
+    tokens: int,
+    rows: int,
+    heap: Heap,
 ) -> Course:
     """A batch that is run again: less than a trace, which keeps what the model gives out."""
     reply = _count_reply(passage)
     needs = Needs.NOTHING if isinstance(rerun, OneRow) else Needs.EMBEDDINGS
     own = footprint_of(model, Run(needs, methods=(rerun,), reply=reply))
     if isinstance(own, Footprint):
-        course = own.after_trace(tokens, rows)
+        course = own.after_trace(tokens, rows, heap)
         if course.alive.max(initial=0.0):
             return course
     # such a model is not run again
     traced = footprint_of(model, Run(like, reply=reply))
     if isinstance(traced, Footprint):
-        return traced.course(tokens, rows)
+        return traced.course(tokens, rows, heap=heap)
     rough = float(rough_forecast(model, passage, like, rows, tokens).total)
     return Course(np.array([rough]), np.zeros(1))
 
@@ -229,21 +238,24 @@ def _count_reply(passage: Passage) -> int:
     return 0 if passage.reply is None else len(passage.reply)
 
 
-def _while_traced(model: Model, run: Run, own: Footprint, tokens: int, rows: int) -> int:
+def _while_traced(
+    model: Model, run: Run, own: Footprint, tokens: int, rows: int, heap: Heap
+) -> int:
     """The most that is held until the trace is done.
 
     Attention that is only reduced passes in blocks of rows, of which a short text has just one. It
     holds what is kept and either a plain pass at its widest, or some blocks beside the rest of it.
     """
-    whole = own.held_by_trace(tokens, rows)
+    whole = own.held_by_trace(tokens, rows, heap)
     if not _in_blocks(model, run):
         return whole
     plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
     if isinstance(plain, Unrehearsed):
         return whole
-    kept = own.kept(tokens, rows)
-    widest = plain.held_by_trace(tokens, rows)
-    return min(whole, kept + max(widest, widest // 2 + BLOCKS * BLOCK_BYTES))
+    kept = heap.taken * own.kept(tokens, rows)
+    widest = plain.held_by_trace(tokens, rows, heap)
+    blocks = heap.taken * BLOCKS * BLOCK_BYTES
+    return round(min(whole, kept + max(widest, widest // 2 + blocks)))
 
 
 def _in_blocks(model: Model, run: Run) -> bool:
