@@ -212,23 +212,37 @@ def command(
 
 def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]] | None:
     """Methods with their settings; None for all of them."""
+    chosen = None if names is None else chosen_methods(names)
+    return with_settings(chosen, settings, "method") if settings else chosen
+
+
+def chosen_methods(names: str) -> dict[str, dict[str, Any]]:
+    """Methods by name, as they were written."""
     from whence.core.registry import find_method
 
-    if names is None:
-        if settings:
-            raise SettingsError("--set needs --methods: name the method whose setting it is.")
-        return None
-    chosen = {find_method(name.strip()).name: {} for name in names.split(",") if name.strip()}
+    return {find_method(name.strip()).name: {} for name in names.split(",") if name.strip()}
+
+
+def with_settings(
+    chosen: dict[str, dict[str, Any]] | None, settings: list[str], kind: str
+) -> dict[str, dict[str, Any]]:
+    """The same with settings that were given as NAME.SETTING=VALUE."""
+    from whence.core.registry import find_method, find_metric
+
+    if chosen is None:
+        raise SettingsError(f"--set needs --{kind}s: name the {kind} whose setting it is.")
+    find = find_method if kind == "method" else find_metric
+    filled = {name: dict(given) for name, given in chosen.items()}
     for given in settings:
         place, _, value = given.partition("=")
         name, _, entry = place.partition(".")
         if not value or not entry:
-            raise SettingsError(f"--set {given}: write it as METHOD.SETTING=VALUE.")
-        method = find_method(name).name
-        if method not in chosen:
-            raise unknown_name("method in --methods", method, chosen)
-        chosen[method][entry.replace("-", "_")] = _value(value)
-    return chosen
+            raise SettingsError(f"--set {given}: write it as {kind.upper()}.SETTING=VALUE.")
+        proper = find(name).name
+        if proper not in filled:
+            raise unknown_name(f"{kind} in --{kind}s", proper, filled)
+        filled[proper][entry.replace("-", "_")] = _value(value)
+    return filled
 
 
 def _value(written: str) -> Any:

@@ -17,6 +17,8 @@ from whence.core.attribution import check_schema
 from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart
 from whence.core.errors import unknown_name
 from whence.core.evidence import Verdict
+from whence.core.gauge import Gauge
+from whence.core.planted import PlantedTruth
 from whence.core.registry import Better
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
@@ -124,9 +126,10 @@ class Evaluation:
     methods: tuple[str, ...]
     columns: tuple[Column, ...]
     curves: tuple[MeanCurves, ...] = ()
-    gauges: tuple[Mapping[str, Any], ...] = ()
-    planted: Mapping[str, Any] | None = None
+    gauges: tuple[Gauge, ...] = ()
+    planted: PlantedTruth | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     forwards: int = 0
 
     def column(self, metric: str, removal: str = "") -> Column:
@@ -191,9 +194,11 @@ class Evaluation:
         stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
         stored["columns"] = [_plain(asdict(column)) for column in self.columns]
         stored["curves"] = [asdict(one) for one in self.curves]
-        stored["gauges"] = [dict(gauge) for gauge in self.gauges]
+        stored["gauges"] = [gauge.to_dict() for gauge in self.gauges]
+        stored["planted"] = None if self.planted is None else self.planted.to_dict()
         stored["skipped"] = dict(self.skipped)
         stored["methods"] = list(self.methods)
+        stored["notes"] = list(self.notes)
         about = {"schema": SCHEMA, "kind": "evaluation"}
         return about | {"answer": draw("evaluation_sentences", self)} | stored
 
@@ -202,7 +207,7 @@ class Evaluation:
         """What ``to_dict`` gave."""
         check_schema(stored, "evaluation")
         stored = as_stored(stored, "evaluation")
-        planted = stored["planted"]
+        planted = stored["planted"].given()
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -212,9 +217,10 @@ class Evaluation:
             methods=tuple(name.text() for name in stored["methods"].items()),
             columns=tuple(column.record(Column) for column in stored["columns"].items()),
             curves=tuple(one.record(MeanCurves) for one in stored["curves"].items()),
-            gauges=tuple(dict(gauge.value) for gauge in stored["gauges"].items()),
-            planted=None if planted.value is None else dict(planted.value),
+            gauges=tuple(gauge.record(Gauge) for gauge in stored["gauges"].items()),
+            planted=None if planted is None else PlantedTruth.from_dict(planted),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
+            notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),
         )
 
@@ -246,6 +252,10 @@ class Evaluation:
     def to_latex(self, path: str | Path | None = None) -> str:
         """The table for a paper that uses the package booktabs; also written to ``path``."""
         return _written(draw("evaluation_latex", self), path)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """The same as a Parquet file."""
+        return draw("evaluation_parquet", self, path)
 
     def to_frame(self) -> Any:
         """The records as a pandas.DataFrame."""

@@ -23,6 +23,7 @@ VIEWS = {
     "evaluation_sentences": "whence.views.evaluation",
     "evaluation_text": "whence.views.evaluation",
     "evaluation_latex": "whence.views.evaluation",
+    "evaluation_parquet": "whence.views.evaluation",
     "evaluation_page": "whence.views.evaluation_page",
     "evaluation_fragment": "whence.views.evaluation_page",
     "planted_sentences": "whence.views.planted",

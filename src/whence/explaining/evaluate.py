@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from whence.core.errors import InputError
+from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
 from whence.core.registry import metrics as all_metrics
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
 from whence.core.target import Reading
 from whence.core.units import UnitKind
+from whence.core.writing import json_text
 from whence.explaining.data_set import (
     Methods,
     Order,
@@ -20,9 +21,11 @@ from whence.explaining.data_set import (
     check_can_be_loaded,
     request_of,
 )
+from whence.explaining.gauge import removal_gauge
 from whence.explaining.outside import usual_removals
+from whence.explaining.planted import planted as planted_truth
 from whence.explaining.rows import ExplainRows
-from whence.explaining.stored_trials import evaluation_of
+from whence.explaining.stored_trials import GAUGES, PLANTED, evaluation_of
 from whence.explaining.trials import (
     RANKINGS,
     READER,
@@ -35,12 +38,14 @@ from whence.explaining.trials import (
 from whence.games.game import check_is_model
 from whence.games.removals import chosen_removal
 from whence.models.model import Model
-from whence.runs.data import Choice, open_data
+from whence.runs.data import Choice, Data, Row, open_data
+from whence.runs.kept_rows import KeptRows
 from whence.runs.manner import Engine, Manner
-from whence.runs.places import place_of
-from whence.runs.run import Progress, check_engine
+from whence.runs.places import Place, place_of
+from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together: each takes seconds
+MOST_GAUGED = 500  # texts by which the removals are gauged
 # names, or names with settings
 Metrics = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -72,6 +77,7 @@ def evaluate(
     memory: str | int | float | None = None,
     budget: str | int | None = None,
     rankings: int = RANKINGS,
+    planted: bool = True,
     part: int = PART,
     engine: Engine | None = None,
     workers: int | None = None,
@@ -90,12 +96,13 @@ def evaluate(
 
     Intervals are bootstrap over texts; methods are compared text by text, all pairs of a metric
     together. ``out`` keeps everything in a folder, as ``whence.run`` does: the same call again goes
-    on where it was ended. The other keywords are those of ``whence.run``.
+    on where it was ended. The other keywords are those of ``whence.run``. With ``planted`` the
+    methods are also tried where the truth is known (``whence.planted``), which leads the report.
 
     >>> import whence
     >>> model = whence.load("sentiment")
     >>> texts = ["a moving and funny film", "not bad at all", "dull , flat and far too long"] * 2
-    >>> table = whence.evaluate(model, texts, ["occlusion", "random"], ["deletion"], rankings=10)
+    >>> table = whence.evaluate(model, texts, ["occlusion"], ["deletion"], planted=False)
     >>> [(c.name, c.best.method) for c in table]
     [('deletion (mask)', 'occlusion'), ('deletion (delete)', 'occlusion')]
     """
@@ -119,15 +126,74 @@ def evaluate(
         budget=budget,
     )
     work = trial_rows(ExplainRows(model, request, gold), metrics, removals, measured_as, rankings)
-    order = Order(work, WORK, READER, asked_of_trials(work), gold)
     choice = Choice(sample, seed, limit)
-    options: dict[str, Any] = {"part": part, "progress": progress}
+    options: dict[str, Any] = {"part": part, "planted": planted, "progress": progress}
     if out is not None:
-        return evaluation_of(carried_out(order, opened, choice, place_of(out), manner, **options))
+        return evaluated(work, opened, choice, place_of(out), manner, **options)
     with tempfile.TemporaryDirectory(prefix="whence-evaluate-") as folder:
-        return evaluation_of(
-            carried_out(order, opened, choice, place_of(folder), manner, **options)
-        )
+        return evaluated(work, opened, choice, place_of(folder), manner, **options)
+
+
+def evaluated(
+    work: TrialRows,
+    data: Data,
+    choice: Choice,
+    place: Place,
+    manner: Manner,
+    *,
+    part: int = PART,
+    planted: bool = True,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Evaluation:
+    """The evaluation as asked, begun or continued in a place. ``say`` is told of each step."""
+    order = Order(work, WORK, READER, asked_of_trials(work), work.explain.gold)
+    if manner.again:
+        for name in (GAUGES, PLANTED):
+            place.remove(name)
+    run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
+    if not (stop and stop.asked):
+        say("how far removal leads out of the data")
+        _gauge(work, run)
+        if planted:
+            say("the methods where the truth is known")
+            _try_planted(work, place)
+    return evaluation_of(run)
+
+
+def _gauge(work: TrialRows, run: Run) -> None:
+    """Write how far each removal leads out of the data, once; nothing where it cannot be said."""
+    if run.place.has(GAUGES) or not run.is_complete:
+        return
+    passages = []
+    for row in _some_rows(run):
+        try:
+            passages.append(work.explain.encoded(row))
+        except WhenceError:
+            continue  # it is listed among the failures
+    model, seed = work.explain.model, work.explain.request.seed
+    content: dict[str, Any] = {"gauges": [], "problem": ""}
+    try:
+        gauges = removal_gauge(model, passages, work.removals, seed=seed)
+        content["gauges"] = [gauge.to_dict() for gauge in gauges]
+    except WhenceError as problem:  # few texts, or a head that reads no vector of the text
+        content["problem"] = str(problem)
+    run.place.put(GAUGES, json_text(content).encode())
+
+
+def _some_rows(run: Run) -> list[Row]:
+    return KeptRows(run.place)[range(min(run.manifest.rows, MOST_GAUGED))]
+
+
+def _try_planted(work: TrialRows, place: Place) -> None:
+    """Write what the same methods find where the truth is known, once."""
+    if place.has(PLANTED):
+        return
+    request = work.explain.request
+    methods = {wish.method: dict(wish.settings) for wish in request.wishes}
+    truth = planted_truth(methods, seed=request.seed)
+    place.put(PLANTED, json_text(truth.to_dict()).encode())
 
 
 def trial_rows(

@@ -68,7 +68,7 @@ class ExplainRows:
         passages: dict[int, Passage] = {}
         for place, row in enumerate(rows):
             try:
-                passages[place] = self._encoded(row)
+                passages[place] = self.encoded(row)
             except Exception as problem:
                 outcomes[place] = problem
 
@@ -81,7 +81,8 @@ class ExplainRows:
             for place, (row, outcome) in enumerate(zip(rows, outcomes, strict=True))
         ]
 
-    def _encoded(self, row: Row) -> Passage:
+    def encoded(self, row: Row) -> Passage:
+        """The row as a passage; an error says why it is none."""
         if row.problem is not None:
             raise InputError(row.problem)
         if self.gold and row.label is None:

@@ -9,8 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.evaluation import Column, Evaluation, MeanCurves, Measured, column_of
-from whence.core.registry import find_method, find_metric, settings_of
+from whence.core.gauge import Gauge
+from whence.core.planted import PlantedTruth
+from whence.core.registry import find_metric, settings_of
+from whence.core.stored import Stored, parsed_json
 from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
+from whence.runs.places import Place
 
 if TYPE_CHECKING:
     from whence.runs.run import Run
@@ -50,6 +54,10 @@ TABLES = {
     "failures": TABLES_OF_RUNS["failures"],
 }
 
+# beside the parts: what is measured once, and not for each text
+READER_NAME = __name__
+GAUGES = "gauges.json"
+PLANTED = "planted.json"
 QUESTIONS = {"table": "whence.explaining.stored_trials:table_of"}
 OVERVIEW = "whence.explaining.stored_trials:evaluation_of"
 
@@ -73,6 +81,7 @@ def evaluation_of(run: Run) -> Evaluation:
     forwards = 0
     for record in records:
         forwards += record["explaining"] + record["measuring"] + (record["again"] or 0)
+    gauges, no_gauges = _gauges(run.place)
     return Evaluation(
         model=asked["model"]["model"],
         data=run.manifest.data["source"],
@@ -82,9 +91,29 @@ def evaluation_of(run: Run) -> Evaluation:
         methods=tuple(methods),
         columns=tuple(_columns(asked, records, methods, seed)),
         curves=tuple(_curves(records, methods, asked["removals"])),
+        gauges=gauges,
+        planted=_planted(run.place),
         skipped=_skipped(records, methods),
+        notes=_notes(no_gauges),
         forwards=forwards,
     )
+
+
+def _gauges(place: Place) -> tuple[tuple[Gauge, ...], str]:
+    """How far removals lead out of the data, or why that could not be measured."""
+    if not place.has(GAUGES):
+        return (), ""
+    stored = Stored(parsed_json(place.get(GAUGES).decode()), f"{place.name}/{GAUGES}")
+    gauges = tuple(gauge.record(Gauge) for gauge in stored["gauges"].items())
+    return gauges, stored["problem"].text()
+
+
+def _planted(place: Place) -> PlantedTruth | None:
+    """What the methods find where the truth is known, if that was tried."""
+    if not place.has(PLANTED):
+        return None
+    stored = Stored(parsed_json(place.get(PLANTED).decode()), f"{place.name}/{PLANTED}")
+    return PlantedTruth.from_dict(stored)
 
 
 def _columns(
@@ -188,14 +217,7 @@ def _skipped(records: list[dict[str, Any]], methods: list[str]) -> dict[str, str
     return skipped
 
 
-def is_evaluation(run: Run) -> bool:
-    """Whether a run holds an evaluation, and not only explanations."""
-    return run.manifest.reader == __name__
-
-
-def group_of_method(name: str) -> str:
-    """Where a method looks; of scores from elsewhere nobody knows."""
-    try:
-        return find_method(name).group
-    except KeyError:
-        return "other"
+def _notes(no_gauges: str) -> tuple[str, ...]:
+    if not no_gauges:
+        return ()
+    return (f"How far removal leads out of the data was not measured: {no_gauges}",)

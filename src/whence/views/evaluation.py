@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from io import StringIO
+from io import BytesIO, StringIO
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.errors import InputError
 from whence.core.evaluation import RANDOM, Cell, Column, Disagreement, Evaluation
 from whence.core.evidence import Verdict
 from whence.core.registry import METRIC_GROUPS
+from whence.core.writing import write_bytes
 from whence.views import wording
 from whence.views.latex import escaped, ruled
+from whence.views.planted import planted_sentences, planted_view
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 TINTS = {Verdict.BETTER: Style(color="green"), Verdict.WORSE: Style(color="red")}
@@ -58,8 +62,9 @@ def _what_was_done(table: Evaluation) -> str:
 
 
 def _planted(table: Evaluation) -> list[str]:
-    lead = (table.planted or {}).get("lead")
-    return [str(lead)] if lead else []
+    if table.planted is None:
+        return []
+    return [f"Where the truth is known: {planted_sentences(table.planted)[0]}"]
 
 
 def _holding(table: Evaluation) -> list[str]:
@@ -135,6 +140,8 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
     Without ``full`` each metric is shown under the first removal only.
     """
     parts: list[RenderableType] = [Text(line) for line in evaluation_sentences(table)]
+    if table.planted is not None:
+        parts += [Text(), planted_view(table.planted, console)]
     shown = [c for c in table.columns if full or c.removal in ("", *table.removals[:1])]
     methods = ranked_methods(table)
     for kind, about in METRIC_GROUPS.items():
@@ -149,6 +156,7 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
         parts += [Text(), Text(HOW_TO_READ, DIM)]
     for method, why in table.skipped.items():
         parts.append(Text(f"{method}: no scores {wording.visible(why)}", DIM))
+    parts += [Text(wording.visible(line), DIM) for line in table.notes]
     hidden = len(table.columns) - len(shown)
     if hidden:
         others = wording_list(table.removals[1:])
@@ -295,3 +303,17 @@ def _in_latex(cell: Cell | None) -> str:
     marked = BUILT_IN_LATEX if cell.built_in else ""
     bold = cell.verdict is Verdict.BETTER
     return (rf"\textbf{{{mean}}}" if bold else mean) + spread + letters + marked
+
+
+def evaluation_parquet(table: Evaluation, path: str | Path) -> Path:
+    """All cells as a Parquet file, whole or not at all."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(
+            "to_parquet() needs pyarrow: pip install 'whence[runs]'. to_csv() works without it."
+        ) from None
+    buffer = BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(table.records()), buffer)
+    return write_bytes(path, buffer.getvalue())

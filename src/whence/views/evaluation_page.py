@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from whence.core.evaluation import Cell, Column, Evaluation, MeanCurves
 from whence.core.evidence import TrialCurves, Verdict
+from whence.core.planted import PlantedTruth
 from whence.core.registry import METRIC_GROUPS
 from whence.views import curves as pictures
 from whence.views import wording
@@ -19,8 +19,11 @@ from whence.views.evaluation import (
     ranked_methods,
 )
 from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
+from whence.views.planted import how_to_read, planted_sentences
+from whence.views.planted_html import truth_table
 
 CLASSES = {Verdict.BETTER: "better", Verdict.WORSE: "worse", Verdict.SAME: "same"}
+SHEETS = ("report.css", "planted.css", "evaluation.css")
 LEAD = 2  # sentences that are the answer itself
 ABOUT_CURVES = (
     "The target while the words that a method ranks first leave the text (falling line), and while "
@@ -40,14 +43,14 @@ def evaluation_page(evaluation: Evaluation) -> str:
     return document(
         f"whence: {len(evaluation.methods)} methods on trial, {evaluation.model}",
         element("main", _body(evaluation)),
-        styles=[static("report.css"), static("evaluation.css"), GROUND],
+        styles=[*map(static, SHEETS), GROUND],
         scripts=False,
     )
 
 
 def evaluation_fragment(evaluation: Evaluation) -> str:
     """The same for a notebook."""
-    return style(static("report.css")) + style(static("evaluation.css")) + _body(evaluation)
+    return "".join(style(static(sheet)) for sheet in SHEETS) + _body(evaluation)
 
 
 def _body(evaluation: Evaluation) -> str:
@@ -63,7 +66,7 @@ def _body(evaluation: Evaluation) -> str:
         *_skipped(evaluation),
         soft(text(f"{evaluation.forwards:,} passes of the model; seed {evaluation.seed}.")),
     ]
-    return element("section", "\n".join(parts), class_="whence evaluation")
+    return element("section", "\n".join(parts), class_="whence planted evaluation")
 
 
 def _file(source: str) -> str:
@@ -73,28 +76,14 @@ def _file(source: str) -> str:
 # ---------------------------------------------------------------------- planted truth
 
 
-def _planted(planted: Mapping[str, Any] | None) -> Iterator[str]:
+def _planted(truth: PlantedTruth | None) -> Iterator[str]:
     """The only ground truth there is comes first: how often each method finds what is known."""
-    if not planted:
+    if truth is None:
         return
-    mechanisms = list(planted["mechanisms"])
-    head = elements("th", ["method", *map(text, mechanisms)], scope="col")
-    rows = []
-    for row in planted["rows"]:
-        cells = []
-        for mechanism in mechanisms:
-            cell = row["cells"].get(mechanism)
-            shown = "–" if cell is None else f"{cell['share']:.0%}"
-            tint = None if cell is None else ("better" if cell["better"] else "same")
-            cells.append(element("td", text(shown), class_=tint))
-        rows.append(element("tr", element("th", text(row["method"]), scope="row") + "".join(cells)))
-    yield element("h3", "Planted truth: does it find what is known to be there?")
-    yield soft(
-        "Six small classifiers whose mechanism was built or trained in and verified by "
-        "intervention. The share of texts on which a method ranks exactly the right words first; "
-        "green is better than chance, paid for all comparisons. "
-    )
-    yield scrolling("table", table(element("tr", head), rows, class_="grid"))
+    yield element("h3", "Where the truth is known: how often each method finds what was planted")
+    yield elements("p", map(text, planted_sentences(truth)[1:]), class_="trust")
+    yield truth_table(truth)
+    yield paragraphs(how_to_read(truth))
 
 
 # ---------------------------------------------------------------------- the table
@@ -157,12 +146,12 @@ def _cell(cell: Cell | None, column: Column) -> str:
 def _gauges(evaluation: Evaluation) -> Iterator[str]:
     if not evaluation.gauges:
         return
-    shares = list(evaluation.gauges[0]["shares"])
+    shares = evaluation.gauges[0].shares
     head = elements("th", ["removal", *(f"{share:.0%} removed" for share in shares)], scope="col")
     rows = []
     for gauge in evaluation.gauges:
-        cells = elements("td", [f"{value:.2f}" for value in gauge["further_out"]])
-        rows.append(element("tr", element("th", text(gauge["removal"]), scope="row") + cells))
+        cells = elements("td", [f"{value:.2f}" for value in gauge.like_data])
+        rows.append(element("tr", element("th", text(gauge.removal), scope="row") + cells))
     yield element("h3", "How far removal leads out of the data")
     yield soft(text(ABOUT_GAUGES))
     yield scrolling("table", table(element("tr", head), rows, class_="grid"))
@@ -207,3 +196,4 @@ def _skipped(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.skipped:
         yield element("h3", "Methods without scores on some texts")
         yield paragraphs([f"{name} {why}" for name, why in evaluation.skipped.items()])
+    yield paragraphs(list(evaluation.notes))

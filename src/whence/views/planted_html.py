@@ -64,7 +64,7 @@ def _content(truth: PlantedTruth) -> str:
         element("p", first, class_="answer"),
         elements("p", rest, class_="trust"),
         element("h3", "How often each method finds what was planted"),
-        _table(truth),
+        truth_table(truth),
         paragraphs(how_to_read(truth)),
     ]
     if truth.examples:
@@ -81,7 +81,8 @@ def _content(truth: PlantedTruth) -> str:
 # ---------------------------------------------------------------------- the table
 
 
-def _table(truth: PlantedTruth) -> str:
+def truth_table(truth: PlantedTruth) -> str:
+    """Methods by mechanisms, beside what chance gets."""
     names = [text(mechanism.name) for mechanism in truth.mechanisms]
     head = element("th", "method", scope="col", class_="left") + elements("th", names, scope="col")
     rows = []

@@ -1,0 +1,310 @@
+"""whence evaluate: methods × metrics over a data set, beside a random control."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.pace import pace_shown
+from whence.cli.run import MOST_FAILURES, Methods, Out, Set, chosen_methods, with_settings
+from whence.cli.running import (
+    INTERRUPTED,
+    SOME_FAILED,
+    emit,
+    emit_json,
+    loaded,
+    note,
+    show,
+    writable,
+)
+from whence.core.errors import InputError
+
+if TYPE_CHECKING:
+    from whence.core.evaluation import Evaluation
+    from whence.runs.run import Run
+
+EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
+TABLES = {"table.csv": "to_csv", "table.tex": "to_latex", "table.html": "to_html"}
+
+Name = Annotated[str | None, typer.Option(metavar="COLUMN")]
+
+
+def command(
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A file (.txt, .csv, .tsv, .jsonl, .parquet, also .gz), a folder saved by Hugging "
+            "Face datasets, or the folder of an evaluation, whose table is then shown.",
+            metavar="DATA",
+        ),
+    ] = None,
+    model: o.ModelName = "sentiment",
+    methods: Methods = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="The metrics, separated by commas, or all. [default: all]", metavar="NAMES"
+        ),
+    ] = None,
+    setting: Set = None,
+    out: Out = None,
+    removals: Annotated[
+        str | None,
+        typer.Option(
+            help="How words are removed, separated by commas: mask, delete, pad, mean, zero, "
+            "infill. [default: two that fit the model]",
+            metavar="NAMES",
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="The column with the text.", metavar="COLUMN")
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="The column with the second text.", metavar="COLUMN")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="The column with a name for each text.", metavar="COLUMN"),
+    ] = None,
+    rationale: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of what people marked as the reason: spans [[0, 5], …] or words.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="The split, of a folder with several.", metavar="NAME")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Take so many texts at random.", metavar="N", min=1)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Take the first so many texts.", metavar="N", min=1)
+    ] = None,
+    gold: Annotated[
+        bool,
+        typer.Option("--gold", help="Explain the label that the data give, not the predicted one."),
+    ] = False,
+    target: o.TargetLabel = None,
+    against: o.Against = None,
+    read: o.Read = "logit",
+    units: o.Units = "word",
+    seed: o.Seed = 0,
+    overflow: o.Overflow = "error",
+    memory: o.Memory = None,
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    budget: o.Budget = None,
+    rankings: Annotated[
+        int,
+        typer.Option(help="Random rankings of each text that are the control.", metavar="N", min=1),
+    ] = 20,
+    planted: Annotated[
+        bool,
+        typer.Option(
+            "--planted/--no-planted",
+            help="Also try the methods where the truth is known, which leads the report.",
+        ),
+    ] = True,
+    part: Annotated[
+        int,
+        typer.Option(
+            help="Texts that are done and written together; a crash loses one such part.",
+            metavar="N",
+            min=1,
+        ),
+    ] = 8,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Who does the work: inline (this process), processes (several of this machine), "
+            "ray (a cluster). [default: inline, or processes with --workers 2 and more]",
+            metavar="NAME",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="How many work side by side, each with a model of its own.", metavar="N", min=1
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="The Ray cluster, such as 10.0.0.1:6379. [default: Ray is started here]",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, and drop what was done.")
+    ] = False,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Do parts again whose files are damaged.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End at the first text that cannot be explained.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every column, under every removal.")
+    ] = False,
+    html: o.Html = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Put explanations on trial: a table of methods × metrics, with intervals and a control.
+
+    With --out everything is kept: the table as table.csv, table.tex, table.parquet and a page
+    table.html. Ctrl-C stops after the part at hand, and the same command goes on from there. A text
+    that cannot be explained is listed as a failure; the exit code is then 3.
+    """
+    del debug
+    writable(html)
+    if data is None:
+        raise InputError("there are no data: name a file or a folder by --data.")
+
+    from whence.runs.run import is_run, open_run
+
+    if out is None and is_run(data):
+        run = open_run(data)
+        _tell(_evaluation(run), run, as_json, full, html)
+        return
+
+    asked: dict[str, Any] = {
+        "columns": {
+            "text": text,
+            "pair": pair,
+            "label": label,
+            "id": id,
+            "rationale": rationale,
+            "split": split,
+        },
+        "methods": None if methods in (None, "all") else chosen_methods(methods),
+        "metrics": None if metrics in (None, "all") else chosen_metrics(metrics),
+        "removals": None if removals is None else [name.strip() for name in removals.split(",")],
+    }
+    _set(asked, setting or [])
+
+    from whence.core.target import Target
+    from whence.runs.data import Choice, open_data
+    from whence.runs.manner import Manner
+    from whence.runs.run import check_engine, stopping
+
+    manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
+    opened = open_data(data, **asked["columns"])
+    for guessed in opened.columns.notes:
+        note(guessed)
+    with _folder(out) as folder, loaded(model, dtype, device) as loaded_model:
+        from whence.explaining.data_set import check_can_be_loaded, request_of
+        from whence.explaining.evaluate import evaluated, trial_rows
+        from whence.explaining.rows import ExplainRows
+        from whence.runs.places import place_of
+
+        if not manner.is_inline:
+            check_can_be_loaded(loaded_model)
+        request = request_of(
+            loaded_model,
+            asked["methods"],
+            targets=(Target(target, against, read),),
+            units=units,
+            seed=seed,
+            overflow=overflow,
+            memory=memory,
+            evidence=False,
+            budget=budget,
+        )
+        explain = ExplainRows(loaded_model, request, gold)
+        work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
+        place = place_of(folder)
+        with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
+            evaluation = evaluated(
+                work,
+                opened,
+                Choice(sample, seed, limit),
+                place,
+                manner,
+                part=part,
+                planted=planted,
+                stop=stop,
+                progress=progress,
+                say=note,
+            )
+        run = open_run(folder, check=False)
+        if out is not None and "://" not in out:
+            _write_all(evaluation, Path(out))
+        _tell(evaluation, run, as_json, full, html)
+    if stop.asked and not run.is_complete:
+        raise typer.Exit(INTERRUPTED)
+    if run.state.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def chosen_metrics(names: str) -> dict[str, dict[str, Any]]:
+    """Metrics by name, as they were written."""
+    from whence.core.registry import find_metric
+
+    return {find_metric(name.strip()).name: {} for name in names.split(",") if name.strip()}
+
+
+def _set(asked: dict[str, Any], settings: list[str]) -> None:
+    """Settings of methods and of metrics, such as lime.samples=500 or deletion.steps=5."""
+    of_metrics = asked["metrics"] or {}
+    mine = [given for given in settings if given.partition(".")[0] in of_metrics]
+    others = [given for given in settings if given not in mine]
+    if mine:
+        asked["metrics"] = with_settings(of_metrics, mine, "metric")
+    if others:
+        asked["methods"] = with_settings(asked["methods"], others, "method")
+
+
+def _folder(out: str | None) -> Any:
+    """Where the run lies: as asked, or in a folder that goes away."""
+    from contextlib import nullcontext
+    from tempfile import TemporaryDirectory
+
+    return nullcontext(out) if out is not None else TemporaryDirectory(prefix="whence-evaluate-")
+
+
+def _evaluation(run: Run) -> Evaluation:
+    from whence.explaining.stored_trials import READER_NAME, evaluation_of
+
+    if run.manifest.reader != READER_NAME:
+        raise InputError(
+            f"{run.place.name!r} is a run of explanations, and no evaluation: "
+            "whence evaluate --data FILE --out FOLDER makes one."
+        )
+    return evaluation_of(run)
+
+
+def _write_all(evaluation: Evaluation, folder: Path) -> None:
+    """The table beside the parts, in every form."""
+    for name, writer in TABLES.items():
+        getattr(evaluation, writer)(folder / name)
+    evaluation.to_parquet(folder / "table.parquet")
+    note(f"tables and page written to {folder.resolve()}: {', '.join(TABLES)}, table.parquet")
+
+
+def _tell(evaluation: Evaluation, run: Run, as_json: bool, full: bool, html: Path | None) -> None:
+    if as_json:
+        emit_json(evaluation.to_dict())
+    else:
+        from whence.views.evaluation import evaluation_view
+
+        show(lambda console: evaluation_view(evaluation, console, full))
+        if run.state.failed:
+            emit(f"{run.state.failed:,} of {run.state.rows:,} texts failed:")
+            for failure in [f for f in run.failures if f.method is None][:MOST_FAILURES]:
+                where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
+                emit(f"  {where}: {failure.kind}: {failure.message}")
+        if not run.is_complete:
+            emit("Not all texts are done. The same command goes on from here.")
+    if html is not None:
+        evaluation.to_html(html)
+        note(f"page written to {html.resolve()}")
