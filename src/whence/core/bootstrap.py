@@ -96,11 +96,15 @@ def _error(sums: Any, squares: Any, texts: Any) -> Any:
 
 
 def told_apart(
-    differences: Float[np.ndarray, "text comparison"], seed: int = 0, draws: int = DRAWS
+    differences: Float[np.ndarray, "text comparison"],
+    seed: int = 0,
+    draws: int = DRAWS,
+    scale: float = 0.0,
 ) -> Bool[np.ndarray, " comparison"]:
     """Which differences are not zero, where all of them are judged together.
 
-    Each is taken over the texts on which it was measured (not NaN).
+    Each is taken over the texts on which it was measured (not NaN). ``scale`` is the size of the
+    numbers that were subtracted, which rounding errors are in proportion to.
 
     >>> rng = np.random.default_rng(0)
     >>> told_apart(np.stack([rng.normal(size=50), rng.normal(1, 1, size=50)], axis=1)).tolist()
@@ -114,7 +118,7 @@ def told_apart(
     critical = float(np.quantile(largest, 1 - LEVEL))
     known = np.where(np.isfinite(differences), np.abs(differences), 0.0)
     # what two equal means may differ by: the last digits of what was summed
-    rounding = ROUNDING * np.maximum(known.max(0, initial=0.0), SMALLEST)
+    rounding = ROUNDING * np.maximum(known.max(0, initial=scale), SMALLEST)
     far = np.abs(np.nan_to_num(drawn.mean)) > np.maximum(critical * drawn.error, rounding)
     return enough & far
 
@@ -139,7 +143,8 @@ def groups(
     methods = [m for m in range(values.shape[1]) if np.isfinite(values[:, m]).any()]
     pairs = list(combinations(methods, 2))
     firsts, seconds = [i for i, _ in pairs], [j for _, j in pairs]
-    apart = told_apart(values[:, firsts] - values[:, seconds], seed, draws)
+    scale = float(np.abs(values[:, methods]).max(initial=0.0, where=~np.isnan(values[:, methods])))
+    apart = told_apart(values[:, firsts] - values[:, seconds], seed, draws, scale)
     differ = {pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart}
     sign = -1 if higher_is_better else 1
     best_first = sorted(methods, key=lambda m: sign * float(np.nanmean(values[:, m])))

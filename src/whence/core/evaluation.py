@@ -374,7 +374,8 @@ def _verdicts(measured: Measured, seed: int) -> list[Verdict | None]:
     """Each method against its control, text by text; all methods are judged together."""
     sign = 1 if measured.better == "higher" else -1
     ahead = sign * (measured.own - measured.control)
-    apart = told_apart(ahead, seed)
+    scale = float(np.abs(np.nan_to_num(measured.control)).max(initial=0.0))
+    apart = told_apart(ahead, seed, scale=scale)
     verdicts: list[Verdict | None] = []
     for method, is_apart in enumerate(apart):
         measured_on = ahead[np.isfinite(ahead[:, method]), method]
