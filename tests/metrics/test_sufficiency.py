@@ -36,10 +36,10 @@ def test_against_the_definition(units: int) -> None:
     assert Sufficiency()(game, rankings) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("units", [1, 60, 100, 140, 700])
-def test_shares_are_rounded_up_from_exact_numbers(units: int) -> None:
-    """The enemy: 0.05 · 140 = 7.000000000000001 in floating point, and 8 units."""
-    assert counts_of(units).tolist() == [ceil(share * units) for share in SHARES]
+def test_shares_are_rounded_up_as_exact_numbers_are() -> None:
+    """The enemies: rounded down or to the nearest; a product that floating point puts above 7."""
+    for units in range(1, 1200):
+        assert counts_of(units).tolist() == [ceil(share * units) for share in SHARES]
 
 
 def test_in_an_additive_game_kept_and_removed_are_two_halves() -> None:

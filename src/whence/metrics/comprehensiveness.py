@@ -11,7 +11,7 @@ from whence.games.protocol import AnyGame
 from whence.metrics.curves import SHARES, counts_of, first_units, values_of
 
 
-@metric("comprehensiveness", version=2, cites="deyoung2020eraser")
+@metric("comprehensiveness", version=1, cites="deyoung2020eraser")
 @dataclass(frozen=True, slots=True)
 class Comprehensiveness:
     """How far the target falls without the words that are ranked first.

@@ -65,9 +65,7 @@ def counts_of(units: int) -> Int[np.ndarray, " share"]:
     >>> counts_of(10).tolist(), counts_of(140).tolist()
     ([1, 1, 1, 2, 5], [2, 7, 14, 28, 70])
     """
-    # 0.05 · 140 is a little more than 7 in floating point, and would become 8
-    exact = np.round(np.array(SHARES) * units, 9)
-    return np.ceil(exact).astype(np.int64)
+    return np.ceil(np.array(SHARES) * units).astype(np.int64)
 
 
 def first_units(

@@ -17,9 +17,9 @@ class Metric(Protocol):
 
     ``better`` says which values are good. ``range`` holds the values on a game whose own values
     lie between 0 and 1; on other games a metric is in the game's unit, unless it has none.
-    ``chance`` is what random rankings get, on average, of a hundred units that act independently,
-    half of which do nothing, and whose values sum to one. On any other game it is the random
-    control that says what chance gets.
+    ``chance`` is what random rankings get, on average, of a hundred units that act independently:
+    half of them do nothing, the weights of the others are drawn from the exponential distribution,
+    and all sum to one. On any other game it is the random control that says what chance gets.
     """
 
     @property
