@@ -60,7 +60,7 @@ class Robustness:
 
     @property
     def chance(self) -> float:
-        """Of the same numbers given to other units, where the input moved by just ``scale``.
+        """Of numbers with the mean zero, given to other units; the input moved by ``scale``.
 
         Two such explanations are sqrt(2 - 2c) apart, where c, their cosine, is about normal.
         """
