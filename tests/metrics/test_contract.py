@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,8 @@ def test_settings_are_frozen_and_survive_json(name: str, given: dict[str, Any]) 
 def test_same_seed_same_numbers(name: str, given: dict[str, Any]) -> None:
     first, again, other = (measured_on_a_text(name, given, seed=seed) for seed in (1, 1, 2))
     assert first == again
-    assert first.random_mean != other.random_mean
+    # a mean of few values may be the same by chance; not all that is said of the control
+    assert replace(first, seed=2) != other
 
 
 def measured_on_a_text(name: str, given: dict[str, Any], seed: int) -> Measurement:

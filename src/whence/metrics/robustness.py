@@ -94,7 +94,7 @@ def largest_ratio(
 ) -> float:
     """The local Lipschitz constant, from below: the largest of ‖φ(x) − φ(z)‖ / ‖x − z‖.
 
-    >>> largest_ratio(np.array([0.1, 0.3]), np.array([0.1, 0.2]))
+    >>> largest_ratio(np.array([0.25, 0.75]), np.array([0.25, 0.5]))
     1.5
     """
     apart = moved > NOTHING
