@@ -22,6 +22,7 @@ from whence.models.exchanged import TextChange
 DRAWS = 20  # of the control of one explanation; it is the mean over texts that counts
 AGAIN_STREAM = 5  # of random numbers
 NOTHING = 1e-12  # a length that is not divided by
+DIGITS = 12  # of a correlation
 EVEN = 1e-9  # scores whose range is below this share of their size differ by rounding alone
 
 
@@ -101,7 +102,7 @@ class AgainMetric(Protocol):
 
     ``again`` says how often and under what conditions; ``others`` are these, in the same order. A
     call gives one finite number, or raises NotMeasured. ``chance`` is what it gives, on average,
-    where the scores of a hundred units are drawn anew each time.
+    where a hundred normal scores with the mean zero are given to the units anew each time.
     """
 
     @property
@@ -152,24 +153,31 @@ def check_units(first: Explanation, least: int = 2) -> None:
 # ---------------------------------------------------------------------- how alike two are
 
 
-def similarity(scores: Float[np.ndarray, " unit"], others: Float[np.ndarray, " unit"]) -> float:
-    """Spearman's rank correlation, from -1 to 1.
+def similarities(rows: Float[np.ndarray, "run unit"]) -> Float[np.ndarray, "run run"]:
+    """Spearman's rank correlation of each two rows, from -1 to 1.
 
     Two that rank nothing are alike (1); one that ranks nothing and one that does are not (0).
 
-    >>> similarity(np.array([1.0, 2.0, 3.0]), np.array([9.0, 4.0, 1.0]))
-    -1.0
+    >>> similarities(np.array([[1.0, 2.0, 3.0], [9.0, 4.0, 1.0]]))[0].tolist()
+    [1.0, -1.0]
     """
-    if _ranks_nothing(scores) or _ranks_nothing(others):
-        return float(_ranks_nothing(scores) and _ranks_nothing(others))
-    one, other = ranks(scores), ranks(others)
-    one, other = one - one.mean(), other - other.mean()
-    correlation = (one @ other) / np.sqrt((one @ one) * (other @ other))
-    return float(np.clip(correlation, -1.0, 1.0))
+    ranks_nothing = np.ptp(rows, axis=1) <= EVEN * np.abs(rows).max(axis=1)
+    places = np.stack([ranks(row) for row in rows])
+    places -= places.mean(1, keepdims=True)
+    places[ranks_nothing] = 0.0
+    lengths = np.linalg.norm(places, axis=1)
+    lengths[ranks_nothing] = 1.0
+    # two equal rankings are alike to the last digit
+    alike = np.round(places @ places.T / np.outer(lengths, lengths), DIGITS)
+    alike[np.ix_(ranks_nothing, ranks_nothing)] = 1.0
+    return alike
 
 
-def _ranks_nothing(scores: Float[np.ndarray, " unit"]) -> bool:
-    return bool(np.ptp(scores) <= EVEN * np.abs(scores).max(initial=0.0))
+def similarity_to(
+    first: Float[np.ndarray, " unit"], others: Sequence[Float[np.ndarray, " unit"]]
+) -> Float[np.ndarray, " other"]:
+    """The rank correlation of each of the others with the first."""
+    return similarities(np.stack([first, *others]))[0, 1:]
 
 
 def distance(scores: Float[np.ndarray, " unit"], others: Float[np.ndarray, " unit"]) -> float:

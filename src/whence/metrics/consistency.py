@@ -16,7 +16,7 @@ from whence.metrics.again import (
     Other,
     check_units,
     present,
-    similarity,
+    similarities,
 )
 
 SIGMAS = 1.96  # of a standard error, to each side: an interval of 95 %
@@ -79,7 +79,8 @@ class Consistency:
             return csi(runs)
         if self.by == "vsi":
             return vsi(runs, self.top)
-        return _mean_of_pairs(runs, lambda one, other: similarity(one.scores, other.scores))
+        alike = similarities(np.stack([one.scores for one in runs]))
+        return float(alike[np.triu_indices(len(runs), 1)].mean())
 
 
 def relative_variance(runs: Sequence[Explanation]) -> float:

@@ -14,7 +14,7 @@ from whence.metrics.again import (
     Other,
     check_units,
     present,
-    similarity,
+    similarity_to,
 )
 from whence.models.rewired import PermutedHeads, PermutedNeurons, ScaledQueries, ScaledValues
 
@@ -65,7 +65,7 @@ class ImplementationInvariance:
         check_units(first)
         there = present(others)
         if self.by == "spearman":
-            alike = [similarity(first.scores, other.scores) for other in there]
+            alike = similarity_to(first.scores, [other.scores for other in there])
         else:
             alike = [1 - share_apart(first.scores, other.scores) for other in there]
         return float(np.mean(alike))

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from whence.core.registry import SEED, Better, Needs, metric, setting
-from whence.metrics.again import Again, Explanation, Other, check_units, present, similarity
+from whence.metrics.again import Again, Explanation, Other, check_units, present, similarity_to
 from whence.models.changes import Randomised, shares
 
 
@@ -53,4 +51,4 @@ class ModelRandomisation:
 
 def _mean_similarity(first: Explanation, others: Sequence[Other]) -> float:
     there = present(others)
-    return float(np.mean([similarity(first.sizes, other.sizes) for other in there]))
+    return float(similarity_to(first.sizes, [other.sizes for other in there]).mean())

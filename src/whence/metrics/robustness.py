@@ -60,7 +60,7 @@ class Robustness:
 
     @property
     def chance(self) -> float:
-        """Of the same numbers given to other units, where the input moved by just ``scale``.
+        """Of numbers with the mean zero, given to other units; the input moved by ``scale``.
 
         Two such explanations are sqrt(2 - 2c) apart, where c, their cosine, is about normal.
         """
@@ -94,7 +94,7 @@ def largest_ratio(
 ) -> float:
     """The local Lipschitz constant, from below: the largest of ‖φ(x) − φ(z)‖ / ‖x − z‖.
 
-    >>> largest_ratio(np.array([0.1, 0.3]), np.array([0.1, 0.2]))
+    >>> largest_ratio(np.array([0.25, 0.75]), np.array([0.25, 0.5]))
     1.5
     """
     apart = moved > NOTHING

@@ -123,6 +123,7 @@ class Randomised:
     keeps_function: ClassVar[bool] = False
 
     def __call__(self, model: Model) -> Model:
+        """A copy whose upper weights are shuffled."""
         changed = copy_of(model)
         owners = _owners(changed.hf)
         count = max(1, round(self.share * len(owners)))
@@ -171,6 +172,7 @@ class NoisyEmbeddings:
     keeps_function: ClassVar[bool] = False
 
     def __call__(self, model: Model) -> Model:
+        """A copy that reads every token at a place nearby."""
         changed = copy_of(model)
         table = _table_of(changed)
         generator = torch.Generator().manual_seed(self.seed)

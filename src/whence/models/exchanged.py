@@ -65,6 +65,7 @@ class OneWordOther:
     number: int = 0
 
     def __call__(self, model: Model, passages: Sequence[Passage]) -> Neighbours:
+        """One neighbour of each text; a few passes of each, in batches, try the prediction."""
         words = _Words.of(model)
         of_texts: list[Neighbour | str] = ["no word of this text is one token."] * len(passages)
         generators = {}

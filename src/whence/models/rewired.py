@@ -79,6 +79,7 @@ class PermutedHeads(Rewiring):
     seed: int = 0
 
     def __call__(self, model: Model) -> Model:
+        """A copy with its heads in another order."""
         changed = copy_of(model)
         with torch.no_grad():
             for layer in _attention_layers(changed):
@@ -103,6 +104,7 @@ class ScaledQueries(Rewiring):
     factor: float = 2.0
 
     def __call__(self, model: Model) -> Model:
+        """A copy with longer queries and shorter keys."""
         changed = copy_of(model)
         with torch.no_grad():
             for layer in _attention_layers(changed):
@@ -118,6 +120,7 @@ class ScaledValues(Rewiring):
     seed: int = 0
 
     def __call__(self, model: Model) -> Model:
+        """A copy with other values and another projection."""
         changed = copy_of(model)
         generator = torch.Generator().manual_seed(self.seed)
         with torch.no_grad():
@@ -136,6 +139,7 @@ class PermutedNeurons(Rewiring):
     seed: int = 0
 
     def __call__(self, model: Model) -> Model:
+        """A copy with its neurons in another order."""
         changed = copy_of(model)
         generator = torch.Generator().manual_seed(self.seed)
         with torch.no_grad():
@@ -182,6 +186,7 @@ class AttentionLayer:
 
     @property
     def group(self) -> int:
+        """How many heads share a key."""
         return len(self.query) // len(self.key)
 
 
@@ -240,7 +245,8 @@ def _attention_layer(model: Model, module: nn.Module) -> AttentionLayer | None:
                 apart = places.reshape(-1, 3, dim).transpose(0, 1)
             else:
                 apart = places.reshape(3, -1, dim)
-            return _layer(module, *(Wires(fused, part) for part in apart), out)
+            query, key, value = (Wires(fused, part) for part in apart)
+            return _layer(module, query, key, value, out)
     return None
 
 
