@@ -147,9 +147,7 @@ def shrunk_covariance(rows: Float[np.ndarray, "row width"]) -> Float[np.ndarray,
     return (1 - pull) * sample + pull * scale * np.eye(width)
 
 
-def _removers(
-    model: Model, passages: Sequence[Passage], removal: str, seed: int
-) -> list[Remover]:
+def _removers(model: Model, passages: Sequence[Passage], removal: str, seed: int) -> list[Remover]:
     """One for each passage; a masked language model that fills is loaded once for all."""
     first = remover_of(model, passages[0], removal, seed)
     if first.filler is None:
@@ -158,9 +156,7 @@ def _removers(
     return [remover_of(model, passage, removal, seed, filler) for passage in passages]
 
 
-def _vectors_of_whole(
-    model: Model, passages: Sequence[Passage]
-) -> Float[np.ndarray, "text width"]:
+def _vectors_of_whole(model: Model, passages: Sequence[Passage]) -> Float[np.ndarray, "text width"]:
     rows: dict[int, np.ndarray] = {}
     with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):
         for group in model.groups(passages, TOKENS_AT_ONCE):

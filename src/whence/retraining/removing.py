@@ -77,9 +77,7 @@ def placeholder(model: Model) -> int:
     return next(number for number in range(len(tokenizer)) if number not in taken)
 
 
-def _tokens_of(
-    passage: Passage, units: Bool[np.ndarray, " unit"]
-) -> Bool[np.ndarray, " token"]:
+def _tokens_of(passage: Passage, units: Bool[np.ndarray, " unit"]) -> Bool[np.ndarray, " token"]:
     """The tokens of some units."""
     of_text = passage.unit_of >= 0
     chosen = np.zeros(len(passage), dtype=bool)

@@ -146,9 +146,7 @@ def tuned_for_removal(
     )
 
 
-def paired_change(
-    before: Bool[np.ndarray, " text"], after: Bool[np.ndarray, " text"]
-) -> Estimate:
+def paired_change(before: Bool[np.ndarray, " text"], after: Bool[np.ndarray, " text"]) -> Estimate:
     """By how much the share of right answers rose, with a 95 % interval for pairs.
 
     The interval is that of Agresti and Min (2005): half a text is added to each of the four cells,
