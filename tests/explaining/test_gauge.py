@@ -39,7 +39,7 @@ def test_shrinkage_is_that_of_ledoit_and_wolf() -> None:
 def test_the_gauge_again_by_loops() -> None:
     rng = np.random.default_rng(1)
     whole = rng.normal(size=(23, 4)) * [1.0, 2.0, 0.5, 1.0]
-    perturbed = np.stack([whole + [0, 0, step, 0] for step in (0.0, 0.1, 9.0)])
+    perturbed = np.stack([whole + np.array([0, 0, step, 0]) for step in (0.0, 0.1, 9.0)])
     gauge = gauge_of(whole, perturbed, removal="mask", shares=(0, 0.5, 1))
 
     def distance(i: int, row: np.ndarray) -> float:

@@ -16,9 +16,8 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     rows = []
     for i in range(count):
         words = GOOD if i % 2 else BAD
-        rows.append(
-            (f"the {rng.choice(THINGS)} was {rng.choice(words)}", "bad good".split()[i % 2])
-        )
+        text = f"the {rng.choice(THINGS)} was {rng.choice(words)}"
+        rows.append((text, "good" if i % 2 else "bad"))
     return rows
 
 

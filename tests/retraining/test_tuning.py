@@ -1,4 +1,4 @@
-"""tuned_for_removal: a real training of a small copy, the caller's model untouched, the cost told."""
+"""tuned_for_removal: real training of a copy, the caller's model untouched, the cost told."""
 
 from __future__ import annotations
 

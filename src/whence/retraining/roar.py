@@ -84,9 +84,8 @@ def roar(
         raise InputError(f"units are ranked by 'size' or by 'score', not {rank_by!r}.")
 
     rows, test_rows = labelled(train, "train"), labelled(test, "test")
-    if isinstance(start, str):
-        start = small_start(rows, start)
-    reader = start(seed)
+    begin = start if callable(start) else small_start(rows, start)
+    reader = begin(seed)
     check_trainable(reader)
     experiment = Texts(
         reader=reader,
@@ -97,7 +96,7 @@ def roar(
         wishes=wishes,
         rankings=rankings,
         rank_by=rank_by,
-        start=start,
+        start=begin,
         training=training or Training(),
     )
     experiment.check_units()
