@@ -66,7 +66,8 @@ def command(
     solutions, one of which attends to nothing in the text. dyck: brackets closed by models that do
     not look at them. theorem: LIME on attention, by formula and exactly. figures: the rest of the
     lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose
-    truth is known.
+    truth is known. roar: remove the important words, retrain, and see what was lost; the table of
+    desiderata.
     """
     del debug
     folder = out or Path(f"lab-{name}")

@@ -56,6 +56,7 @@ PICTURES = (  # seed, what it shows, lab, figure
     ("S1", "sensitivity: 1 − relu(1 − x)", "judging", "judging-sensitivity"),
     ("S1", "symmetric difference", "judging", "judging-difference"),
     ("S1", "remove and retrain (toy)", "judging", "judging-roar"),
+    ("S1", "remove and retrain (texts)", "roar", "roar-curves"),
     ("S1", "LIME's user study (simulated users)", "judging", "judging-users"),
     ("S2", "different explainers, seven rows", "figures", "figures-explainers"),
     ("S2", "attention of each head", "figures", "figures-heads"),

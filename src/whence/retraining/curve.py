@@ -140,8 +140,9 @@ def grown(
     [False, True, True, False]
     """
     after = []
-    for number, (gone, scores) in enumerate(zip(removed, importance, strict=True)):
-        lots = np.random.default_rng([seed, LOTS_STREAM, number]).random(len(gone))
+    rng = np.random.default_rng([seed, LOTS_STREAM])
+    for gone, scores in zip(removed, importance, strict=True):
+        lots = rng.random(len(gone))
         next_first = scores if keep else -scores
         order = np.lexsort((lots, next_first, ~gone))
         now_gone = np.zeros(len(gone), dtype=bool)

@@ -26,6 +26,7 @@ from whence.retraining.training import Training, check_trainable, fit, guesses
 
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 RankBy = Literal["size", "score"]
+CONTROL_STREAM = 16  # of random numbers
 # A score for each unit of a passage, from a function of the caller's.
 Ranking = Callable[[Model, Passage], Any]
 
@@ -73,8 +74,7 @@ def roar(
     [1.0, 0.5, 0.5]
     """
     wishes = {find_method(wish.method).name: wish for wish in wishes_for(methods)}
-    if CONTROL not in wishes:
-        wishes[CONTROL] = Wish(CONTROL)
+    wishes.setdefault(CONTROL, Wish(CONTROL))
     rankings = dict(rankings or {})
     _check_names(wishes, rankings)
     way = Way(_checked_shares(shares), keep, recursive, patterns)
@@ -84,9 +84,8 @@ def roar(
         raise InputError(f"units are ranked by 'size' or by 'score', not {rank_by!r}.")
 
     rows, test_rows = labelled(train, "train"), labelled(test, "test")
-    if isinstance(start, str):
-        start = small_start(rows, start)
-    reader = start(seed)
+    begin = start if callable(start) else small_start(rows, start)
+    reader = begin(seed)
     check_trainable(reader)
     experiment = Texts(
         reader=reader,
@@ -97,7 +96,7 @@ def roar(
         wishes=wishes,
         rankings=rankings,
         rank_by=rank_by,
-        start=start,
+        start=begin,
         training=training or Training(),
     )
     experiment.check_units()
@@ -191,11 +190,16 @@ class Texts:
     ) -> dict[str, list[np.ndarray]]:
         """The importance of the units that are there, in all these texts, by each ranking."""
         by_name: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        own = [name for name in names if name in self.rankings]
-        for name in own:
-            for text in texts:
-                by_name[name].append(_as_scores(self.rankings[name](model, text), text, name))
-        wishes = tuple(self.wishes[name] for name in names if name not in own)
+        for name in names:
+            if name in self.rankings:
+                given = [(self.rankings[name](model, text), text) for text in texts]
+                by_name[name] = [_as_scores(scores, text, name) for scores, text in given]
+        if CONTROL in names:
+            # not by the method of that name, which ranks equal texts alike: a model could learn
+            # the rankings of texts that stand in training and test
+            rng = np.random.default_rng([seed, CONTROL_STREAM])
+            by_name[CONTROL] = [rng.random(len(text.unit_spans)) for text in texts]
+        wishes = tuple(self.wishes[name] for name in names if not by_name[name])
         if not wishes:
             return by_name
 

@@ -154,5 +154,5 @@ def _single_layer(vocabulary: int, classes: Sequence[str]) -> Any:
     )
     hf = single_layer.SingleLayerForSequenceClassification(config)
     with torch.no_grad():
-        hf.embedding.weight.mul_(EMBEDDING_SCALE)
+        hf.embedding.get_parameter("weight").mul_(EMBEDDING_SCALE)
     return hf
