@@ -13,6 +13,9 @@ endif
 export TEXT REPORT
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# Images of containers often forbid Python to keep what it has compiled. Every process of the tests
+# would compile whence and the tests anew, and with shapes checked that takes half a minute each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-all check lint types layers docs bench clean
 help:  ## what can be made
@@ -79,3 +82,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 clean:  ## remove what was made
 	rm -rf $(VENV) site whence-report.html
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench training -name __pycache__ -prune -exec rm -rf {} +

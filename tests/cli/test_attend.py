@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 
+from whence.models import load as loading
+
 TEXT = "the food is great , but the service is slow"
+
+# one model for all commands of this file: test_commands.py reads it from its folder each time
+load_once = cache(loading.load)
+
+
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "load", load_once)
 
 
 def test_the_page_has_its_three_views_unasked(run, tmp_path) -> None:
@@ -122,8 +133,9 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
     import whence.cli.running as running
 
     monkeypatch.setattr(running, "LOUD", 10)
+    fast = ["--no-evidence"]
     assert "forecast: attention maps need about" in run("attend", TEXT).err
-    assert "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout").err
+    assert "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout", *fast).err
     done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
     assert done.code == 2
     assert "a larger budget" in done.err
@@ -131,7 +143,7 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
 
 def test_a_setting_is_switched_off_by_no(run) -> None:
     plain, bare = (
-        json.loads(run("explain", TEXT, "--method", "rollout", *more, "--json").out)
+        json.loads(run("explain", TEXT, "--method", "rollout", *more, "--no-evidence", "--json").out)
         for more in ([], ["--no-residual"])
     )
     assert (plain["settings"]["residual"], bare["settings"]["residual"]) == (True, False)

@@ -140,14 +140,15 @@ def test_wrong_choices_are_named(wrong: dict, says: str) -> None:
 
 def test_a_run_over_the_budget_is_refused_before_it_begins() -> None:
     told = []
+    model = build("bert")
     with pytest.raises(TooLarge, match="heads='mean'"):
-        whence.attend(build("bert"), TEXT, memory=1000, forecast=told.append)
+        whence.attend(model, TEXT, memory=1000, forecast=told.append)
     assert told[0].total > 1000
     for method in ("attention-mean", "generic-attention"):
         with pytest.raises(TooLarge, match="a larger budget"):
-            whence.explain(build("bert"), TEXT, method, memory=2000)
+            whence.explain(model, TEXT, method, memory=2000)
     with pytest.raises(TooLarge):
-        whence.compare(build("bert"), TEXT, memory=2000)
+        whence.compare(model, TEXT, memory=2000)
 
 
 def test_what_holds_no_maps_needs_none() -> None:

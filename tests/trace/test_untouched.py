@@ -79,7 +79,8 @@ def test_a_trace_leaves_the_model_as_it_was(name: str) -> None:
     model = awkward(name)
     before = snapshot(model.hf)
     trace(model, inputs(model), needs=EVERYTHING)
-    compare(model, inputs(model, 1)[0])
+    # every method, and the fewest rankings that evidence can have
+    compare(model, inputs(model, 1)[0], rankings=39, steps=2)
     attend(model, inputs(model, 1)[0])
     assert_same(before, snapshot(model.hf))
 

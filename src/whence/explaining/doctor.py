@@ -122,7 +122,7 @@ def examine(model: Model, progress: Callable[[str], None] | None = None) -> Repo
     """Try everything that can be tried in a few seconds.
 
     >>> import whence
-    >>> examine(whence.load("sentiment")).self_check.passed
+    >>> examine(whence.load("single-layer")).self_check.passed
     True
     """
     say = progress or (lambda _: None)
