@@ -116,10 +116,14 @@ def test_a_heap_that_is_left_alone_has_holes_and_keeps_what_it_took() -> None:
         births=np.array([2, 0, 2]),
         deaths=np.array([3, 1, 3]),
         moments=3,
-        traced=0,
+        traced=1,
     )
     assert own.held(1, heap=HELD) == huge + second
     assert own.held(1, heap=AS_IT_COMES) == huge + round(AS_IT_COMES.taken * first)
+    # a trace in blocks took less than the rehearsal of a short text says
+    assert own.held(1, heap=AS_IT_COMES, while_traced=second) == huge + round(
+        AS_IT_COMES.taken * second
+    )
 
 
 def test_a_rerun_begins_on_the_heap_as_it_is() -> None:

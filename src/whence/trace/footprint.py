@@ -257,9 +257,17 @@ class Footprint:
         """What is made after the trace; reruns are not in it."""
         return self.course(tokens, rows, self.traced + 1, heap)
 
-    def held(self, tokens: int, rows: int = 1, heap: Heap = HELD) -> int:
-        """The most that the process holds while methods read the trace; reruns are not in it."""
-        return round(self.course(tokens, rows, heap=heap).held[self.traced :].max())
+    def held(
+        self, tokens: int, rows: int = 1, heap: Heap = HELD, while_traced: float = np.inf
+    ) -> int:
+        """The most that the process holds while methods read the trace; reruns are not in it.
+
+        ``while_traced`` is all that it held until then, where a long trace goes another way.
+        """
+        course = self.course(tokens, rows, heap=heap)
+        left = min(course.heap[self.traced], while_traced)
+        own = course.taken * np.maximum.accumulate(course.small[self.traced :])
+        return round((course.large[self.traced :] + np.maximum(left, own)).max())
 
     def with_values(
         self, tokens: int, rows: int, rerun: Callable[[int], Course], heap: Heap = HELD

@@ -142,7 +142,8 @@ def forecast_run(
 
     tokens = len(passage) if tokens is None else tokens
     kept = own.kept(tokens, rows)
-    peaks = [_while_traced(model, run, own, tokens, rows, heap), own.held(tokens, rows, heap)]
+    while_traced = _while_traced(model, run, own, tokens, rows, heap)
+    peaks = [while_traced, own.held(tokens, rows, heap, while_traced)]
     at_once = max(1, rerun_tokens // tokens) if model.shares_batches else 1
 
     def value(points: int) -> Course:
