@@ -71,7 +71,6 @@ TINY = 1e-30
 NO_SLOPE = 1e-6
 
 
-
 @dataclass
 class _Shared:
     """What checks that come right after each other need not run again.
