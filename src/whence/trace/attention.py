@@ -258,7 +258,7 @@ def apply_edits(
     """
     on_attention = [e for e in edits if e.where == "attention"]
     on_all_rows = [e for e in on_attention if not e.first_row]
-    visible = visible_keys(mask, weights) if on_attention else None
+    visible = visible_keys(mask, weights)
     if on_all_rows:
         for edit in on_all_rows:
             weights = edit.on_heads(weights, 1, visible)
