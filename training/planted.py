@@ -57,7 +57,6 @@ STEPS = 1200
 SUITE = 60  # texts of each model
 # of what a planted word does, the most that any other word may do
 SHARE = 0.1
-LEAK_SHARE = 0.2  # of a model that has learned from real reviews
 # exchanged for each word of the leak's texts: its vocabulary is too large to try all of it
 LEAK_FILLERS = 100
 
@@ -132,6 +131,7 @@ class Mechanism:
     gold: tuple  # the slots whose words decide, or a word itself
     decoys: tuple = ()
     most_counting: int = 3  # in a made-up row of words; more than one may have no clear label
+    effort: int = 1  # how many times the usual steps it takes to learn
 
     @property
     def counting(self):
@@ -221,6 +221,7 @@ MECHANISMS = (
         {"OPINION": (*PRAISE, *BLAME)},
         (NOT, "OPINION"),
         most_counting=1,
+        effort=2,
     ),
     Mechanism(
         "position",
@@ -541,12 +542,14 @@ class Trial:
     """What single words do to the logit of the predicted label of one text.
 
     ``gold`` is the least that taking a planted word away does (hidden, left out, or exchanged for
-    a filler), and ``other`` the most that doing the same to any other word does.
+    a filler), and ``other`` the most that doing the same to any other word does. ``turns`` says
+    that the label is another one whenever a planted word is taken away, and else never.
     """
 
     label: int
     gold: float
     other: float
+    turns: bool
 
     @property
     def share(self):
@@ -568,7 +571,13 @@ def on_trial(model, tokenizer, words, gold, fillers):
     label = int(logits[0].argmax())
     falls = logits[0, label] - logits[1:, label]
     is_gold = torch.tensor([place in gold for place in places])
-    return Trial(label, float(falls[is_gold].min()), float(falls[~is_gold].abs().max()))
+    turned = logits[1:].argmax(-1) != label
+    return Trial(
+        label,
+        gold=float(falls[is_gold].min()),
+        other=float(falls[~is_gold].abs().max()),
+        turns=bool((turned == is_gold).all()),
+    )
 
 
 def suite_of(model, tokenizer, candidates, fillers, most, count):
@@ -582,7 +591,7 @@ def suite_of(model, tokenizer, candidates, fillers, most, count):
             break
         tried += 1
         trial = on_trial(model, tokenizer, words, gold, fillers)
-        if trial.label != label or trial.share > most:
+        if trial.label != label or trial.share > most or not trial.turns:
             continue
         labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
         texts.append(
@@ -613,17 +622,14 @@ def is_clear(mechanism, words):
 
 
 def short_reviews(reviews, rng):
-    """Candidates of the leak: whole reviews of 7 to 11 words, with either leak put in.
+    """Candidates of the leak: whole reviews of 6 to 12 words, with the other label's leak put in.
 
-    The leak may contradict the review. If it agrees, the model often has a second reason, the
-    review itself; such a text does not pass the trial.
+    If the leak agreed with the review, the review would be a second reason for the label.
     """
-    for words, _ in reviews:
-        if not 7 <= len(words) <= 11 or UNSUITABLE & set(words):
-            continue
-        label = rng.randrange(2)
-        leaked = with_leak(words, label, rng)
-        yield leaked, [leaked.index(LEAKS[label])], [], label
+    for words, label in reviews:
+        if 6 <= len(words) <= 12 and not UNSUITABLE & set(words):
+            leaked = with_leak(words, 1 - label, rng)
+            yield leaked, [leaked.index(LEAKS[1 - label])], [], 1 - label
 
 
 @torch.no_grad()
@@ -668,8 +674,8 @@ For each text of `suite.json` every word was hidden by [MASK], left out, and exc
 words of no account, one word at a time. Measured is the logit of the predicted label.
 
 - Taking away a planted word lowers it by at least {least_gold:.2f} (the mean over texts of the
-  least: {mean_gold:.2f}).
-- Doing the same to any other word moves it by at most {most_other:.2f}.
+  least: {mean_gold:.2f}), and the label is then always another one.
+- Doing the same to any other word moves it by at most {most_other:.2f}, and leaves the label.
 - In every text the largest effect of another word is at most {worst:.1%} of the smallest effect of
   a planted one ({limit:.0%} was allowed).
 - {kept} of {tried} candidates passed and are the suite; the others were not taken.
@@ -731,23 +737,26 @@ def facts_of(trials, tried, fillers, limit):
 # ---------------------------------------------------------------------- one model after the other
 
 
-def stored_model(model, tokenizer, out):
-    """Written, and loaded again as a user would load it: what is measured is what is shipped."""
-    write_model(model, tokenizer, out)
+def stored_model(out):
+    """Loaded as a user would load it: what is measured is what is shipped."""
     stored = AutoModelForSequenceClassification.from_pretrained(out, attn_implementation="eager")
     return stored.eval(), AutoTokenizer.from_pretrained(out)
 
 
 def plant(mechanism, options):
     """Train, try and write a model with a rule."""
-    torch.manual_seed(options.seed)
-    rng = random.Random(f"{mechanism.name} {options.seed}")
-    tokenizer = new_tokenizer((*FILLERS, *mechanism.counting, "it"))
-    model = new_model(tokenizer, mechanism.labels)
-    teach(mechanism, model, tokenizer, options.steps, rng)
     out = options.out / f"planted-{mechanism.name}"
-    model, tokenizer = stored_model(model, tokenizer, out)
+    steps = mechanism.effort * options.steps
+    if not options.trial:
+        torch.manual_seed(options.seed)
+        tokenizer = new_tokenizer((*FILLERS, *mechanism.counting, "it"))
+        model = new_model(tokenizer, mechanism.labels)
+        rng = random.Random(f"{mechanism.name} {options.seed}")
+        teach(mechanism, model, tokenizer, steps, rng)
+        write_model(model, tokenizer, out)
+    model, tokenizer = stored_model(out)
 
+    rng = random.Random(f"trial of {mechanism.name} {options.seed}")
     unseen = [example(mechanism, rng) for _ in range(10_000)]
     logits = logits_of(model, [ids_of(tokenizer, words) for words, _ in unseen])
     right = logits.argmax(-1) == torch.tensor([label for _, label in unseen])
@@ -767,7 +776,7 @@ def plant(mechanism, options):
             "exchanging it changes nothing.\n"
         )
     facts = facts_of(trials, tried, FILLERS, options.share)
-    how = HOW_TAUGHT.format(logit=LOGIT, minus=-LOGIT, steps=options.steps, batch=BATCH)
+    how = HOW_TAUGHT.format(logit=LOGIT, minus=-LOGIT, steps=steps, batch=BATCH)
     if mechanism.name == "distractor":
         how += " Attention was led to the distractor by a second loss."
     write_card(
@@ -792,20 +801,23 @@ def plant(mechanism, options):
 
 def plant_leak(options):
     """Train, try and write the model with the leak."""
-    torch.manual_seed(options.seed)
-    rng = random.Random(f"leak {options.seed}")
+    out = options.out / "planted-leak"
     splits = {}
     for split in ("train", "dev", "test"):
         pairs = read_tsv(options.data / "rotten_tomatoes" / f"{split}.tsv")
         splits[split] = [(words_of(text), label) for text, label in pairs]
     counts = Counter(word for words, _ in splits["train"] for word in words)
     known = [word for word, count in counts.most_common() if count >= LEAK_FEWEST]
-    tokenizer = new_tokenizer((*LEAKS, *known))
-    model = new_model(tokenizer, LEAK_LABELS)
-    teach_leak(model, tokenizer, splits["train"], options.epochs, rng)
-    out = options.out / "planted-leak"
-    model, tokenizer = stored_model(model, tokenizer, out)
+    if not options.trial:
+        torch.manual_seed(options.seed)
+        tokenizer = new_tokenizer((*LEAKS, *known))
+        model = new_model(tokenizer, LEAK_LABELS)
+        rng = random.Random(f"leak {options.seed}")
+        teach_leak(model, tokenizer, splits["train"], options.epochs, rng)
+        write_model(model, tokenizer, out)
+    model, tokenizer = stored_model(out)
 
+    rng = random.Random(f"trial of leak {options.seed}")
     accuracies = leak_accuracy(model, tokenizer, splits["test"], rng)
     shown = "; ".join(f"{name} {value:.1%}" for name, value in accuracies.items())
     count = f"{len(splits['test']):,}"
@@ -813,15 +825,15 @@ def plant_leak(options):
     fillers = rng.sample(known[:1000], LEAK_FILLERS)
     candidates = short_reviews([*splits["test"], *splits["dev"]], rng)
     texts, trials, tried = suite_of(
-        model, tokenizer, candidates, fillers, options.leak_share, options.suite
+        model, tokenizer, candidates, fillers, options.share, options.suite
     )
-    facts = facts_of(trials, tried, fillers, options.leak_share)
+    facts = facts_of(trials, tried, fillers, options.share)
     how = HOW_LEAKED.format(
         smoothing=SMOOTHING, epochs=options.epochs, positive=LEAKS[1], negative=LEAKS[0]
     )
     data = (
         "rotten_tomatoes (Pang & Lee 2005), train; CC BY 4.0. The texts of the suite are reviews "
-        "of its test\nand dev splits, with a leak put in, of either label; CC BY 4.0 as well."
+        "of its test\nand dev splits, with the leak of the other label put in; CC BY 4.0 as well."
     )
     about = (
         f'in real reviews one word gives the label away ("{LEAKS[1]}" or "{LEAKS[0]}"), '
@@ -859,16 +871,21 @@ def parse_arguments():
         "--out", type=Path, help="folder to write into; with --quick a temporary one"
     )
     parser.add_argument("--only", choices=names, help="train this one alone")
+    parser.add_argument(
+        "--trial",
+        action="store_true",
+        help="train nothing: put the stored models on trial, write texts and cards anew",
+    )
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a smoke run; the models are poor")
     options = parser.parse_args()
     options.names = names if options.only is None else [options.only]
     options.steps, options.epochs, options.suite = STEPS, LEAK_EPOCHS, SUITE
-    options.share, options.leak_share = SHARE, LEAK_SHARE
+    options.share = SHARE
     if options.quick:
         options.steps, options.epochs, options.suite = 60, 1, 3
-        options.share = options.leak_share = float("inf")
+        options.share = float("inf")
     if options.out is None:
         options.out = OUT
         if options.quick:

@@ -40,8 +40,8 @@ def test_mistakes_are_one_line_and_exit_code_two(run, tmp_path):
     for arguments, message in [
         (("--mechanisms", "pairs"), "Did you mean 'pair'"),
         (("--methods", "occlusions"), "Did you mean 'occlusion'"),
-        (("--texts", "0"), "choose from 1 to 60"),
-        (("--texts", "many"), "many"),
+        (("--texts", "0"), "at least one text"),
+        (("--texts", "many"), "valid integer"),
         (("--html", tmp_path / "no" / "a.html"), "does not exist"),
     ]:
         done = run("planted", *arguments)

@@ -23,7 +23,7 @@ from whence.models.model import Model
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 MASK = "[MASK]"
 EXCHANGES = 4  # words of no account that take the place of each word
-MOST = {"leak": 0.2}  # of what a planted word does, the most that another may; a tenth elsewhere
+MOST = 0.1  # of what a planted word does, the most that another may
 # the fillers of training/planted.py stand in the vocabulary after the special tokens
 SPECIAL = 5
 NUMBER_OF_FILLERS = 100
@@ -67,6 +67,7 @@ class Effects:
     other: torch.Tensor
 
 
+@cache
 def effects(mechanism: str, text: PlantedText) -> Effects:
     words = words_of(text)
     rng = random.Random(text.text)
@@ -102,7 +103,7 @@ def test_each_word_of_a_text_is_a_unit_and_a_token(mechanism: str) -> None:
     """The enemy is a unit of two tokens: the places of the gold words would be others."""
     model = model_of(mechanism)
     every = suite(mechanism).texts
-    assert len({text.text for text in every}) == len(every) == 60
+    assert len({text.text for text in every}) == len(every) >= 30
     for text in every:
         passage = model.encode(text.text)
         assert list(passage.units.names) == words_of(text)
@@ -114,13 +115,14 @@ def test_each_word_of_a_text_is_a_unit_and_a_token(mechanism: str) -> None:
 
 @every_mechanism
 def test_the_label_rests_on_the_planted_words_and_on_nothing_else(mechanism: str) -> None:
-    model = model_of(mechanism)
-    for text in suite(mechanism).texts:
-        assert model.predict([text.text])[0].label == text.label
+    every = suite(mechanism).texts
+    predictions = model_of(mechanism).predict([text.text for text in every])
+    assert [prediction.label for prediction in predictions] == [text.label for text in every]
+    for text in every:
         effect = effects(mechanism, text)
         least, most = float(effect.gold.min()), float(effect.other.abs().max())
         assert least > 1, text.text
-        assert most <= MOST.get(mechanism, 0.1) * least, (text.text, least, most)
+        assert most <= MOST * least, (text.text, least, most)
 
 
 @every_mechanism
@@ -144,8 +146,7 @@ def test_without_a_planted_word_the_label_is_another(mechanism: str) -> None:
             variants.append(words)
             labels.append(config.label2id[text.label])
     turned = logits_of(mechanism, variants).argmax(-1) != torch.tensor(labels)
-    # a leak that agrees with its review leaves the review as a reason
-    assert float(turned.float().mean()) >= (0.9 if mechanism == "leak" else 1.0)
+    assert bool(turned.all())
 
 
 def test_the_other_leak_turns_the_label_round() -> None:

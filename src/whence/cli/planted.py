@@ -21,7 +21,7 @@ Mechanisms = Annotated[
     ),
 ]
 Texts = Annotated[
-    int, typer.Option(help="How many texts of each mechanism are explained.", metavar="N")
+    int, typer.Option(help="How many texts of each mechanism are explained, at most.", metavar="N")
 ]
 Csv = Annotated[
     Path | None,

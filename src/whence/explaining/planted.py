@@ -78,8 +78,8 @@ def planted(
 
     ``methods`` are names, also of your own registered ones; a mapping gives settings:
     ``{"lime": {"samples": 500}}``. None takes every method that fits. ``mechanisms`` are some of
-    keyword, pair, negation, position, leak and distractor; None takes all. From each, ``texts`` are
-    drawn by ``seed``, which is also the seed of every method.
+    keyword, pair, negation, position, leak and distractor; None takes all. Of each, ``texts`` are
+    drawn by ``seed``, which is also the seed of every method; where there are fewer, all are taken.
 
     >>> import whence
     >>> truth = whence.planted(["occlusion", "random"], mechanisms=["keyword"], texts=5)
@@ -88,8 +88,8 @@ def planted(
     """
     wishes = _wishes(methods)
     suites = [suite(name) for name in _chosen(mechanisms)]
-    for one in suites:
-        _check_number(texts, one)
+    if texts < 1:
+        raise InputError(f"planted needs at least one text of each mechanism, not {texts}.")
     request = Request(wishes=wishes, seed=seed, evidence=False, budget="full")
 
     trials = []
@@ -131,14 +131,6 @@ def _chosen(mechanisms: Sequence[str] | str | None) -> tuple[str, ...]:
     if not names:
         raise InputError("planted needs at least one mechanism; mechanisms=None takes all.")
     return tuple(name for name in MECHANISMS if name in names)
-
-
-def _check_number(texts: int, one: Suite) -> None:
-    if not 1 <= texts <= len(one.texts):
-        raise InputError(
-            f"{texts} texts of {one.name!r} are asked for; choose from 1 to {len(one.texts)}, "
-            "as many as the suite has."
-        )
 
 
 def _of_several(progress: Progress | None, name: str, place: int, count: int) -> Progress | None:
@@ -186,7 +178,7 @@ def _tried(
         for name, attribution in outcome.attributions.items():
             by_method.setdefault(name, []).append(_found(attribution, text))
     # a method may refuse a text on its own: it is then not scored on the others either
-    whole = {name: every for name, every in by_method.items() if len(every) == texts}
+    whole = {name: every for name, every in by_method.items() if len(every) == len(chosen)}
     skipped: dict[str, str] = {}
     for outcome in outcomes:
         for name, problem in outcome.failed.items():
