@@ -135,7 +135,9 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
     monkeypatch.setattr(running, "LOUD", 10)
     fast = ["--no-evidence"]
     assert "forecast: attention maps need about" in run("attend", TEXT).err
-    assert "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout", *fast).err
+    assert (
+        "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout", *fast).err
+    )
     done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
     assert done.code == 2
     assert "a larger budget" in done.err
@@ -143,7 +145,9 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
 
 def test_a_setting_is_switched_off_by_no(run) -> None:
     plain, bare = (
-        json.loads(run("explain", TEXT, "--method", "rollout", *more, "--no-evidence", "--json").out)
+        json.loads(
+            run("explain", TEXT, "--method", "rollout", *more, "--no-evidence", "--json").out
+        )
         for more in ([], ["--no-residual"])
     )
     assert (plain["settings"]["residual"], bare["settings"]["residual"]) == (True, False)

@@ -50,6 +50,14 @@ def command(
         ),
     ] = None,
     setting: Set = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--add",
+            help="Also try results of other tools, saved as JSON; each belongs to its text.",
+            metavar="FILE",
+        ),
+    ] = None,
     out: Out = None,
     removals: Annotated[
         str | None,
@@ -203,12 +211,14 @@ def command(
         note(guessed)
     with _folder(out) as folder, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
-        from whence.explaining.evaluate import evaluated, trial_rows
+        from whence.explaining.evaluate import check_none_added, evaluated, trial_rows
         from whence.explaining.rows import ExplainRows
         from whence.runs.places import place_of
 
+        added = _added(add or [])
         if not manner.is_inline:
             check_can_be_loaded(loaded_model)
+            check_none_added(added)
         request = request_of(
             loaded_model,
             asked["methods"],
@@ -220,7 +230,7 @@ def command(
             evidence=False,
             budget=budget,
         )
-        explain = ExplainRows(loaded_model, request, gold)
+        explain = ExplainRows(loaded_model, request, gold, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         place = place_of(folder)
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
@@ -262,6 +272,17 @@ def _set(asked: dict[str, Any], settings: list[str]) -> None:
         asked["metrics"] = with_settings(of_metrics, mine, "metric")
     if others:
         asked["methods"] = with_settings(asked["methods"], others, "method")
+
+
+def _added(paths: list[Path]) -> Any:
+    """The attributions in files of results."""
+    from whence.core.reading import read
+    from whence.explaining.added import wishes_and_added
+
+    if not paths:
+        return ()
+    _, added = wishes_and_added([read(path) for path in paths])
+    return added
 
 
 def _folder(out: str | None) -> Any:

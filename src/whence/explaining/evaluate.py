@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
 from whence.core.registry import metrics as all_metrics
@@ -56,6 +57,7 @@ def evaluate(
     methods: Methods | None = None,
     metrics: Metrics | None = None,
     *,
+    added: Sequence[Attribution] = (),
     out: str | Path | None = None,
     removals: Sequence[str] | None = None,
     text: str | None = None,
@@ -94,6 +96,9 @@ def evaluate(
     ``delete`` where there is a mask token), and read the target as ``measured_as`` says (a
     probability, where there are classes). ``rationale`` names the column of what people marked.
 
+    ``added`` are results of other tools (``Attribution.from_scores``), each of which belongs to the
+    text that it explains; they are tried beside the methods.
+
     Intervals are bootstrap over texts; methods are compared text by text, all pairs of a metric
     together. ``out`` keeps everything in a folder, as ``whence.run`` does: the same call again goes
     on where it was ended. The other keywords are those of ``whence.run``. With ``planted`` the
@@ -111,6 +116,7 @@ def evaluate(
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
+        check_none_added(added)
     columns = {"text": text, "pair": pair, "label": label, "id": id, "rationale": rationale}
     opened = open_data(data, **columns, split=split)
     request = request_of(
@@ -125,7 +131,9 @@ def evaluate(
         evidence=False,
         budget=budget,
     )
-    work = trial_rows(ExplainRows(model, request, gold), metrics, removals, measured_as, rankings)
+    work = trial_rows(
+        ExplainRows(model, request, gold, tuple(added)), metrics, removals, measured_as, rankings
+    )
     choice = Choice(sample, seed, limit)
     options: dict[str, Any] = {"part": part, "planted": planted, "progress": progress}
     if out is not None:
@@ -194,6 +202,15 @@ def _try_planted(work: TrialRows, place: Place) -> None:
     methods = {wish.method: dict(wish.settings) for wish in request.wishes}
     truth = planted_truth(methods, seed=request.seed)
     place.put(PLANTED, json_text(truth.to_dict()).encode())
+
+
+def check_none_added(added: Sequence[Attribution]) -> None:
+    """Results of others are in this process only, and workers do not have them."""
+    if added:
+        raise InputError(
+            "results of other tools are tried in this process: use the engine inline, or leave "
+            "them out."
+        )
 
 
 def trial_rows(

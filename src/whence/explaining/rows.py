@@ -6,6 +6,7 @@ there is none. Everything that an Attribution holds is in it, so that it comes b
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +19,7 @@ from whence.core.provenance import Provenance
 from whence.core.registry import find_method, settings_dict
 from whence.core.request import Request, Wish
 from whence.core.target import as_target
+from whence.explaining.added import Added
 from whence.explaining.job import Outcome, job_of
 from whence.explaining.run import run
 from whence.models.load import load
@@ -48,11 +50,15 @@ class Explained:
 
 @dataclass(frozen=True)
 class ExplainRows:
-    """Methods on rows. With ``gold`` the label that the data give is explained."""
+    """Methods on rows. With ``gold`` the label that the data give is explained.
+
+    ``added`` are results of others, each of which belongs to the row with its text.
+    """
 
     model: Model
     request: Request
     gold: bool = False
+    added: Added = ()
 
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
@@ -117,7 +123,9 @@ class ExplainRows:
         if not passages:
             return []
         try:
-            outcomes = run(self.model, passages, request, keep_games=keep_games)
+            texts = {passage.text for passage in passages}
+            added = tuple(a for a in self.added if a.passage and a.passage.text in texts)
+            outcomes = run(self.model, passages, request, None, added, keep_games)
             return [outcome for (outcome,) in outcomes]
         except Exception as problem:
             if len(passages) == 1:
@@ -144,7 +152,9 @@ def asked_of(work: ExplainRows) -> dict[str, Any]:
         methods.append({"name": call.name, "version": call.version, "settings": settings})
     provenance = Provenance.of(work.model, attention="").to_dict()
     del provenance["attention"]
-    return {
+    added = [attribution.to_dict() for attribution in work.added]
+    digest = hashlib.sha256(json.dumps(added, sort_keys=True).encode()).hexdigest()
+    return ({"added": digest} if added else {}) | {
         "model": provenance,
         "labels": _labels_of(work.model),
         "methods": methods,
