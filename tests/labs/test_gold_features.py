@@ -80,9 +80,9 @@ def test_methods_that_play_find_the_words_and_chance_does_not(
 ) -> None:
     """Ribeiro et al. report more than 90 % for LIME. Occlusion of such a model is exact."""
     model, texts = trained
-    few = {"samples": 500, "estimator": "plain"}
+    few = {"samples": 300, "estimator": "plain"}
     methods = {"occlusion": {}, "lime": few, "banzhaf": few}
-    results = {r.method: r for r in recall_of_gold(model, texts[:12], methods)}
+    results = {r.method: r for r in recall_of_gold(model, texts[:5], methods)}
     assert results["occlusion"].recall == 1.0
     assert results["lime"].recall > 0.9
     assert results["banzhaf"].recall > 0.9

@@ -115,12 +115,14 @@ def command(
         typer.Option(help="Random rankings of each text that are the control.", metavar="N", min=1),
     ] = 20,
     planted: Annotated[
-        bool,
+        int,
         typer.Option(
-            "--planted/--no-planted",
-            help="Also try the methods where the truth is known, which leads the report.",
+            help="Also try the methods where the truth is known, on so many texts of each "
+            "mechanism; 0 leaves it out. It leads the report.",
+            metavar="N",
+            min=0,
         ),
-    ] = True,
+    ] = 30,
     part: Annotated[
         int,
         typer.Option(

@@ -24,6 +24,7 @@ from whence.explaining.data_set import (
 )
 from whence.explaining.gauge import removal_gauge
 from whence.explaining.outside import usual_removals
+from whence.explaining.planted import USUAL_TEXTS
 from whence.explaining.planted import planted as planted_truth
 from whence.explaining.rows import ExplainRows
 from whence.explaining.stored_trials import GAUGES, PLANTED, evaluation_of
@@ -79,7 +80,7 @@ def evaluate(
     memory: str | int | float | None = None,
     budget: str | int | None = None,
     rankings: int = RANKINGS,
-    planted: bool = True,
+    planted: int = USUAL_TEXTS,
     part: int = PART,
     engine: Engine | None = None,
     workers: int | None = None,
@@ -101,13 +102,14 @@ def evaluate(
 
     Intervals are bootstrap over texts; methods are compared text by text, all pairs of a metric
     together. ``out`` keeps everything in a folder, as ``whence.run`` does: the same call again goes
-    on where it was ended. The other keywords are those of ``whence.run``. With ``planted`` the
-    methods are also tried where the truth is known (``whence.planted``), which leads the report.
+    on where it was ended. The other keywords are those of ``whence.run``. The methods
+    are also tried where the truth is known, on ``planted`` texts of each mechanism
+    (``whence.planted``; 0 leaves it out): that leads the report.
 
     >>> import whence
     >>> model = whence.load("sentiment")
     >>> texts = ["a moving and funny film", "not bad at all", "dull , flat and far too long"] * 2
-    >>> table = whence.evaluate(model, texts, ["occlusion"], ["deletion"], planted=False)
+    >>> table = whence.evaluate(model, texts, ["occlusion"], ["deletion"], planted=0)
     >>> [(c.name, c.best.method) for c in table]
     [('deletion (mask)', 'occlusion'), ('deletion (delete)', 'occlusion')]
     """
@@ -150,7 +152,7 @@ def evaluated(
     manner: Manner,
     *,
     part: int = PART,
-    planted: bool = True,
+    planted: int = USUAL_TEXTS,
     stop: Stop | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -166,7 +168,7 @@ def evaluated(
         _gauge(work, run)
         if planted:
             say("the methods where the truth is known")
-            _try_planted(work, place)
+            _try_planted(work, place, planted)
     return evaluation_of(run)
 
 
@@ -194,13 +196,13 @@ def _some_rows(run: Run) -> list[Row]:
     return KeptRows(run.place)[range(min(run.manifest.rows, MOST_GAUGED))]
 
 
-def _try_planted(work: TrialRows, place: Place) -> None:
+def _try_planted(work: TrialRows, place: Place, texts: int) -> None:
     """Write what the same methods find where the truth is known, once."""
     if place.has(PLANTED):
         return
     request = work.explain.request
     methods = {wish.method: dict(wish.settings) for wish in request.wishes}
-    truth = planted_truth(methods, seed=request.seed)
+    truth = planted_truth(methods, texts=texts, seed=request.seed)
     place.put(PLANTED, json_text(truth.to_dict()).encode())
 
 

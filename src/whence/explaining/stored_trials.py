@@ -144,8 +144,9 @@ def _columns(
                         continue
                     number = methods.index(item["method"])
                     own[place, number] = item["value"]
-                    control[place, number] = item["control"]
-                    beaten[place, number] = item["beaten"]
+                    if item["control"] is not None:
+                        control[place, number] = item["control"]
+                        beaten[place, number] = item["beaten"]
             built_in = {name for name, used in made_by.items() if removal and used == removal}
             columns.append(
                 column_of(

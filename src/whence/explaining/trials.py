@@ -214,22 +214,18 @@ def _values_made_again(
     controls: dict[str, list[float]] = {}
     for method, by_metric in by_method.items():
         for metric, measured in by_metric.items():
-            if measured.value is None or not len(measured.control):
+            if measured.value is None:
                 continue
-            control = float(measured.control.mean())
-            controls.setdefault(metric, []).append(control)
-            sign = 1 if metrics[metric].better == "higher" else -1
-            ahead = sign * (measured.value - measured.control)
-            records.append(
-                {
-                    "metric": metric,
-                    "removal": NO_REMOVAL,
-                    "method": method,
-                    "value": measured.value,
-                    "control": control,
-                    "beaten": float(((ahead > 0) + (ahead == 0) / 2).mean()),
-                }
-            )
+            record = {"metric": metric, "removal": NO_REMOVAL, "method": method}
+            record["value"] = measured.value
+            if len(measured.control):  # else the metric could say nothing of what was drawn
+                control = float(measured.control.mean())
+                controls.setdefault(metric, []).append(control)
+                sign = 1 if metrics[metric].better == "higher" else -1
+                ahead = sign * (measured.value - measured.control)
+                record["control"] = control
+                record["beaten"] = float(((ahead > 0) + (ahead == 0) / 2).mean())
+            records.append(record)
     for metric, means in controls.items():
         about = {"metric": metric, "removal": NO_REMOVAL, "method": CONTROL}
         records.append(about | {"value": float(np.mean(means))})

@@ -1,0 +1,243 @@
+"""evaluate: a table of methods × metrics, from the same numbers as each alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import whence
+from tests.families import build
+from whence.core.errors import InputError
+from whence.core.evaluation import Evaluation
+from whence.core.evidence import Verdict
+from whence.explaining.stored_trials import evaluation_of
+
+TEXTS = [
+    "the food is great but not the prices",
+    "not bad at all and the menu is fine",
+    "bad food and bad service",
+    "great prices great menu great food",
+    "the service is not great",
+    "fine food and fine prices but bad menu",
+    "the menu is bad but the food is not",
+]
+METHODS = ["occlusion", "gradient-x-input", "attention-mean", "random"]
+METRICS = ["comprehensiveness", "sufficiency", "infidelity", "compactness", "consistency"]
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    return [{"text": text, **columns} for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def model() -> whence.Model:
+    return build("bert")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trial") / "run"
+
+
+@pytest.fixture(scope="module")
+def data() -> list[dict[str, Any]]:
+    marked = records()
+    for record in marked:
+        words = [word for word in ("great", "bad", "fine") if word in record["text"]]
+        record["rationale"] = words
+    return marked
+
+
+@pytest.fixture(scope="module")
+def table(model: whence.Model, folder: Path, data: list[dict[str, Any]]) -> Evaluation:
+    metrics = [*METRICS, "auprc"]
+    return whence.evaluate(model, data, METHODS, metrics, out=folder, part=3, planted=0)
+
+
+def test_a_mean_is_that_of_each_text_measured_alone(model: whence.Model, table: Evaluation) -> None:
+    """The enemy: values of one text or method counted for another, or the wrong reading."""
+    for metric, removal in (("comprehensiveness", "mask"), ("infidelity", "delete")):
+        values = []
+        for text in TEXTS:
+            a = whence.explain(model, text, "gradient-x-input", evidence=False)
+            game = whence.game(model, text, target=a.target, read="probability", removal=removal)
+            values.append(whence.measure(game, a, metric, rankings=20).value)
+        cell = table.column(metric, removal).cell("gradient-x-input")
+        assert cell is not None
+        assert cell.texts == len(TEXTS)
+        assert cell.mean == pytest.approx(np.mean(values), abs=1e-6)
+
+
+def test_every_metric_has_its_columns_and_the_control_its_row(table: Evaluation) -> None:
+    names = [column.name for column in table.columns]
+    assert names == [
+        "comprehensiveness (mask)",
+        "comprehensiveness (delete)",
+        "sufficiency (mask)",
+        "sufficiency (delete)",
+        "infidelity (mask)",
+        "infidelity (delete)",
+        "compactness",
+        "consistency",
+        "auprc",
+    ]
+    for column in table.columns:
+        assert [cell.method for cell in column.cells] == sorted(METHODS)
+        assert column.random.texts == len(TEXTS)
+        assert column.arrow == ("↓" if column.metric in ("sufficiency", "infidelity") else "↑")
+    assert table.column("consistency").cell("occlusion").mean == 1.0  # it draws nothing
+    assert table.removals == ("mask", "delete")
+
+
+def test_a_method_is_marked_where_it_is_judged_by_its_own_removal(table: Evaluation) -> None:
+    marked = {
+        (column.name, cell.method)
+        for column in table.columns
+        for cell in column.cells
+        if cell.built_in
+    }
+    assert marked == {(f"{m} (mask)", "occlusion") for m in METRICS[:3]}
+
+
+def test_random_scores_are_not_better_than_their_control(table: Evaluation) -> None:
+    for column in table.columns:
+        assert column.cell("random").verdict is not Verdict.BETTER
+
+
+def test_the_same_call_goes_on_and_gives_the_same_table(
+    model: whence.Model,
+    folder: Path,
+    data: list[dict[str, Any]],
+    table: Evaluation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = sorted((folder / "parts").iterdir())
+    parts[1].unlink()  # as if it had been killed there
+    explained = []
+    from whence.explaining.rows import ExplainRows
+
+    real = ExplainRows.explained
+
+    def counted(self: Any, rows: Any, keep_games: bool = False) -> Any:
+        explained.append(len(rows))
+        return real(self, rows, keep_games)
+
+    monkeypatch.setattr(ExplainRows, "explained", counted)
+    metrics = [*METRICS, "auprc"]
+    again = whence.evaluate(model, data, METHODS, metrics, out=folder, part=3, planted=0)
+    assert explained == [3]
+    assert again.to_dict() == table.to_dict()
+    assert sorted((folder / "parts").iterdir()) == parts
+    with pytest.raises(InputError, match="was asked for something else"):
+        whence.evaluate(model, data, METHODS, METRICS, out=folder, part=3, planted=0)
+
+
+def test_it_survives_json_and_the_store(table: Evaluation, folder: Path, tmp_path: Path) -> None:
+    saved = table.save(tmp_path / "table.json")
+    read = whence.read(saved)
+    assert isinstance(read, Evaluation)
+    assert read.to_dict() == table.to_dict()
+    assert json.loads(saved.read_text())["answer"][0].startswith("4 methods by 6 metrics on 7")
+    assert evaluation_of(whence.open_run(folder)).to_dict() == table.to_dict()
+    rows = whence.open_run(folder).table("values").num_rows
+    assert rows == len(TEXTS) * (len(METHODS) + 1) * len(table.columns)
+
+
+def test_the_model_is_left_as_it_was(model: whence.Model) -> None:
+    before = copy.deepcopy(model.hf.state_dict())
+    metrics = ["deletion", "implementation-invariance", "robustness", "model-randomisation"]
+    whence.evaluate(model, TEXTS[:2], ["gradient-l2"], metrics, rankings=2, planted=0)
+    for name, tensor in model.hf.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_bad_rows_are_failures_and_the_others_are_done(model: whence.Model) -> None:
+    rows = [
+        {"text": TEXTS[0], "rationale": ["great"]},
+        {"text": "", "rationale": []},
+        {"text": TEXTS[1], "rationale": ["splendid"]},
+        {"text": None, "rationale": None},
+        {"text": "food " * 600, "rationale": None},
+    ]
+    table = whence.evaluate(model, rows, ["gradient-l2"], ["auprc", "deletion"], planted=0)
+    assert (table.texts, table.failed) == (1, 4)
+    assert table.column("auprc").cells[0].texts == 1
+
+
+def test_each_failure_says_its_row_and_why(model: whence.Model, tmp_path: Path) -> None:
+    rows = [{"text": TEXTS[0], "rationale": ["splendid"]}, {"text": TEXTS[1], "rationale": None}]
+    whence.evaluate(model, rows, ["gradient-l2"], ["deletion"], out=tmp_path / "run", planted=0)
+    (failure,) = whence.open_run(tmp_path / "run").failures
+    assert failure.row == 0
+    assert "marks 'splendid', which does not stand in this text" in failure.message
+
+
+def test_a_model_that_says_nan_is_a_failure(model: whence.Model) -> None:
+    hf = copy.deepcopy(model.hf)
+    with torch.no_grad():
+        hf.get_input_embeddings().weight[model.encode("prices").ids[1]] = float("nan")
+    poisoned = whence.load(hf, tokenizer=model.tokenizer)
+    table = whence.evaluate(poisoned, TEXTS, ["gradient-l2"], ["deletion"], planted=0)
+    assert table.failed == sum("prices" in text for text in TEXTS)
+    assert table.texts == len(TEXTS) - table.failed
+
+
+def test_marked_words_are_units_of_the_text_alone(model: whence.Model) -> None:
+    from whence.explaining.trials import gold_units
+    from whence.runs.data import Row
+
+    passage = model.encode("the food is great", "great prices")
+    gold = gold_units(passage, Row(0, "the food is great", rationale=((12, 17),)))
+    assert gold is not None
+    assert gold.tolist() == [False, False, False, True, False, False]
+    assert gold_units(passage, Row(0, "the food is great")) is None
+
+
+def test_results_of_others_are_tried_beside_the_methods(model: whence.Model) -> None:
+    added = []
+    for text in TEXTS:
+        units = len(model.encode(text).units)
+        scores = np.arange(units, dtype=float)
+        added.append(whence.Attribution.from_scores(model, text, scores, method="by length"))
+    table = whence.evaluate(model, TEXTS, ["occlusion"], ["deletion"], added=added, planted=0)
+    assert table.methods == ("occlusion", "by length")
+    assert table.column("deletion", "mask").cell("by length").texts == len(TEXTS)
+    with pytest.raises(InputError, match="use the engine inline"):
+        whence.evaluate(
+            whence.load("sentiment"), TEXTS, ["occlusion"], ["deletion"], added=added, workers=2
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"removals": "mask"}, "removals= is a list of names"),
+        ({"rankings": 0}, "at least one random ranking"),
+        ({"metrics": []}, "there are no metrics"),
+        ({"metrics": ["deletoin"]}, "Did you mean 'deletion'"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_run(
+    model: whence.Model, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((InputError, KeyError, ValueError), match=message):
+        whence.evaluate(model, TEXTS, ["gradient-l2"], planted=0, **options)
+
+
+def test_planted_truth_and_gauges_come_with_it(model: whence.Model, tmp_path: Path) -> None:
+    texts = [f"{one} and {other}" for one in TEXTS for other in TEXTS[:4]]
+    table = whence.evaluate(
+        model, texts, ["gradient-l2"], ["compactness"], out=tmp_path / "run", planted=4
+    )
+    assert table.planted is not None
+    assert {finding.method for finding in table.planted.findings} >= {"gradient-l2"}
+    assert [gauge.removal for gauge in table.gauges] == ["mask", "delete"]
+    few = whence.evaluate(model, TEXTS[:3], ["gradient-l2"], ["compactness"], planted=0)
+    assert few.gauges == ()
+    assert "was not measured" in few.notes[0]
