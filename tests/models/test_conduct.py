@@ -267,12 +267,12 @@ def test_a_model_without_fault_answers_four_questions_in_two_passes() -> None:
     assert len(passes) == 2  # the wrong version asks each of them by itself: six passes
 
 
-def test_every_question_to_a_model_without_fault_takes_three_passes() -> None:
+def test_every_question_to_a_model_without_fault_takes_four_passes() -> None:
     model = build(Plain)
     passes = []
     model.hf.register_forward_hook(lambda *_: passes.append(1))
     compare(model, TEXT, ["gradient-l2", "rollout", "generic-attention"], evidence=False)
-    assert len(passes) == 3 + 1  # and the trace of the text
+    assert len(passes) == 4 + 1  # and the trace of the text
 
 
 def test_findings_are_remembered_for_the_model_object() -> None:

@@ -46,7 +46,9 @@ def command(
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="The metrics, separated by commas, or all. [default: all]", metavar="NAMES"
+            help="The metrics, separated by commas, groups of them (faithfulness, gold, again, "
+            "form), or all. [default: all]",
+            metavar="NAMES",
         ),
     ] = None,
     setting: Set = None,
@@ -259,10 +261,11 @@ def command(
 
 
 def chosen_metrics(names: str) -> dict[str, dict[str, Any]]:
-    """Metrics by name, as they were written."""
-    from whence.core.registry import find_metric
+    """Metrics by name, or by the name of their group, as they were written."""
+    from whence.explaining.evaluate import wanted_metrics
 
-    return {find_metric(name.strip()).name: {} for name in names.split(",") if name.strip()}
+    listed = [name.strip() for name in names.split(",") if name.strip()]
+    return {name: dict(given) for name, given in wanted_metrics(listed).items()}
 
 
 def _set(asked: dict[str, Any], settings: list[str]) -> None:

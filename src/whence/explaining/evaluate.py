@@ -10,6 +10,7 @@ from typing import Any
 from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
+from whence.core.registry import find_metric
 from whence.core.registry import metrics as all_metrics
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
 from whence.core.target import Reading
@@ -93,7 +94,7 @@ def evaluate(
     """A table of methods × metrics over the texts of a data set, beside a random control.
 
     Without ``methods`` every one that fits the model is tried, without ``metrics`` every one there
-    is. Metrics that remove words do so by each of ``removals`` (two by default: ``mask`` and
+    is; a name may be that of a group (``faithfulness``, ``gold``, ``again``, ``form``). Metrics that remove words do so by each of ``removals`` (two by default: ``mask`` and
     ``delete`` where there is a mask token), and read the target as ``measured_as`` says (a
     probability, where there are classes). ``rationale`` names the column of what people marked.
 
@@ -206,6 +207,22 @@ def _try_planted(work: TrialRows, place: Place, texts: int) -> None:
     place.put(PLANTED, json_text(truth.to_dict()).encode())
 
 
+def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:
+    """Metrics with their settings. A name may be that of a group: every metric of it.
+
+    >>> list(wanted_metrics(["form", "deletion"]))
+    ['compactness', 'deletion']
+    """
+    if isinstance(metrics, Mapping):
+        return metrics
+    names = list(all_metrics()) if metrics is None else metrics
+    wanted: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        of_group = [other for other, info in all_metrics().items() if info.group == name]
+        wanted |= {one: {} for one in of_group or [find_metric(name).name]}
+    return wanted
+
+
 def check_none_added(added: Sequence[Attribution]) -> None:
     """Results of others are in this process only, and workers do not have them."""
     if added:
@@ -229,8 +246,7 @@ def trial_rows(
         )
     if rankings < 1:
         raise InputError(f"a control needs at least one random ranking, not {rankings}.")
-    wanted = list(all_metrics()) if metrics is None else metrics
-    given = wanted if isinstance(wanted, Mapping) else {name: {} for name in wanted}
+    given = wanted_metrics(metrics)
     if not given:
         raise InputError("there are no metrics: name some, or leave metrics= out for all.")
     model = explain.model

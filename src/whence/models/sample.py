@@ -22,7 +22,7 @@ QUESTION = "Who minded?"
 CHOICES = ("Nobody minded.", "The fox did.")
 # tokens of a short and of a longer text: enough to see a difference, few enough to cost nothing
 SHORT, LONGER = 7, 11
-SHORTEST = (7, 9)  # the same for the first look, whose passes every model pays
+SHORTEST = (6, 8)  # the same for the first look, whose passes every model pays
 
 
 def sample(model: Model, reply: bool = False) -> Passage:

@@ -251,35 +251,20 @@ def apply_edits(
     value: Tensor,
     mask: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """Edited weights, and the heads' outputs that follow from them.
-
-    Of an edit of later rows only the outputs change. The weights stay those of the family, from
-    which the outputs of the rows before follow, so that gradients reach them.
-    """
+    """Edited weights, and the heads' outputs that follow from them."""
     on_attention = [e for e in edits if e.where == "attention"]
-    on_all_rows = [e for e in on_attention if not e.first_row]
-    visible = visible_keys(mask, weights)
-    if on_all_rows:
-        for edit in on_all_rows:
+    if on_attention:
+        visible = visible_keys(mask, weights)
+        for edit in on_attention:
             weights = edit.on_heads(weights, 1, visible)
-        output = _attended(weights, value)
-    for edit in on_attention:
-        if edit.first_row:
-            later = slice(edit.first_row, None)
-            allowed = visible if len(visible) == 1 else visible[later]
-            edited = edit.on_heads(weights[later], 1, allowed)
-            output = torch.cat([output[: edit.first_row], _attended(edited, value[later])])
+        # heads may share their values
+        repeats = weights.shape[1] // value.shape[1]
+        values = value.repeat_interleave(repeats, dim=1)
+        output = (weights.to(value.dtype) @ values).transpose(1, 2)
     for edit in edits:
         if edit.where == "output":
             output = edit.on_heads(output, 2)
     return output, weights
-
-
-def _attended(weights: Tensor, value: Tensor) -> Float[Tensor, "b q h dim"]:
-    """What each head gives out with these weights. Heads may share their values."""
-    repeats = weights.shape[1] // value.shape[1]
-    values = value.repeat_interleave(repeats, dim=1)
-    return (weights.to(value.dtype) @ values).transpose(1, 2)
 
 
 def visible_keys(mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "#b #h #q k"]:

@@ -34,8 +34,6 @@ class Edit:
     layer: int | None = None
     head: int | None = None
     kind: str | None = None
-    # of the batch: the rows before it run as if there were no edit
-    first_row: int = 0
 
     def applies(self, layer: int, kind: str) -> bool:
         """Whether this layer is the edit's place."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -45,13 +45,7 @@ from whence.trace.attention import can_observe
 from whence.trace.edits import Edit
 from whence.trace.first_look import look_at_embeddings, look_at_passes
 from whence.trace.lxmert import is_lxmert
-from whence.trace.mixing import (
-    looking_at_themselves,
-    mixed_beside_attention,
-    mixed_in_last_rows,
-    places_to_exchange,
-    slopes_of_tokens,
-)
+from whence.trace.mixing import mixed_beside_attention, slopes_of_tokens
 from whence.trace.rows import speaking_kind
 from whence.trace.trace import Head, MapsByKind, Trace, trace
 
@@ -70,21 +64,10 @@ TINY = 1e-30
 # Of the largest slope: a row of attention with less is not read.
 NO_SLOPE = 1e-6
 
-
-@dataclass
-class _Shared:
-    """What checks that come right after each other need not run again.
-
-    Traces of one text, by the model's own attention and by visible attention, and how far tokens
-    are mixed beside attention. It is not kept for longer: a trace holds the model, whose weights
-    may be trained before the next check.
-    """
-
-    traces: list[Trace] = field(default_factory=list)
-    mixed: tuple[Model, float] | None = None
-
-
-_shared: ContextVar[_Shared | None] = ContextVar("whence_guard_traces", default=None)
+# Traces of one text, for the checks that come right after each other: by the model's own attention,
+# and by visible attention. They are not kept for longer: a trace holds the model, whose weights may
+# be trained before the next check.
+_shared: ContextVar[list[Trace] | None] = ContextVar("whence_guard_traces", default=None)
 
 EMBEDDED = Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS
 DIFFERENTIATED = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH
@@ -93,7 +76,7 @@ DIFFERENTIATED = GRADIENTS | Needs.RERUNS | Needs.ATTENTION_GRAPH
 @contextmanager
 def _sharing() -> Iterator[None]:
     """Let the checks of a block share traces."""
-    token = _shared.set(_Shared())
+    token = _shared.set([])
     try:
         yield
     finally:
@@ -104,13 +87,12 @@ def _pass_on(traced: Trace) -> None:
     """Keep a trace for the next checks of the block."""
     shared = _shared.get()
     if shared is not None:
-        shared.traces.append(traced)
+        shared.append(traced)
 
 
 def _shared_trace(model: Model, visible: bool = False) -> Trace | None:
     """The trace with gradients that a check ran just now, by the model's own attention or not."""
-    shared = _shared.get()
-    for traced in shared.traces if shared is not None else ():
+    for traced in _shared.get() or ():
         if traced.model is model and bool(traced.attention_gradients) == visible:
             return traced
     return None
@@ -151,67 +133,41 @@ def _look_first(model: Model, needs: Needs, via: Via) -> None:
 def _look_inside(model: Model, own: Trace) -> None:
     """Attention made visible, at the text and at a step to both sides of it, in one batch.
 
-    The steps tell of gradients. In two more rows every token looks at itself only, which tells of
-    mixing. Where anything is amiss, the checks look at one after another.
+    The steps tell of gradients. Where anything is amiss, the checks look at one after another.
     """
     if known(model, "gradients") or known(model, "attention"):
         return
     if not bool(own.embedding_gradients.any()):
         return
     direction, promised = _uphill(own)
-    passage, via = own.passages[0], _paths(model)[0]
-    tells_of_mixing = via == "interface" and not model.is_encoder_decoder
-    places = places_to_exchange(model, passage) if tells_of_mixing else None
 
-    def changed(vectors: Tensor) -> Tensor:
+    def stepped(vectors: Tensor) -> Tensor:
         step = FIRST_STEP * direction
-        rows = [vectors[0], vectors[1] + step, vectors[2] - step]
-        if places is not None:
-            at, other = places
-            exchanged = vectors[4].clone()
-            exchanged[at] = vectors[4, other]
-            rows += [vectors[3], exchanged]
-        return torch.stack(rows)
+        return torch.stack([vectors[0], vectors[1] + step, vectors[2] - step])
 
     needs = Needs.ATTENTION | Needs.ATTENTION_GRADIENTS | Needs.EMBEDDING_GRADIENTS
-    edits = [Edit("steps", "embeddings", changed)]
-    if places is not None:
-        needs |= Needs.HIDDEN_STATES
-        edits.append(looking_at_themselves(first_row=3))
-    copies = [passage] * (3 if places is None else 5)
     try:
-        seen = trace(model, copies, own.targets[0], needs, edits=edits, attention_via=via)
+        seen = trace(
+            model,
+            [own.passages[0]] * 3,
+            own.targets[0],
+            needs,
+            edits=[Edit("steps", "embeddings", stepped)],
+            attention_via=_paths(model)[0],
+        )
     except WhenceError:
         return
     if relative_difference(own.logits, seen.logits[:1]) > tolerance(model.dtype):
         return
-    changes = _slopes_of_steps(own, promised, [FIRST_STEP], seen.values[1:3])
+    changes = _slopes_of_steps(own, promised, [FIRST_STEP], seen.values[1:])
     if changes and _apart(changes[0], promised) <= AGREE_WITHIN:
         miss = _apart(changes[0], promised)
         remember(model, Finding("gradients", True, GRADIENTS_HOLD, miss))
-        _pass_on(_first_row(seen))
-        if places is not None:
-            _pass_on_mixing(model, mixed_in_last_rows(seen, places[0]))
+        _pass_on(_without_steps(seen))
 
 
-def _pass_on_mixing(model: Model, difference: float | None) -> None:
-    """Keep how far tokens are mixed beside attention for the check of the block."""
-    shared = _shared.get()
-    if shared is not None and difference is not None:
-        shared.mixed = (model, difference)
-
-
-def _shared_mixing(model: Model, via: Via) -> float | None:
-    """How far a trace just now saw tokens mixed by attention's registry; None if none did."""
-    shared = _shared.get()
-    if shared is None or shared.mixed is None or via != "interface":
-        return None
-    of_model, difference = shared.mixed
-    return difference if of_model is model else None
-
-
-def _first_row(traced: Trace) -> Trace:
-    """The first row of a trace: the text as it is."""
+def _without_steps(traced: Trace) -> Trace:
+    """The first row of a trace."""
     return replace(
         traced,
         passages=traced.passages[:1],
@@ -221,7 +177,6 @@ def _first_row(traced: Trace) -> Trace:
         gradients=traced.embedding_gradients[:1],
         attentions=_first_rows(traced.attentions),
         attention_gradients=_first_rows(traced.attention_gradients),
-        hidden_states=tuple(state[:1] for state in traced.hidden_states),
     )
 
 
@@ -605,9 +560,7 @@ def _check_mixing(model: Model) -> Finding:
     if model.kind.has_head and gradients(model).holds is False:
         # quantised layers round all tokens by one scale, so each changes the others a little
         return Finding("mixing", None, "not tried, as the model may compute in coarse steps.")
-    difference = _shared_mixing(model, seen.choice)
-    if difference is None or difference > tolerance(model.dtype):
-        difference = mixed_beside_attention(model, seen.choice)
+    difference = mixed_beside_attention(model, seen.choice)
     if difference is None:
         return Finding("mixing", None, "its attention cannot be switched off, so nothing is told.")
     if difference <= tolerance(model.dtype):

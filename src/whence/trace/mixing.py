@@ -35,7 +35,7 @@ def mixed_beside_attention(model: Model, via: Via) -> float | None:
     None where it cannot be tried.
     """
     passage = samples_of_two_lengths(model, reply=True)[0]
-    places = places_to_exchange(model, passage)
+    places = _places(model, passage)
     if places is None:
         return None
     try:
@@ -47,29 +47,10 @@ def mixed_beside_attention(model: Model, via: Via) -> float | None:
     if model.is_encoder_decoder and "encoder" not in traces[0].attentions:
         return None  # the encoder's attention is not seen, so it was not switched off either
 
-    states = [traced.hidden_states[-1] for traced in traces if traced.hidden_states]
-    differences = _of_states(states, len(passage), places[0])
+    differences = _of_states(traces, places[0])
     # an encoder-decoder has a second way from the text to the output
     if model.is_encoder_decoder or not differences:
         differences += _of_logits(model, traces)
-    if not differences or not np.isfinite(differences).all():
-        return None
-    return max(differences)
-
-
-def looking_at_themselves(first_row: int) -> Edit:
-    """From this row of a batch on, every token looks at itself only."""
-    return Edit("itself", "attention", _itself, first_row=first_row)
-
-
-def mixed_in_last_rows(traced: Trace, exchanged: int) -> float | None:
-    """The same as ``mixed_beside_attention``, from the last two rows of a trace.
-
-    In both every token looked at itself only, and in the last one a token was exchanged. None where
-    the trace has no state for each token.
-    """
-    states = [state[-2:] for state in traced.hidden_states[-1:]]
-    differences = _of_states(states, len(traced.passages[0]), exchanged)
     if not differences or not np.isfinite(differences).all():
         return None
     return max(differences)
@@ -91,7 +72,7 @@ def slopes_of_tokens(model: Model, passage: Passage, via: Via) -> Float[Tensor, 
     return traced.embedding_gradients[0].abs().amax(-1)
 
 
-def places_to_exchange(model: Model, passage: Passage) -> tuple[int, int] | None:
+def _places(model: Model, passage: Passage) -> tuple[int, int] | None:
     """Which token is exchanged, and for which: an early one, as a decoder looks back only."""
     if model.kind.reads_text:
         return two_different_tokens(model, passage)
@@ -125,7 +106,7 @@ def _alone_with_themselves(
 ) -> Trace:
     """A trace in which every token looks at itself only."""
     if via == "interface":
-        itself = looking_at_themselves(first_row=0)
+        itself = Edit("itself", "attention", _itself)
         return trace(model, passages, needs=needs, edits=[*edits, itself], attention_via=via)
     with met_by(_SoftmaxOfItself(passages[0])):
         return trace(model, passages, needs=needs, edits=edits, attention_via=via)
@@ -169,11 +150,10 @@ def _looks_at_itself(traced: Trace) -> bool:
     return True
 
 
-def _of_states(states: Sequence[Tensor], tokens: int, exchanged: int) -> list[float]:
-    """By how much the last hidden states of the other tokens differ, if there is one for each.
-
-    The text as it is comes first, the one with a token exchanged last.
-    """
+def _of_states(traces: Sequence[Trace], exchanged: int) -> list[float]:
+    """By how much the last hidden states of the other tokens differ, if there is one for each."""
+    states = [traced.hidden_states[-1] for traced in traces if traced.hidden_states]
+    tokens = len(traces[0].passages[0])
     if not states or any(state.ndim != 3 or state.shape[1] != tokens for state in states):
         return []
     others = [place for place in range(tokens) if place != exchanged]
