@@ -94,9 +94,10 @@ def evaluate(
     """A table of methods × metrics over the texts of a data set, beside a random control.
 
     Without ``methods`` every one that fits the model is tried, without ``metrics`` every one there
-    is; a name may be that of a group (``faithfulness``, ``gold``, ``again``, ``form``). Metrics that remove words do so by each of ``removals`` (two by default: ``mask`` and
-    ``delete`` where there is a mask token), and read the target as ``measured_as`` says (a
-    probability, where there are classes). ``rationale`` names the column of what people marked.
+    is; a name may be that of a group (``faithfulness``, ``gold``, ``again``, ``form``). Metrics
+    that remove words do so by each of ``removals`` (two by default: ``mask`` and ``delete`` where
+    there is a mask token), and read the target as ``measured_as`` says (a probability, where there
+    are classes). ``rationale`` names the column of what people marked.
 
     ``added`` are results of other tools (``Attribution.from_scores``), each of which belongs to the
     text that it explains; they are tried beside the methods.
