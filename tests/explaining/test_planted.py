@@ -129,7 +129,7 @@ def test_a_method_of_ones_own_is_scored(monkeypatch: pytest.MonkeyPatch) -> None
         signed: ClassVar[bool] = False
 
         def __call__(self, game):
-            return np.zeros(len(game.units))
+            return whence.Scores(units=np.zeros(len(game.units)))
 
     truth = whence.planted(["all-alike"], mechanisms=["pair"], texts=4)
     finding, planted = truth["all-alike", "pair"], truth.mechanisms[0]
