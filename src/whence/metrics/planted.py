@@ -125,7 +125,7 @@ def chance_range(sets: Sequence[tuple[int, int]]) -> tuple[int, int]:
     95 % of random rankings lie within.
 
     >>> chance_range([(10, 1)] * 30)
-    (0, 6)
+    (0, 7)
     """
     texts = [Found(0.0, 0.0, 0.0, 1.0, 1 / comb(n, g)) for n, g in sets]
     up_to = np.cumsum(by_chance(texts))
