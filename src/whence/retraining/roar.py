@@ -68,8 +68,10 @@ def roar(
     an untrained ``whence.Model`` from a seed.
 
     >>> import whence
-    >>> texts = [("a fine film", "good"), ("a dull film", "bad")] * 20
-    >>> r = whence.roar(texts, texts[:2], ["occlusion"], shares=(0, 1 / 3, 1), seeds=2)
+    >>> texts = [("a fine film", "good"), ("a dull film", "bad")] * 10
+    >>> quick = whence.Training(epochs=20, batch=10, rate=1e-2)
+    >>> shares = (0, 1 / 3, 1)
+    >>> r = whence.roar(texts, texts[:2], ["occlusion"], shares=shares, seeds=1, training=quick)
     >>> r.accuracies["occlusion"].mean(0).tolist()
     [1.0, 0.5, 0.5]
     """
