@@ -55,6 +55,7 @@ STEPS = 1200
 # ---------------------------------------------------------------------- the trial of a text
 
 SUITE = 60  # texts of each model
+MOST_TRIED = 20  # candidates for each text that is wanted
 # of what a planted word does, the most that any other word may do
 SHARE = 0.1
 # exchanged for each word of the leak's texts: its vocabulary is too large to try all of it
@@ -591,7 +592,10 @@ def suite_of(model, tokenizer, candidates, fillers, most, count):
             break
         tried += 1
         trial = on_trial(model, tokenizer, words, gold, fillers)
-        if trial.label != label or trial.share > most or not trial.turns:
+        passes = trial.label == label and trial.share <= most and trial.turns
+        if not passes and most < float("inf"):  # a smoke run takes what comes
+            if tried > MOST_TRIED * count:
+                raise SystemExit(f"{len(texts)} of {tried} texts passed: the rule was not learned.")
             continue
         labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
         texts.append(
