@@ -55,6 +55,17 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
     assert mean.interval == pytest.approx((0.1, 0.1), abs=1e-15)
 
 
+def test_one_text_that_differs_gives_no_interval_of_astronomic_width() -> None:
+    """Others equal but for rounding; the enemy: draws without the one divide by that rounding."""
+    values = np.array([1.0, 1.0, 1.0, 0.89, 1.0, 1.0, 1.0, 1.0])
+    noise = 1e-8 * np.random.default_rng(0).normal(size=8)
+    plain, noisy = means(np.stack([values, values + noise], axis=1))
+    assert plain.interval
+    assert noisy.interval
+    assert noisy.interval == pytest.approx(plain.interval, abs=1e-6)
+    assert noisy.interval[1] - noisy.interval[0] < 0.5
+
+
 def test_what_was_not_measured_changes_nothing_of_other_columns() -> None:
     values = drawn(40, 3)
     with_gaps = values.copy()

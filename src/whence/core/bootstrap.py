@@ -20,6 +20,7 @@ LEVEL = 0.05
 DRAWS = 2000
 FEWEST_TEXTS = 5  # below this, a bootstrap has too few different samples to say anything
 ROUNDING = 1e-12  # of the largest value: a spread smaller than that is none
+NO_SPREAD = 0.01  # of the error of the mean: a draw with a smaller one missed all that differs
 SMALLEST = 1e-300
 BOOTSTRAP_STREAM = 11  # of random numbers
 
@@ -82,8 +83,9 @@ def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _
     sums = counts @ centred
     errors = _error(sums, counts @ centred**2, drawn_texts)
     moved = np.divide(sums, drawn_texts, out=np.zeros_like(sums), where=drawn_texts > 0)
-    # a draw of equal texts has no spread: it says nothing of how far means move
-    has_spread = errors > ROUNDING * np.maximum(np.abs(known).max(0, initial=0.0), SMALLEST)
+    # a draw of texts that are nearly equal has no spread: it does not say how far means move
+    rounding = ROUNDING * np.maximum(np.abs(known).max(0, initial=0.0), SMALLEST)
+    has_spread = errors > np.maximum(rounding, NO_SPREAD * error)
     deviations = np.divide(moved, errors, out=np.zeros_like(moved), where=has_spread)
     return _Draws(mean, error, deviations, texts)
 

@@ -25,6 +25,7 @@ from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, write_text
 
 SCHEMA = 1
+SAME = 1e-9  # means that differ by less are equal but for rounding
 RANDOM = "random"  # the method that is the control, and has a row of its own anyway
 
 
@@ -72,6 +73,14 @@ class Column:
     def arrow(self) -> str:
         """Which way is good."""
         return "↑" if self.better == "higher" else "↓"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every method and every random ranking has the same value: it tells nothing."""
+        measured = [cell.mean for cell in (*self.cells, self.random) if cell.texts]
+        return len(self.cells) > 0 and max(measured) - min(measured) <= SAME * max(
+            1.0, *map(abs, measured)
+        )
 
     @property
     def best(self) -> Cell | None:
@@ -153,14 +162,18 @@ class Evaluation:
         found = []
         for metric in dict.fromkeys(column.metric for column in self.columns):
             columns = [c for c in self.columns if c.metric == metric and c.removal and c.best]
+            columns = [c for c in columns if not c.is_idle]
             winners = [(c.removal, c.best.method) for c in columns if c.best]
             if len({method for _, method in winners}) > 1:
                 found.append(Disagreement(metric, tuple(winners), _are_clear(columns)))
         return tuple(found)
 
     def holding(self, kind: str = "faithfulness") -> list[str]:
-        """The methods that beat their control by every metric of a kind, under every removal."""
-        columns = [c for c in self.columns if c.kind == kind]
+        """The methods that beat their control by every metric of a kind, under every removal.
+
+        A metric that gives everything the same value is left out.
+        """
+        columns = [c for c in self.columns if c.kind == kind and not c.is_idle]
         return [m for m in self.methods if m != RANDOM and _beats_all(m, columns)]
 
     def records(self) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -29,14 +30,17 @@ BUILT_IN_LATEX = r"$^{\circ}$"
 CONTROL = "random rankings"
 MOST_NAMED = 6
 WIDTH = 100
+HEAD = 18  # letters of a metric's name in a line, where it can be broken
+NOTHING = "–"
+IN_A_TABLE = 6  # columns of a page
 GAP = 2
-HOW_TO_READ = (
-    "Each cell: the mean over texts ± half its 95 % bootstrap interval. "
+MARKS_MEAN = (
     "+ is better than its own control (the same scores on other words), − is worse, all methods "
     "of a column judged together. Methods that share a letter cannot be told apart; a is the best "
     "group. ° is judged by the very removal that it was made by: half of that is built in. "
     "↑ higher is better, ↓ lower."
 )
+HOW_TO_READ = f"Each cell: the mean over texts ± half its 95 % bootstrap interval. {MARKS_MEAN}"
 
 
 # ---------------------------------------------------------------------- words
@@ -46,7 +50,7 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
     """What the table says, in a few sentences; nothing beyond its verdicts."""
     said = [_what_was_done(table), *_planted(table), *_holding(table)]
     said += [_attention(table)] if _attention(table) else []
-    said += [_disagreement(one) for one in table.disagreements]
+    said += _disagreements(table)
     return said
 
 
@@ -68,7 +72,7 @@ def _planted(table: Evaluation) -> list[str]:
 
 
 def _holding(table: Evaluation) -> list[str]:
-    columns = [c for c in table.columns if c.kind == "faithfulness"]
+    columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     if not columns:
         return []
     counted = {m: _counts(m, columns) for m in table.methods if m != RANDOM}
@@ -76,15 +80,25 @@ def _holding(table: Evaluation) -> list[str]:
     if not judged:
         return ["There are too few texts for a verdict on any method."]
     order = sorted(judged, key=lambda m: (-judged[m][0] / judged[m][2], judged[m][1], m))
-    best = [f"{m} ({judged[m][0]} of {judged[m][2]})" for m in order[:MOST_NAMED]]
+    winning = [m for m in order if judged[m][0]]
+    none = [m for m in order if not judged[m][0]]
+    if not winning:
+        return ["No method is better than its control by any measure of faithfulness."]
+    best = [f"{m} {_times(*judged[m], len(columns))}" for m in winning[:MOST_NAMED]]
+    rest = len(winning) - len(best)
+    others = [f"{rest} more methods fewer"] if rest else []
+    under = " (each metric under each removal)" if table.removals else ""
     said = [
-        "Better than their control by most measures of faithfulness, over all removals: "
-        f"{wording_list(best)}."
+        f"Of {len(columns)} measures of faithfulness{under}, so many say that a method is better "
+        f"than its control: {wording_list([*best, *others])}."
     ]
-    none = [m for m in order if judged[m][0] == 0]
     if none:
-        said.append(f"By none: {wording_list(none)}.")
-    return said
+        said.append(f"None says so of {wording_list(none)}.")
+    return [wording.visible(line) for line in said]
+
+
+def _times(won: int, _lost: int, judged: int, every: int) -> str:
+    return f"{won}" if judged == every else f"{won} of {judged}"
 
 
 def _counts(method: str, columns: Sequence[Column]) -> tuple[int, int, int]:
@@ -97,7 +111,7 @@ def _counts(method: str, columns: Sequence[Column]) -> tuple[int, int, int]:
 def _attention(table: Evaluation) -> str:
     """What attention alone gets, as that is what people ask."""
     name = "attention-mean"
-    columns = [c for c in table.columns if c.kind == "faithfulness"]
+    columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     won, lost, judged = _counts(name, columns)
     if not judged:
         return ""
@@ -105,10 +119,21 @@ def _attention(table: Evaluation) -> str:
     return f"Attention alone ({name}) is better than its control by {won} of {judged}{worse}."
 
 
+def _disagreements(table: Evaluation) -> list[str]:
+    """Each that the texts show clearly; of the others, that they may be chance."""
+    said = [_disagreement(one) for one in table.disagreements if one.is_clear]
+    unclear = [one.metric for one in table.disagreements if not one.is_clear]
+    if unclear:
+        said.append(
+            f"Which method comes first depends on the removal by {wording_list(unclear)}, "
+            "but these texts do not tell the winners apart."
+        )
+    return said
+
+
 def _disagreement(one: Disagreement) -> str:
     winners = "; ".join(f"{method} under {removal}" for removal, method in one.winners)
-    clear = "told apart" if one.is_clear else "not told apart by these texts"
-    return f"The removals disagree on the winner by {one.metric}: {winners} ({clear})."
+    return wording.visible(f"The removals disagree on the winner by {one.metric}: {winners}.")
 
 
 def wording_list(parts: Sequence[str]) -> str:
@@ -141,8 +166,9 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
     """
     parts: list[RenderableType] = [Text(line) for line in evaluation_sentences(table)]
     if table.planted is not None:
-        parts += [Text(), planted_view(table.planted, console)]
-    shown = [c for c in table.columns if full or c.removal in ("", *table.removals[:1])]
+        parts += [Text(), planted_view(table.planted, console, answered=True)]
+    of_removals = [c for c in table.columns if full or c.removal in ("", *table.removals[:1])]
+    shown = [column for column in of_removals if not column.is_idle]
     methods = ranked_methods(table)
     for kind, about in METRIC_GROUPS.items():
         of_kind = [column for column in shown if column.kind == kind]
@@ -154,14 +180,23 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
             parts.append(_block(block, methods))
     if table.columns:
         parts += [Text(), Text(HOW_TO_READ, DIM)]
+    parts += [Text(line, DIM) for line in idle_sentences(of_removals)]
     for method, why in table.skipped.items():
-        parts.append(Text(f"{method}: no scores {wording.visible(why)}", DIM))
+        parts.append(Text(wording.visible(f"{method}: no scores {why}"), DIM))
     parts += [Text(wording.visible(line), DIM) for line in table.notes]
-    hidden = len(table.columns) - len(shown)
+    hidden = len(table.columns) - len(of_removals)
     if hidden:
         others = wording_list(table.removals[1:])
-        parts.append(Text(f"{hidden} more columns, under {others}: --full, --html, --csv", DIM))
+        parts.append(Text(f"{hidden} more columns, under {others}: --full, --html, --out", DIM))
     return Group(*parts)
+
+
+def idle_sentences(columns: Sequence[Column]) -> list[str]:
+    """The columns that are left out, as they tell nothing."""
+    same = [f"{column.name} {number(column.random.mean)}" for column in columns if column.is_idle]
+    if not same:
+        return []
+    return [f"The same for every method and for random rankings: {wording_list(same)}."]
 
 
 def ranked_methods(table: Evaluation) -> list[str]:
@@ -180,7 +215,7 @@ def ranked_methods(table: Evaluation) -> list[str]:
 
 def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Iterator[list[Column]]:
     """Columns that fit side by side."""
-    left = room - max(map(len, (*methods, CONTROL))) - GAP
+    left = room - max(len(wording.visible(name)) for name in (*methods, CONTROL)) - GAP
     block: list[Column] = []
     used = 0
     for column in columns:
@@ -194,67 +229,93 @@ def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Ite
         yield block
 
 
-def _head(column: Column) -> tuple[str, str]:
-    return f"{column.metric} {column.arrow}", column.removal
+def _head(column: Column) -> list[str]:
+    """The name of a metric in lines about as wide as its cells, and the removal."""
+    lines = [""]
+    for piece in re.findall(r"[^-]+-?", column.metric):
+        if lines[-1] and len(lines[-1] + piece) > HEAD:
+            lines.append("")
+        lines[-1] += piece
+    lines[-1] += f" {column.arrow}"
+    return [*lines, column.removal] if column.removal else lines
 
 
 def _shown_in(column: Column, methods: Sequence[str]) -> list[str]:
-    cells = [column.cell(method) for method in methods]
-    return [shown(cell) for cell in (*cells, column.random) if cell is not None]
+    """The cells from top to bottom, the control last; marks and letters stand in line."""
+    cells = [*(column.cell(method) for method in methods), column.random]
+    values = max(len(_value(cell)) for cell in cells if cell)
+    marks = max(len(_mark(cell)) for cell in cells if cell)
+    letters = max(len(cell.group) for cell in cells if cell)
+    lines = []
+    for cell in cells:
+        value = _value(cell) if cell else NOTHING
+        mark, group = (_mark(cell), cell.group) if cell else ("", "")
+        line = f"{value:>{values}} {mark:{marks}} {group:{letters}}"
+        lines.append(line if marks or letters else line.rstrip())
+    return lines
 
 
 def _block(columns: Sequence[Column], methods: Sequence[str]) -> Table:
     grid = Table(box=None, header_style=BOLD, pad_edge=False, padding=(0, GAP, 0, 0))
-    grid.add_column("method", no_wrap=True)
+    grid.add_column("method", no_wrap=True, vertical="bottom")
+    lines_of = []
     for column in columns:
-        first, second = _head(column)
-        head = Text.assemble((first, BOLD), (f"\n{second}" if second else "", DIM))
-        grid.add_column(head, justify="right", no_wrap=True)
-    for method in methods:
+        head, lines = _head(column), _shown_in(column, methods)
+        wide = max(map(len, (*head, *lines)))
+        # aligned here, as rich would cut the spaces that keep marks and letters in line
+        lines_of.append([line.rjust(wide) for line in lines])
+        title = Text("\n".join(line.rjust(wide) for line in head), BOLD)
+        if column.removal:
+            title.stylize(Style(bold=False, dim=True), len(title) - wide)
+        grid.add_column(title, no_wrap=True)
+    for place, method in enumerate(methods):
         cells = [column.cell(method) for column in columns]
         if any(cells):
-            grid.add_row(Text(wording.visible(method)), *(_tinted(cell) for cell in cells))
-    grid.add_row(Text(CONTROL, DIM), *(Text(shown(column.random), DIM) for column in columns))
+            pairs = zip(lines_of, cells, strict=True)
+            shown = [Text(lines[place], _tint(cell)) for lines, cell in pairs]
+            grid.add_row(Text(wording.visible(method)), *shown)
+    grid.add_row(Text(CONTROL, DIM), *(Text(lines[-1], DIM) for lines in lines_of))
     return grid
 
 
-def _tinted(cell: Cell | None) -> Text:
+def _tint(cell: Cell | None) -> Style:
     if cell is None:
-        return Text("–", DIM)
-    return Text(shown(cell), TINTS.get(cell.verdict, Style()) if cell.verdict else Style())
+        return DIM
+    return TINTS.get(cell.verdict, Style()) if cell.verdict else Style()
 
 
-def shown(cell: Cell) -> str:
+def _value(cell: Cell) -> str:
     """A cell in a few characters.
 
-    >>> shown(Cell("lime", 0.4213, (0.39, 0.45), 80, verdict=Verdict.BETTER, group="ab"))
-    '0.421 ±.030 + ab'
+    >>> _value(Cell("lime", 0.4213, (0.39, 0.45), 80))
+    '0.421 ±.030'
     """
     if not cell.texts:
-        return "–"
-    parts = [number(cell.mean)]
-    if cell.interval is not None:
-        low, high = cell.interval
-        parts.append(f"±{number((high - low) / 2).removeprefix('0')}")
-    if cell.verdict is not None:
-        parts.append(MARKS[cell.verdict] + (BUILT_IN if cell.built_in else ""))
-    if cell.group:
-        parts.append(cell.group)
-    return " ".join(parts)
+        return NOTHING
+    if cell.interval is None:
+        return number(cell.mean)
+    low, high = cell.interval
+    return f"{number(cell.mean)} ±{number((high - low) / 2).removeprefix('0')}"
+
+
+def _mark(cell: Cell) -> str:
+    """Whether it is better than its control, and whether half of that is built in."""
+    mark = "" if cell.verdict is None else MARKS[cell.verdict]
+    return mark + (BUILT_IN if cell.built_in else "")
 
 
 def number(value: float) -> str:
     """Three digits, as a table has them.
 
-    >>> number(0.42134), number(23.46), number(-0.0004), number(12345.0)
-    ('0.421', '23.5', '-0.000', '12,345')
+    >>> number(0.42134), number(23.46), number(-0.0004), number(0.9999), number(12345.0)
+    ('0.421', '23.5', '0.000', '1.00', '12,345')
     """
     if not math.isfinite(value):
-        return "–"
-    if abs(value) >= 1000:
+        return NOTHING
+    value = round(value, 3) + 0.0  # no minus before a zero
+    if abs(value) >= 100:
         return f"{value:,.0f}"
-    digits = 3 - max(0, len(str(int(abs(value)))) - (1 if abs(value) < 1 else 0))
-    return f"{value:.{max(digits, 1) if abs(value) >= 1 else 3}f}"
+    return f"{value:.{3 if abs(value) < 1 else 2 if abs(value) < 10 else 1}f}"
 
 
 # ---------------------------------------------------------------------- paper
@@ -269,7 +330,8 @@ def evaluation_latex(table: Evaluation) -> str:
             columns = [c for c in table.columns if (c.kind, c.removal) == (kind, removal)]
             if columns:
                 lines += [f"% {kind}" + (f", words removed by {removal}" if removal else "")]
-                lines += [_tabular(columns, methods), ""]
+                for first in range(0, len(columns), IN_A_TABLE):
+                    lines += [_tabular(columns[first : first + IN_A_TABLE], methods), ""]
     return "\n".join(lines)
 
 

@@ -13,8 +13,10 @@ from whence.views import wording
 from whence.views.document import GROUND, document, static, style
 from whence.views.evaluation import (
     BUILT_IN,
-    HOW_TO_READ,
+    MARKS,
+    MARKS_MEAN,
     evaluation_sentences,
+    idle_sentences,
     number,
     ranked_methods,
 )
@@ -24,6 +26,10 @@ from whence.views.planted_html import truth_table
 
 CLASSES = {Verdict.BETTER: "better", Verdict.WORSE: "worse", Verdict.SAME: "same"}
 SHEETS = ("report.css", "planted.css", "evaluation.css")
+HOW_TO_READ = (
+    "Each cell: the mean over texts, and below it its 95 % bootstrap interval. Green and "
+    f"{MARKS_MEAN} Point at a cell for its texts and its control."
+)
 LEAD = 2  # sentences that are the answer itself
 ABOUT_CURVES = (
     "The target while the words that a method ranks first leave the text (falling line), and while "
@@ -93,20 +99,23 @@ def _tables(evaluation: Evaluation) -> Iterator[str]:
     methods = ranked_methods(evaluation)
     for kind, about in METRIC_GROUPS.items():
         for removal in ("", *evaluation.removals):
-            columns = [c for c in evaluation.columns if (c.kind, c.removal) == (kind, removal)]
-            if not columns:
+            every = [c for c in evaluation.columns if (c.kind, c.removal) == (kind, removal)]
+            columns = [column for column in every if not column.is_idle]
+            if not every:
                 continue
             by = f", words removed by {removal}" if removal else ""
             yield element("h3", text(f"{kind}{by}"))
             if removal in ("", evaluation.removals[0]):
                 yield soft(text(about[0].upper() + about[1:] + ("" if about[-1] == "?" else ".")))
-            yield _table(columns, methods)
+            if columns:
+                yield _table(columns, methods)
+            yield paragraphs(idle_sentences(every))
     if evaluation.columns:
         yield soft(text(HOW_TO_READ))
 
 
 def _table(columns: Sequence[Column], methods: Sequence[str]) -> str:
-    names = [text(f"{c.metric} {c.arrow}") for c in columns]
+    names = [text(f"{c.metric}\N{NO-BREAK SPACE}{c.arrow}") for c in columns]
     head = elements("th", ["method", *names], scope="col")
     rows = []
     for method in methods:
@@ -128,9 +137,10 @@ def _cell(cell: Cell | None, column: Column) -> str:
     if cell.interval is not None:
         low, high = cell.interval
         parts.append(element("span", text(f"{number(low)} – {number(high)}"), class_="between"))
-    mark = BUILT_IN if cell.built_in else ""
+    mark = "" if cell.verdict is None else MARKS[cell.verdict].strip()
+    mark += BUILT_IN if cell.built_in else ""
     if cell.group or mark:
-        parts.append(element("sup", text(cell.group + mark)))
+        parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
     tip = f"{column.name}: {cell.texts} texts"
     if cell.control is not None:
         tip += f"; its control {number(cell.control)}"

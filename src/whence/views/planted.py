@@ -215,10 +215,11 @@ def planted_text(truth: PlantedTruth) -> str:
     return to_text(lambda console: planted_view(truth, console))
 
 
-def planted_view(truth: PlantedTruth, console: Console) -> RenderableType:
-    """The answer, the table, and what its numbers are."""
+def planted_view(truth: PlantedTruth, console: Console, answered: bool = False) -> RenderableType:
+    """The answer, unless it stands elsewhere, the table, and what its numbers are."""
     first, *rest = planted_sentences(truth)
-    parts: list[RenderableType] = [Text(first, BOLD), *(Text(line) for line in rest)]
+    head = Text("Where the truth is known" if answered else first, BOLD)
+    parts: list[RenderableType] = [head, *(Text(line) for line in rest)]
     parts += [Text(), _table(truth, console.width), Text()]
     parts += [Text(line, DIM) for line in how_to_read(truth)]
     return Group(*parts)
