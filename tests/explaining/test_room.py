@@ -21,14 +21,13 @@ from whence.core.many import Many
 from whence.core.passage import Passage, truncate
 from whence.core.registry import methods
 from whence.core.request import Request, targets_of, wishes_for
-from whence.explaining import outside, room
+from whence.explaining import outside
 from whence.explaining.job import Job, Room, job_of
 from whence.explaining.room import (
     forecast_games,
     forecast_memory,
     forecast_process,
     room_for,
-    room_for_games,
 )
 from whence.models.model import Model
 from whence.trace.footprint import LENGTHS
@@ -83,25 +82,6 @@ def test_a_budget_far_above_measures_nothing(model: Model, passage: Passage) -> 
     lengths = lengths_run(model)
     assert room_for(asked, [passage]) == Room()
     assert lengths == []
-
-
-@pytest.mark.parametrize(("times", "is_held"), [(1.2, True), (1.5 * AT_MOST_TAKEN, False)])
-def test_the_c_library_is_held_only_where_the_budget_could_else_be_exceeded(
-    model: Model,
-    passage: Passage,
-    times: float,
-    is_held: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It was held wherever a bound by the configuration, many times as high, did not fit."""
-    calls: list[str] = []
-    monkeypatch.setattr(room, "give_back_at_once", lambda: calls.append("held"))
-    needed = forecast_memory(job(model, "occlusion"), passage).total
-    room_for(job(model, "occlusion", memory=round(times * needed)), [passage])
-    assert calls == ["held"] * is_held
-    batch = forecast_games(model, passage, 8, Room().game_tokens, ("delete",)).total
-    room_for_games(model, [passage], round(times * batch), "a game", ("delete",), 8)
-    assert calls == ["held", "held"] * is_held
 
 
 @pytest.mark.skipif(not can_be_held(), reason="another C library")

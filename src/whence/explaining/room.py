@@ -37,7 +37,6 @@ from whence.trace.memory import (
     can_be_held,
     give_back_at_once,
     give_back_now,
-    is_near,
 )
 
 SHORTENS = "delete"  # the removal after which a text has fewer tokens
@@ -64,23 +63,22 @@ def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
         return Room()
     longest = max(passages, key=len)
     budget = as_bytes(job.request.memory)
-    bound = at_most(job.model, len(longest), Room().trace_tokens)
-    units = max(len(passage.unit_spans) for passage in passages)
-    if bound is not None and bound + _of_sampling(job, units) <= budget:
+    if _is_far(job, passages, budget):
         return Room()
 
+    give_back_at_once()  # before the rehearsals, or the holes that they leave are filled first
     room = _largest_room(job, longest, budget, added)
     if room is None:
         raise _refused(job, longest, budget)
-    rows = max(1, room.trace_tokens // len(longest))
-    needed = (
-        forecast_inside(job, longest, rows, room.rerun_tokens),
-        forecast_outside(job, longest, room.game_tokens, added),
-    )
-    if any(is_near(forecast, budget) for forecast in needed):
-        give_back_at_once()
-    give_back_now()  # what the rehearsals left
+    give_back_now()
     return room
+
+
+def _is_far(job: Job, passages: Sequence[Passage], budget: int) -> bool:
+    """Whether the budget is above all that a model of this size could hold."""
+    bound = at_most(job.model, max(map(len, passages)), Room().trace_tokens)
+    units = max(len(passage.unit_spans) for passage in passages)
+    return bound is not None and bound + _of_sampling(job, units) <= budget
 
 
 def forecast_memory(
@@ -98,10 +96,8 @@ def forecast_memory(
 
 def forecast_process(job: Job, passage: Passage) -> Forecast:
     """What the process will take: more than the job holds, where the C library is left alone."""
-    held = forecast_memory(job, passage)
-    if is_near(held, as_bytes(job.request.memory)) or not can_be_held():
-        return held
-    return forecast_memory(job, passage, heap=AS_IT_COMES)
+    is_left_alone = can_be_held() and _is_far(job, [passage], as_bytes(job.request.memory))
+    return forecast_memory(job, passage, heap=AS_IT_COMES if is_left_alone else HELD)
 
 
 def forecast_request(
@@ -201,6 +197,8 @@ def room_for_games(
     if bound is not None and bound + count * (len(longest) + PER_MASK) <= budget:
         return usual.game_tokens
 
+    give_back_at_once()
+
     def needed(passage: Passage, batch: int) -> Forecast:
         return forecast_games(model, passage, count, batch, removals)
 
@@ -208,8 +206,6 @@ def room_for_games(
         usual.game_tokens, len(longest), lambda batch: needed(longest, batch).total <= budget
     )
     if tokens is not None:
-        if is_near(needed(longest, tokens), budget):
-            give_back_at_once()
         give_back_now()
         return tokens
     least = needed(longest, len(longest))
