@@ -22,9 +22,9 @@ for _library in ("OMP", "OPENBLAS", "MKL"):
 # Shapes and types in signatures can be checked while tests run. That doubles the time, and it is
 # decided when whence is imported: `make test` checks none, `make test-all` checks every test.
 if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
-    from jaxtyping import install_import_hook
+    from tests.shapes import check_shapes_of
 
-    install_import_hook("whence", "beartype.beartype")
+    check_shapes_of("whence")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402

@@ -133,22 +133,17 @@ def test_a_forecast_is_printed_where_it_matters(run, monkeypatch) -> None:
     import whence.cli.running as running
 
     monkeypatch.setattr(running, "LOUD", 10)
-    fast = ["--no-evidence"]
     assert "forecast: attention maps need about" in run("attend", TEXT).err
-    assert (
-        "forecast: the passes of rollout" in run("explain", TEXT, "--method", "rollout", *fast).err
-    )
+    done = run("explain", TEXT, "--method", "rollout", "--no-evidence")
+    assert "forecast: the passes of rollout" in done.err
     done = run("explain", TEXT, "--method", "attention-mean", "--memory", "1kB")
     assert done.code == 2
     assert "a larger budget" in done.err
 
 
 def test_a_setting_is_switched_off_by_no(run) -> None:
-    plain, bare = (
-        json.loads(
-            run("explain", TEXT, "--method", "rollout", *more, "--no-evidence", "--json").out
-        )
-        for more in ([], ["--no-residual"])
-    )
+    rollout = ("explain", TEXT, "--method", "rollout", "--no-evidence", "--json")
+    plain = json.loads(run(*rollout).out)
+    bare = json.loads(run(*rollout, "--no-residual").out)
     assert (plain["settings"]["residual"], bare["settings"]["residual"]) == (True, False)
     assert run("explain", TEXT, "--method", "rollout", "--no-start-layer").code == 2

@@ -25,7 +25,7 @@ import whence
 from tests import tokenizers as tok
 from tests.families import FAMILIES, LABELS, SMALL, build
 from whence.core.errors import LoadError, ModelError, Unsupported, WhenceError
-from whence.models.load import BUNDLED, bundled, load
+from whence.models.load import bundled, load
 from whence.models.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
@@ -123,10 +123,6 @@ def test_a_bare_model_has_no_target_and_says_so(tmp_path: Path) -> None:
     assert load(tmp_path).task == "bare"
 
 
-@pytest.mark.skipif(
-    not (BUNDLED / "sentiment" / "config.json").exists(),
-    reason="the sentiment model is not trained yet",
-)
 def test_the_bundled_name_comes_before_a_folder_of_that_name_and_a_path_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: Path
 ) -> None:
