@@ -27,7 +27,7 @@ def hostile() -> Evaluation:
 def test_the_sentences_say_what_was_done_and_who_is_better_than_the_control() -> None:
     both = (measured((1.0, 0.0, 0.0)), measured((1.0, 0.0, 0.0), removal="delete"))
     assert evaluation_sentences(evaluation(*both, failed=2)) == [
-        "3 methods by 1 metrics on 40 texts (2 more failed) of toy; words are removed by mask and "
+        "3 methods by 1 metric on 40 texts (2 more failed) of toy; words are removed by mask and "
         "delete.",
         "Of 2 measures of faithfulness (each metric under each removal), so many say that a method "
         "is better than its control: sharp 2.",
@@ -67,7 +67,7 @@ def test_what_attention_gets_is_said() -> None:
 
 def test_a_metric_that_says_the_same_of_everything_is_a_line_and_counts_nowhere() -> None:
     table = evaluation(measured(), same_everywhere())
-    assert "Of 1 measures" in evaluation_sentences(table)[1]
+    assert "Of 1 measure of" in evaluation_sentences(table)[1]
     line = "The same for every method and for random rankings: dummy (mask) 1.00."
     assert line in evaluation_text(table, width=120)
     assert line in table.to_html()
