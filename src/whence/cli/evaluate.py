@@ -254,10 +254,11 @@ def command(
         if out is not None and "://" not in out:
             _write_all(evaluation, Path(out))
         _tell(evaluation, run, as_json, full, html)
-    if stop.asked and not run.is_complete:
-        raise typer.Exit(INTERRUPTED)
-    if run.state.failed:
-        raise typer.Exit(SOME_FAILED)
+        # in here: without --out the folder is gone afterwards
+        if stop.asked and not run.is_complete:
+            raise typer.Exit(INTERRUPTED)
+        if run.state.failed:
+            raise typer.Exit(SOME_FAILED)
 
 
 def chosen_metrics(names: str) -> dict[str, dict[str, Any]]:

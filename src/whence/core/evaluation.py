@@ -77,10 +77,12 @@ class Column:
     @property
     def is_idle(self) -> bool:
         """Whether every method and every random ranking has the same value: it tells nothing."""
-        measured = [cell.mean for cell in (*self.cells, self.random) if cell.texts]
-        return len(self.cells) > 0 and max(measured) - min(measured) <= SAME * max(
-            1.0, *map(abs, measured)
-        )
+        if not self.cells or not self.random.texts:
+            return False
+        values = [self.random.mean]
+        for cell in self.cells:
+            values += [cell.mean] if cell.control is None else [cell.mean, cell.control]
+        return max(values) - min(values) <= SAME * max(1.0, *map(abs, values))
 
     @property
     def best(self) -> Cell | None:
@@ -189,7 +191,7 @@ class Evaluation:
                         "better": column.better,
                         "kind": column.kind,
                         "method": cell.method or "(random rankings)",
-                        "mean": cell.mean,
+                        "mean": cell.mean if cell.texts else None,
                         "low": low,
                         "high": high,
                         "texts": cell.texts,
@@ -375,7 +377,8 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
 
 
 def _random_cell(random: Mean) -> Cell:
-    return Cell("", random.mean, random.interval, random.texts)
+    """A control that was measured nowhere is told by its texts: JSON knows no mean of nothing."""
+    return Cell("", random.mean if random.texts else 0.0, random.interval, random.texts)
 
 
 def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:

@@ -60,9 +60,14 @@ def _what_was_done(table: Evaluation) -> str:
     removals = wording_list(table.removals)
     by = f"; words are removed by {removals}" if removals else ""
     return (
-        f"{methods} methods by {metrics} metrics on {table.texts:,} texts{failed} of "
+        f"{_many(methods, 'method')} by {_many(metrics, 'metric')} on "
+        f"{_many(table.texts, 'text')}{failed} of "
         f"{wording.visible(table.model)}{by}."
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _planted(table: Evaluation) -> list[str]:
@@ -89,7 +94,7 @@ def _holding(table: Evaluation) -> list[str]:
     others = [f"{rest} more methods fewer"] if rest else []
     under = " (each metric under each removal)" if table.removals else ""
     said = [
-        f"Of {len(columns)} measures of faithfulness{under}, so many say that a method is better "
+        f"Of {_many(len(columns), 'measure')} of faithfulness{under}, so many say that a method is better "
         f"than its control: {wording_list([*best, *others])}."
     ]
     if none:

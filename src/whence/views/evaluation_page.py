@@ -47,7 +47,7 @@ ABOUT_GAUGES = (
 def evaluation_page(evaluation: Evaluation) -> str:
     """The whole page."""
     return document(
-        f"whence: {len(evaluation.methods)} methods on trial, {evaluation.model}",
+        f"whence: {len(evaluation.methods)} methods on trial, {wording.visible(evaluation.model)}",
         element("main", _body(evaluation)),
         styles=[*map(static, SHEETS), GROUND],
         scripts=False,

@@ -1,0 +1,188 @@
+"""whence evaluate, as it is typed; one run is shared by the tests that look at what it leaves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import whence as wh
+from tests.cli.conftest import Run
+from whence.core.evaluation import Evaluation
+
+Whence = Callable[..., Run]
+REVIEWS = """id,review,label,why
+a,great food and great prices,good,"[""great""]"
+b,,good,
+c,not bad prices,fair,"[[0, 7]]"
+d,the prices are bad,bad,"[""bad""]"
+e,the menu is fine but not the food,fair,"[""fine""]"
+f,bad food and bad service,bad,"[""bad""]"
+g,great menu and fine prices,good,"[""splendid""]"
+"""
+ASKED = (
+    "--methods", "gradient-l2,gradient-x-input", "--metrics", "comprehensiveness,auprc",
+    "--rationale", "why", "--planted", 0, "--rankings", 4, "--part", 3,
+)  # fmt: skip
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    file = tmp_path / "reviews.csv"
+    file.write_text(REVIEWS)
+    return file
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return {"folder": tmp_path_factory.mktemp("evaluate") / "trial"}
+
+
+@pytest.fixture
+def done(
+    whence: Whence, reviews: Path, kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Run, Path]:
+    """The run, made by whichever test is first."""
+    monkeypatch.setenv("COLUMNS", "100")
+    if "run" not in kept:
+        kept["run"] = whence("evaluate", "--data", reviews, *ASKED, "--out", kept["folder"])
+        shutil.copy(reviews, kept["folder"].parent / "reviews.csv")
+    return kept["run"], kept["folder"]
+
+
+def test_help_says_what_it_does(run: Whence, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    told = run("evaluate", "--help")
+    assert told.code == 0
+    assert "Put explanations on trial" in told.out
+    for option in ("--data", "--methods", "--metrics", "--rationale", "--planted", "--set"):
+        assert option in told.out
+
+
+def test_it_prints_the_answer_then_the_table_then_the_failures(done: tuple[Run, Path]) -> None:
+    told, folder = done
+    assert told.code == 3, told.err
+    assert told.out.startswith("2 methods by 2 metrics on 5 texts (2 more failed)")
+    for part in ("comprehensiveness ↑", "auprc ↑", "random rankings", "2 of 7 texts failed:"):
+        assert part in told.out
+    assert "row 1 (b): InputError: " in told.out
+    assert "marks 'splendid'" in told.out
+    assert "text: column 'review'" in told.err
+    written = {"table.csv", "table.tex", "table.html", "table.parquet", "run.json"}
+    assert written <= {file.name for file in folder.iterdir()}
+    assert "<script" not in (folder / "table.html").read_text()
+    rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text().lstrip("\ufeff"))))
+    assert {row["metric"] for row in rows} == {"comprehensiveness", "auprc"}
+
+
+def test_a_folder_shows_the_same_table_again(
+    run: Whence, done: tuple[Run, Path], tmp_path: Path
+) -> None:
+    told, folder = done
+    again = run("evaluate", "--data", folder)
+    assert again.code == 0
+    assert again.out == told.out
+    page = tmp_path / "page.html"
+    as_json = run("evaluate", "--data", folder, "--json", "--html", page)
+    table = Evaluation.from_dict(json.loads(as_json.out))
+    assert page.read_text() == (folder / "table.html").read_text() == table.to_html()
+    assert table.methods == ("gradient-l2", "gradient-x-input")
+    full = run("evaluate", "--data", folder, "--full")
+    assert "more columns" in told.out
+    assert "more columns" not in full.out
+
+
+def test_a_lost_part_is_done_again_and_the_table_is_the_same(
+    whence: Whence, run: Whence, done: tuple[Run, Path]
+) -> None:
+    _, folder = done
+    before = json.loads(run("evaluate", "--data", folder, "--json").out)
+    parts = sorted((folder / "parts").iterdir())
+    parts[-1].unlink()
+    data = folder.parent / "reviews.csv"
+    again = whence("evaluate", "--data", data, *ASKED, "--out", folder, "--json")
+    assert again.code == 3, again.err
+    after = json.loads(again.out)
+    assert after["columns"] == before["columns"]
+    assert after["answer"] == before["answer"]
+    other = whence("evaluate", "--data", data, *ASKED, "--out", folder, "--seed", 1)
+    assert other.code == 2
+    assert "--restart" in other.err
+
+
+def test_settings_reach_methods_and_metrics(whence: Whence, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("great food and great prices\n")
+    told = whence(
+        "evaluate", "--data", file, "--methods", "lime", "--metrics", "deletion", "--planted", 0,
+        "--set", "lime.samples=30", "--set", "deletion.steps=2", "--rankings", 2,
+        "--out", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    table = Evaluation.from_dict(json.loads(told.out))
+    assert table.column("deletion").settings["steps"] == 2
+    (method,) = wh.open_run(tmp_path / "run").manifest.asked["methods"]
+    assert method["settings"]["samples"] == 30
+
+
+def test_a_run_of_explanations_is_no_evaluation(
+    whence: Whence, run: Whence, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("great food\n")
+    out = tmp_path / "run"
+    assert whence("run", file, "--methods", "gradient-l2", "--out", out, "--no-evidence").code == 0
+    told = run("evaluate", "--data", out)
+    assert told.code == 2
+    assert "is a run of explanations, and no evaluation" in told.err
+
+
+def test_mistakes_are_one_line_and_exit_code_two(whence: Whence, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text,label\ngreat food,good\n")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    few = ("--methods", "gradient-l2", "--metrics", "deletion")
+    for arguments, message in [
+        ((), "there are no data"),
+        (("--data", file, "--methods", "gradient-l3"), "Did you mean 'gradient-l2'"),
+        (("--data", file, "--metrics", "deletoin"), "Did you mean 'deletion'"),
+        (("--data", tmp_path / "nowhere.csv", *few), "nowhere.csv"),
+        (("--data", empty, *few), "empty"),
+        (("--data", file, "--text", "review", *few), "review"),
+        (("--data", file, "--rationale", "why", *few), "why"),
+        (("--data", file, *few, "--removals", "burn"), "burn"),
+        (("--data", file, *few, "--set", "deletion.stepps=3"), "steps"),
+        (("--data", file, *few, "--html", tmp_path / "no" / "a.html"), "does not exist"),
+        (("--data", file, *few, "--add", tmp_path / "no.json"), "no.json"),
+        (("--data", file, *few, "--add", file), "a.csv"),
+    ]:
+        told = whence("evaluate", *arguments)
+        assert (told.code, told.out) == (2, ""), (arguments, told)
+        lines = [line for line in told.err.splitlines() if "(by its name)" not in line]
+        assert len(lines) == 1, told.err
+        assert message in told.err
+
+
+def test_results_of_another_tool_are_tried_beside(
+    whence: Whence, folder: Path, tmp_path: Path
+) -> None:
+    text = "great food and great prices"
+    file = tmp_path / "a.txt"
+    file.write_text(text + "\n")
+    model = wh.load(folder)
+    scores = [5.0, 4.0, 3.0, 2.0, 1.0]
+    added = wh.Attribution.from_scores(model, text, scores, method="in order")
+    saved = added.save(tmp_path / "in-order.json")
+    told = whence(
+        "evaluate", "--data", file, "--methods", "gradient-l2", "--metrics", "deletion",
+        "--planted", 0, "--rankings", 2, "--add", saved, "--json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["methods"] == ["gradient-l2", "in order"]

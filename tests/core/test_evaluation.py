@@ -1,0 +1,183 @@
+"""A table of methods × metrics, from values of texts: verdicts, winners, and what is stored."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import whence
+from tests.views.evaluations import METHODS, TEXTS, evaluation, measured, same_everywhere, whole
+from whence.core.errors import LoadError, WhenceError
+from whence.core.evaluation import Column, Evaluation, column_of
+from whence.core.evidence import Verdict
+
+
+def verdicts(column: Column) -> list[Verdict | None]:
+    return [cell.verdict for cell in column.cells]
+
+
+def test_verdicts_follow_the_direction_of_the_metric() -> None:
+    """The enemy: a sign that is forgotten where lower is better."""
+    better, same, worse = Verdict.BETTER, Verdict.SAME, Verdict.WORSE
+    ahead = (1.0, 0.0, -1.0)
+    assert verdicts(column_of(measured(ahead), METHODS)) == [better, same, worse]
+    assert verdicts(column_of(measured(ahead, better="lower"), METHODS)) == [worse, same, better]
+
+
+def test_a_cell_is_held_against_its_own_control_and_not_against_random() -> None:
+    """Here every method is far above random rankings, and only one above its own copies."""
+    one = measured((1.0, 0.0, 0.0))
+    far_below = measured((1.0, 0.0, 0.0), random=one.random - 9)
+    assert verdicts(column_of(far_below, METHODS)) == verdicts(column_of(one, METHODS))
+
+
+def test_the_best_is_no_control_and_follows_the_direction() -> None:
+    column = column_of(measured((0.0, 1.0, 2.0)), METHODS)
+    assert column.best is not None
+    assert column.best.method == "dull"
+    lower = column_of(measured((0.0, 1.0, -2.0), better="lower"), METHODS)
+    assert lower.best is not None
+    assert (lower.best.method, lower.arrow, column.arrow) == ("sharp", "↓", "↑")
+
+
+def test_few_texts_have_means_and_no_verdicts() -> None:
+    column = column_of(measured(texts=4), METHODS)
+    assert verdicts(column) == [None, None, None]
+    assert column.cells[0].interval is None
+    assert evaluation(measured(texts=4)).holding() == []
+
+
+def test_a_method_that_was_measured_nowhere_has_no_cell() -> None:
+    own = measured().own.copy()
+    own[:, 1] = np.nan
+    column = column_of(measured(own=own), METHODS)
+    assert [cell.method for cell in column.cells] == ["sharp", "random"]
+    assert column.cell("dull") is None
+
+
+def test_a_method_holds_if_it_wins_by_every_metric_under_every_removal() -> None:
+    won, lost = measured(), measured((0.0, 1.0, 1.0), removal="delete")
+    assert evaluation(won).holding() == ["sharp"]
+    assert evaluation(won, lost).holding() == []
+    # another kind of metric is another question, and one that says 1 of everything is none
+    form = measured((0.0, 1.0, 1.0), "compactness", "", kind="form")
+    assert evaluation(won, form, same_everywhere()).holding() == ["sharp"]
+    # random is the control, and never holds
+    assert evaluation(measured((0.0, 0.0, 1.0))).holding() == []
+
+
+def test_a_column_is_idle_if_everything_is_the_same() -> None:
+    assert column_of(same_everywhere(), METHODS).is_idle
+    assert not column_of(measured(), METHODS).is_idle
+    one = np.ones((TEXTS, len(METHODS)))
+    below = measured(own=one, control=one, random=one[:, 0] - 0.5)
+    assert not column_of(below, METHODS).is_idle
+
+
+def test_removals_disagree_clearly_or_within_the_noise() -> None:
+    mask = measured((1.0, 0.0, 0.0))
+    apart = evaluation(mask, measured((0.0, 1.0, 0.0), removal="delete"))
+    (one,) = apart.disagreements
+    assert one.winners == (("mask", "sharp"), ("delete", "dull"))
+    assert one.is_clear
+    (near,) = evaluation(
+        measured((0.0005, 0.0, 0.0)), measured((0.0, 0.0005, 0.0), removal="delete")
+    ).disagreements
+    assert not near.is_clear
+    assert evaluation(mask, measured((1.0, 0.0, 0.0), removal="delete")).disagreements == ()
+    # the same winner of another metric is no disagreement with this one
+    assert evaluation(mask, measured((0.0, 1.0, 0.0), "aopc")).disagreements == ()
+
+
+def test_records_are_a_row_for_each_cell_and_the_control() -> None:
+    table = whole()
+    rows = table.records()
+    assert len(rows) == len(table.columns) * (len(METHODS) + 1)
+    first = rows[0]
+    cell = table.columns[0].cells[0]
+    assert (first["mean"], first["low"], first["high"]) == (cell.mean, *cell.interval)
+    assert (first["method"], first["verdict"]) == ("sharp", "better than random")
+    assert rows[3]["method"] == "(random rankings)"
+    assert table.to_frame().shape == (len(rows), len(first))
+
+
+def test_a_column_is_found_by_metric_and_removal() -> None:
+    table = whole()
+    assert table.column("deletion", "delete").removal == "delete"
+    assert table.column("deletion").removal == "mask"
+    assert table.column("compactness").name == "compactness"
+    for asked in (("deletoin",), ("deletion", "pad")):
+        with pytest.raises(WhenceError, match=r"deletion \(mask\)"):
+            table.column(*asked)
+
+
+def test_it_survives_json(tmp_path: Path) -> None:
+    for number, table in enumerate((whole(), evaluation(), evaluation(measured(texts=2)))):
+        path = table.save(tmp_path / f"{number}.json")
+        assert whence.read(path).to_dict() == table.to_dict()
+
+
+def test_a_control_that_was_measured_nowhere_survives_json(tmp_path: Path) -> None:
+    """The enemy: a mean of nothing, which JSON cannot hold."""
+    nothing = np.full((TEXTS, len(METHODS)), np.nan)
+    table = evaluation(measured(random=nothing[:, 0], control=nothing, beaten=nothing))
+    assert table.columns[0].random.texts == 0
+    again = whence.read(table.save(tmp_path / "a.json"))
+    assert str(again) == str(table)
+    assert again.to_csv() == table.to_csv()
+
+
+def without(name: str) -> Any:
+    def damage(stored: dict[str, Any]) -> None:
+        del stored[name]
+
+    return damage
+
+
+def put(value: Any, *path: Any) -> Any:
+    def damage(stored: dict[str, Any]) -> None:
+        *way, last = path
+        for step in way:
+            stored = stored[step]
+        stored[last] = value
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without("columns"), "columns"),
+        (put("many", "texts"), "texts: expected a whole number"),
+        (put("upwards", "columns", 0, "better"), "columns[0].better"),
+        (put("abc", "columns", 1, "cells", 2, "mean"), "columns[1].cells[2].mean"),
+        (put("splendid", "columns", 0, "cells", 0, "verdict"), "columns[0].cells[0].verdict"),
+        (put([0.5], "columns", 0, "cells", 0, "interval"), "columns[0].cells[0].interval"),
+        (put(7, "methods", 0), "methods[0]"),
+        (put(99, "schema"), "schema 99"),
+        (put([], "gauges", 0), "gauges[0]"),
+    ],
+)
+def test_damage_is_named_with_the_file_and_the_place(
+    tmp_path: Path, damage: Any, message: str
+) -> None:
+    stored = json.loads(json.dumps(whole().to_dict()))
+    damage(stored)
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(stored))
+    with pytest.raises(LoadError) as caught:
+        whence.read(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_reading_changes_nothing_that_was_given() -> None:
+    stored = whole().to_dict()
+    before = copy.deepcopy(stored)
+    Evaluation.from_dict(stored)
+    assert stored == before

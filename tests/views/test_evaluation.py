@@ -1,0 +1,198 @@
+"""An evaluation in words, in a terminal, as a page and in LaTeX; names can only be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.views.evaluations import evaluation, measured, same_everywhere, whole
+from whence.core.evaluation import Evaluation
+from whence.views.evaluation import evaluation_sentences, evaluation_text
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
+
+
+def hostile() -> Evaluation:
+    table = whole((HOSTILE, "dull", "random"))
+    return replace(table, model=HOSTILE, data=f"a/{HOSTILE}", notes=(HOSTILE,))
+
+
+# ---------------------------------------------------------------------- words
+
+
+def test_the_sentences_say_what_was_done_and_who_is_better_than_the_control() -> None:
+    both = (measured((1.0, 0.0, 0.0)), measured((1.0, 0.0, 0.0), removal="delete"))
+    assert evaluation_sentences(evaluation(*both, failed=2)) == [
+        "3 methods by 1 metric on 40 texts (2 more failed) of toy; words are removed by mask and "
+        "delete.",
+        "Of 2 measures of faithfulness (each metric under each removal), so many say that a method "
+        "is better than its control: sharp 2.",
+        "None says so of dull.",
+    ]
+
+
+def test_if_nothing_holds_that_is_said() -> None:
+    said = evaluation_sentences(evaluation(measured((0.001, 0.0, 0.0))))
+    assert said[1:] == ["No method is better than its control by any measure of faithfulness."]
+
+
+def test_too_few_texts_give_no_verdict() -> None:
+    said = evaluation_sentences(evaluation(measured(texts=3), texts=3))
+    assert said[1:] == ["There are too few texts for a verdict on any method."]
+
+
+def test_removals_that_disagree_are_named_and_noise_is_called_so() -> None:
+    table = evaluation(measured((1.0, 0.0, 0.0)), measured((0.0, 1.0, 0.0), removal="delete"))
+    assert evaluation_sentences(table)[-1] == (
+        "The removals disagree on the winner by deletion: sharp under mask; dull under delete."
+    )
+    near = evaluation(measured((0.0005, 0.0, 0.0)), measured((0.0, 0.0005, 0.0), removal="delete"))
+    assert evaluation_sentences(near)[-1] == (
+        "Which method comes first depends on the removal by deletion, but these texts do not tell "
+        "the winners apart."
+    )
+
+
+def test_what_attention_gets_is_said() -> None:
+    methods = ("attention-mean", "dull", "random")
+    said = evaluation_sentences(evaluation(measured((-1.0, 0.0, 0.0)), methods=methods))
+    assert said[-1] == (
+        "Attention alone (attention-mean) is better than its control by 0 of 1, worse by 1."
+    )
+
+
+def test_a_metric_that_says_the_same_of_everything_is_a_line_and_counts_nowhere() -> None:
+    table = evaluation(measured(), same_everywhere())
+    assert "Of 1 measure of" in evaluation_sentences(table)[1]
+    line = "The same for every method and for random rankings: dummy (mask) 1.00."
+    assert line in evaluation_text(table, width=120)
+    assert line in table.to_html()
+    assert "dummy ↑" not in evaluation_text(table)
+
+
+# ---------------------------------------------------------------------- terminal
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_it_fits_and_begins_with_the_answer(width: int) -> None:
+    shown = evaluation_text(whole(), width=width)
+    assert shown.startswith("3 methods by 3 metrics")
+    assert max(map(len, shown.splitlines())) <= width
+    for part in ("deletion ↑", "compactness ↓", "mask", "delete", "random rankings", "±"):
+        assert part in shown
+
+
+def test_marks_and_letters_stand_in_line() -> None:
+    """The enemy: spaces at the end that are cut, so that numbers are no column."""
+    table = evaluation(measured((1.0, 0.0, -12.0), built_in=frozenset({"sharp"})))
+    lines = evaluation_text(table).splitlines()
+    rows = [line for line in lines if re.match(r"(sharp|dull|random)\b", line) and "±" in line]
+    assert len(rows) == 4
+    assert len({line.index("±") for line in rows}) == 1
+    assert any("+° a" in line for line in rows)
+
+
+def test_control_characters_do_nothing_in_a_terminal() -> None:
+    shown = str(hostile())
+    assert "\x1b" not in shown
+    assert "onerror" in shown
+
+
+# ---------------------------------------------------------------------- page
+
+
+def test_a_page_has_no_script_no_network_and_no_markup_of_others() -> None:
+    for page in (hostile().to_html(), hostile()._repr_html_()):
+        assert "<script" not in page
+        assert "<img" not in page
+        assert "\x1b" not in page
+        assert "&lt;img src=x" in page
+        assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//|url\(|@import", page)
+        assert len(page) < 60_000
+
+
+def test_a_page_says_all_that_the_table_has() -> None:
+    page = whole().to_html()
+    for part in (
+        "faithfulness, words removed by mask",
+        "faithfulness, words removed by delete",
+        "How far removal leads out of the data",
+        "it is too long",
+        "something was not measured",
+        "1,234 passes",
+        'class="better"',
+        'class="worse"',
+        'class="control"',
+    ):
+        assert part in page or part.capitalize() in page
+
+
+def test_an_empty_table_is_drawn_everywhere() -> None:
+    empty = evaluation()
+    assert "0 metrics" in empty.to_html()
+    assert "0 metrics" in str(empty)
+    assert empty.to_csv().strip() == ""
+    assert r"\begin{tabular}" not in empty.to_latex()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_in_a_browser_without_a_network(browser, tmp_path, scheme, width) -> None:
+    path = tmp_path / "page.html"
+    hostile().to_html(path)
+    context = browser.new_context(
+        offline=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
+    try:
+        page = context.new_page()
+        seen = []
+        page.on("request", lambda request: seen.append(request.url))
+        page.goto(path.as_uri())
+        assert len(seen) == 1
+        assert page.locator("img").count() == 0
+        # tables scroll by themselves, and not the page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        answer = page.locator(".answer").bounding_box()
+        assert answer["y"] + answer["height"] <= 900
+    finally:
+        context.close()
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_latex_is_whole_and_escaped() -> None:
+    latex = replace(whole(("a_b & 5 %", "dull", "random")), model="toy\n\\input{x}").to_latex()
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
+    assert r"a\_b \& 5 \%" in latex
+    body = [line for line in latex.splitlines() if line and not line.startswith("%")]
+    assert not any("input{x}" in line for line in body)
+    assert latex.count(r"\textit{random rankings}") == 3
+    for table in latex.split(r"\begin{tabular}")[1:]:
+        columns = re.match(r"\{@?\{?\}?(l?r*)", table)
+        rows = [line for line in table.splitlines() if line.rstrip().endswith(r"\\")]
+        assert columns is not None
+        assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
+
+
+def test_a_latex_table_has_at_most_six_metrics() -> None:
+    many = evaluation(*(measured(metric=f"metric-{n}") for n in range(8)))
+    latex = many.to_latex()
+    assert latex.count(r"\begin{tabular}") == 2
+    assert all(f"metric-{n} " in latex for n in range(8))
+
+
+def test_csv_and_parquet_are_the_records(tmp_path) -> None:
+    from pyarrow import parquet
+
+    table = whole()
+    rows = list(csv.DictReader(io.StringIO(table.to_csv(tmp_path / "a.csv").lstrip("\ufeff"))))
+    records = table.records()
+    assert [float(row["mean"]) for row in rows] == [record["mean"] for record in records]
+    assert [row["method"] for row in rows] == [record["method"] for record in records]
+    stored = parquet.read_table(table.to_parquet(tmp_path / "a.parquet")).to_pylist()
+    assert stored == records
