@@ -29,7 +29,9 @@ def plot_roar(r: Roar, ax: Any = None) -> Any:
         of_shares = [estimate(column) for column in r.accuracies[name].T]
         mean = [one.mean for one in of_shares]
         if r.seeds > 1:
-            low, high = [one.low for one in of_shares], [one.high for one in of_shares]
+            # no accuracy lies beyond 0 and 1, though few seeds make intervals that do
+            low = [max(0.0, one.low) for one in of_shares]
+            high = [min(1.0, one.high) for one in of_shares]
             ax.fill_between(removed, low, high, color=colour, alpha=0.18, linewidth=0)
         (shown,), _ = plain([name])
         line = "--" if name == CONTROL else "-"
