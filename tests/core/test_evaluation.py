@@ -100,6 +100,7 @@ def test_records_are_a_row_for_each_cell_and_the_control() -> None:
     assert len(rows) == len(table.columns) * (len(METHODS) + 1)
     first = rows[0]
     cell = table.columns[0].cells[0]
+    assert cell.interval is not None
     assert (first["mean"], first["low"], first["high"]) == (cell.mean, *cell.interval)
     assert (first["method"], first["verdict"]) == ("sharp", "better than random")
     assert rows[3]["method"] == "(random rankings)"

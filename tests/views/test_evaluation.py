@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import random
 import re
 from dataclasses import replace
 
 import pytest
 
+from tests.damage import damaged
 from tests.views.evaluations import evaluation, measured, same_everywhere, whole
+from whence.core.errors import WhenceError
 from whence.core.evaluation import Evaluation
 from whence.views.evaluation import evaluation_sentences, evaluation_text
 
@@ -196,3 +200,24 @@ def test_csv_and_parquet_are_the_records(tmp_path) -> None:
     assert [row["method"] for row in rows] == [record["method"] for record in records]
     stored = parquet.read_table(table.to_parquet(tmp_path / "a.parquet")).to_pylist()
     assert stored == records
+
+
+def test_a_damaged_table_is_refused_or_shown() -> None:
+    rng = random.Random(0)
+    counts = {"refused": 0, "shown": 0}
+    in_lines: list[str] = []
+    stored = json.loads(json.dumps(whole().to_dict()))
+    for what, made in damaged(stored):
+        if rng.randrange(12):
+            continue
+        try:
+            result = Evaluation.from_dict(made())
+        except WhenceError as problem:
+            counts["refused"] += 1
+            in_lines += [what] if "\n" in str(problem) else []
+            continue
+        for view in (str, repr, Evaluation.to_html, Evaluation.to_csv, Evaluation.to_latex):
+            view(result)
+        counts["shown"] += 1
+    assert min(counts.values()) > 10
+    assert in_lines == []

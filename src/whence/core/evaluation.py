@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from whence.core.attribution import check_schema
 from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart
-from whence.core.errors import unknown_name
+from whence.core.errors import InputError, unknown_name
 from whence.core.evidence import Verdict
 from whence.core.gauge import Gauge
 from whence.core.planted import PlantedTruth
@@ -64,6 +64,10 @@ class Column:
     random: Cell
     cells: tuple[Cell, ...]
 
+    def __post_init__(self) -> None:
+        if not self.metric:
+            raise InputError("a column is of a metric, and this one has no name.")
+
     @property
     def name(self) -> str:
         """The metric, and the removal where it has one."""
@@ -109,6 +113,13 @@ class MeanCurves:
     removal: str
     deletion: tuple[float, ...]
     insertion: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.deletion) != len(self.insertion) or len(self.deletion) < 2:
+            raise InputError(
+                f"two curves have the same steps, at least two, not {len(self.deletion)} and "
+                f"{len(self.insertion)}."
+            )
 
 
 @dataclass(frozen=True)
@@ -223,6 +234,9 @@ class Evaluation:
         check_schema(stored, "evaluation")
         stored = as_stored(stored, "evaluation")
         planted = stored["planted"].given()
+        curves = tuple(one.record(MeanCurves) for one in stored["curves"].items())
+        if len({len(one.deletion) for one in curves}) > 1:
+            raise stored["curves"].wrong("expected curves of the same steps")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -231,7 +245,7 @@ class Evaluation:
             seed=stored["seed"].whole(),
             methods=tuple(name.text() for name in stored["methods"].items()),
             columns=tuple(column.record(Column) for column in stored["columns"].items()),
-            curves=tuple(one.record(MeanCurves) for one in stored["curves"].items()),
+            curves=curves,
             gauges=tuple(gauge.record(Gauge) for gauge in stored["gauges"].items()),
             planted=None if planted is None else PlantedTruth.from_dict(planted),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},

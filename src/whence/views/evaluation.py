@@ -94,8 +94,8 @@ def _holding(table: Evaluation) -> list[str]:
     others = [f"{rest} more methods fewer"] if rest else []
     under = " (each metric under each removal)" if table.removals else ""
     said = [
-        f"Of {_many(len(columns), 'measure')} of faithfulness{under}, so many say that a method is better "
-        f"than its control: {wording_list([*best, *others])}."
+        f"Of {_many(len(columns), 'measure')} of faithfulness{under}, so many say that a method "
+        f"is better than its control: {wording_list([*best, *others])}."
     ]
     if none:
         said.append(f"None says so of {wording_list(none)}.")
