@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -234,7 +235,9 @@ def test_the_units_that_are_left_keep_their_names() -> None:
         ({"rankings": {"short": lambda _m, _p: [1.0]}}, "one finite score for each"),
     ],
 )
-def test_mistakes_are_told(change: dict, says: str) -> None:
+def test_mistakes_are_told(change: dict, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # where types are checked, a wrong word would not reach the code that tells what is right
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(whence.WhenceError, match=says):
         whence.roar(TRAIN[:8], TEST[:4], [], training=whence.Training(epochs=1), **change)
 

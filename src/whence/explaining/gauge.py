@@ -55,6 +55,7 @@ def removal_gauge(
     check_is_model(model)
     _check_model(model)
     _check_shares(shares)
+    shares = [float(share) for share in shares]
     passages = [_encoded(model, text) for text in texts]
     if len(passages) < FEWEST_TEXTS:
         raise InputError(

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import torch
@@ -27,6 +27,7 @@ from whence.models.sample import samples_of_two_lengths
 KEPT_BYTES = 2_000_000_000  # of the changed copies of one model
 
 
+@runtime_checkable
 class ModelChange(Protocol):
     """Another model, made from a given one.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ class Neighbours:
     forwards: int
 
 
+@runtime_checkable
 class TextChange(Protocol):
     """Another text in place of each text, with as many units."""
 

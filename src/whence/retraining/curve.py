@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -22,6 +22,7 @@ Removed = Sequence[Bool[np.ndarray, " feature"]]
 Importance = Sequence[Float[np.ndarray, " feature"]]
 
 
+@runtime_checkable
 class Experiment(Protocol):
     """Examples to train and to test on, and models of them."""
 
