@@ -93,8 +93,10 @@ def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _
 def _error(sums: Any, squares: Any, texts: Any) -> Any:
     """The standard error of a mean, from sums of values that were centred before."""
     counted = np.maximum(texts, 2)
-    spread = np.maximum(squares / counted - (sums / counted) ** 2, 0)
-    return np.sqrt(spread / (counted - 1))
+    spread = squares / counted - (sums / counted) ** 2
+    # equal values leave the last digits of the two squares, and the root makes them large
+    has_spread = spread > ROUNDING * squares / counted
+    return np.sqrt(np.where(has_spread, spread, 0.0) / (counted - 1))
 
 
 def told_apart(
