@@ -35,7 +35,7 @@ def removal_gauge(
     texts: Sequence[str | Passage],
     removals: Sequence[str] = ("auto",),
     *,
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[int | float] = SHARES,
     seed: int = 0,
 ) -> tuple[Gauge, ...]:
     """How far texts lie from the data once a share of their units is removed, for each removal.
@@ -76,7 +76,7 @@ def gauge_of(
     perturbed: Float[np.ndarray, "share text width"],
     *,
     removal: str,
-    shares: Sequence[float],
+    shares: Sequence[int | float],
 ) -> Gauge:
     """The gauge of vectors that are there already.
 
@@ -169,7 +169,7 @@ def _vectors_of_whole(model: Model, passages: Sequence[Passage]) -> Float[np.nda
 def _vectors_without(
     whole: Float[np.ndarray, "text width"],
     removers: Sequence[Remover],
-    shares: Sequence[float],
+    shares: Sequence[int | float],
     seed: int,
 ) -> Float[np.ndarray, "share text width"]:
     """One row for each share and text; the units of a larger share hold those of a smaller."""
@@ -194,7 +194,7 @@ def _seeds(masks: Bool[np.ndarray, "mask unit"]) -> np.ndarray:
 
 
 def masks_for(
-    passage: Passage, shares: Sequence[float], seed: int
+    passage: Passage, shares: Sequence[int | float], seed: int
 ) -> Bool[np.ndarray, "share unit"]:
     """Which units are kept when a share of them is removed at random; at least one goes, if any.
 
@@ -225,7 +225,7 @@ def _check_model(model: Model) -> None:
         )
 
 
-def _check_shares(shares: Sequence[float]) -> None:
+def _check_shares(shares: Sequence[int | float]) -> None:
     wrong: list[Any] = [share for share in shares if not 0 <= share <= 1]
     if wrong or not len(shares):
         raise InputError(f"shares of units lie from 0 to 1, and there is at least one: {shares}.")
