@@ -216,7 +216,7 @@ def _values_made_again(
         for metric, measured in by_metric.items():
             if measured.value is None:
                 continue
-            record = {"metric": metric, "removal": NO_REMOVAL, "method": method}
+            record: dict[str, Any] = {"metric": metric, "removal": NO_REMOVAL, "method": method}
             record["value"] = measured.value
             if len(measured.control):  # else the metric could say nothing of what was drawn
                 control = float(measured.control.mean())
