@@ -125,7 +125,7 @@ class ExplainRows:
         try:
             texts = {passage.text for passage in passages}
             added = tuple(a for a in self.added if a.passage and a.passage.text in texts)
-            outcomes = run(self.model, passages, request, None, added, keep_games)
+            outcomes = run(self.model, passages, request, added=added, keep_games=keep_games)
             return [outcome for (outcome,) in outcomes]
         except Exception as problem:
             if len(passages) == 1:

@@ -17,9 +17,9 @@ from jaxtyping import Bool, Float
 LOTS_STREAM = 13  # of random numbers: the order of equal scores
 
 # Which features of each example are gone, train and test examples alike.
-Removed = Sequence[Bool[np.ndarray, " feature"]]
+Removed = Sequence[Bool[np.ndarray, " _"]]
 # The importance of each feature of each example: the highest is the most important.
-Importance = Sequence[Float[np.ndarray, " feature"]]
+Importance = Sequence[Float[np.ndarray, " _"]]
 
 
 @runtime_checkable

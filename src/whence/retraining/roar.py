@@ -172,7 +172,7 @@ class Texts:
 
     def importance(
         self, model: Model, removed: Removed, names: Sequence[str], seed: int
-    ) -> dict[str, list[Float[np.ndarray, " unit"]]]:
+    ) -> dict[str, list[Float[np.ndarray, " _"]]]:
         """By each ranking; units that are deleted already get 0, and are never asked for."""
         texts = self._left(removed, False, 0, len(self.passages))
         asked = [i for i, text in enumerate(texts) if text.unit_spans]

@@ -258,7 +258,7 @@ class Footprint:
         return self.course(tokens, rows, self.traced + 1, heap)
 
     def held(
-        self, tokens: int, rows: int = 1, heap: Heap = HELD, while_traced: float = np.inf
+        self, tokens: int, rows: int = 1, heap: Heap = HELD, while_traced: int | float = np.inf
     ) -> int:
         """The most that the process holds while methods read the trace; reruns are not in it.
 
