@@ -130,7 +130,7 @@ def _at_an_end(removed: Removed) -> str:
 
 def grown(
     removed: Removed, importance: Importance, share: float, keep: bool, seed: int
-) -> list[Bool[np.ndarray, " feature"]]:
+) -> list[Bool[np.ndarray, " _"]]:
     """What is gone once this share of each example's features is; it holds what was gone before.
 
     The most important of those that are left go next, or the least important where these are kept.
