@@ -154,7 +154,7 @@ def best_after(words: int, removed: int, knows: bool) -> float:
 
 
 def best_curve(
-    texts: Sequence[tuple[str, str]], shares: Sequence[float], knows: bool
+    texts: Sequence[tuple[str, str]], shares: Sequence[int | float], knows: bool
 ) -> np.ndarray:
     """The mean over texts, for each share of their words."""
     sizes = [len(text.split()) for text, _ in texts]

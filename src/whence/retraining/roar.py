@@ -37,7 +37,7 @@ def roar(
     methods: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
     rankings: Mapping[str, Ranking] | None = None,
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[int | float] = SHARES,
     removal: str = "mask",
     keep: bool = False,
     recursive: bool = False,
@@ -236,7 +236,7 @@ def _as_scores(given: Any, passage: Passage, name: str) -> Float[np.ndarray, " u
     return scores
 
 
-def _checked_shares(shares: Sequence[float]) -> tuple[float, ...]:
+def _checked_shares(shares: Sequence[int | float]) -> tuple[float, ...]:
     checked = tuple(float(share) for share in shares)
     if not checked or list(checked) != sorted(set(checked)) or checked[0] < 0 or checked[-1] > 1:
         raise InputError(f"shares of units rise from 0 to 1, each named once; not {shares}.")
