@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
 TABLES = {"table.csv": "to_csv", "table.tex": "to_latex", "table.html": "to_html"}
 
-Name = Annotated[str | None, typer.Option(metavar="COLUMN")]
-
 
 def command(
     data: Annotated[
