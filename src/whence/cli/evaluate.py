@@ -67,19 +67,10 @@ def command(
             metavar="NAMES",
         ),
     ] = None,
-    text: Annotated[
-        str | None, typer.Option(help="The column with the text.", metavar="COLUMN")
-    ] = None,
-    pair: Annotated[
-        str | None, typer.Option(help="The column with the second text.", metavar="COLUMN")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
-    ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option("--id", help="The column with a name for each text.", metavar="COLUMN"),
-    ] = None,
+    text: o.TextColumn = None,
+    pair: o.PairColumn = None,
+    label: o.LabelColumn = None,
+    id: o.IdColumn = None,
     rationale: Annotated[
         str | None,
         typer.Option(
@@ -87,19 +78,10 @@ def command(
             metavar="COLUMN",
         ),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="The split, of a folder with several.", metavar="NAME")
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(help="Take so many texts at random.", metavar="N", min=1)
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Take the first so many texts.", metavar="N", min=1)
-    ] = None,
-    gold: Annotated[
-        bool,
-        typer.Option("--gold", help="Explain the label that the data give, not the predicted one."),
-    ] = False,
+    split: o.Split = None,
+    sample: o.Sample = None,
+    limit: o.Limit = None,
+    gold: o.Gold = False,
     target: o.TargetLabel = None,
     against: o.Against = None,
     read: o.Read = "logit",
@@ -131,36 +113,12 @@ def command(
             min=1,
         ),
     ] = 8,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="Who does the work: inline (this process), processes (several of this machine), "
-            "ray (a cluster). [default: inline, or processes with --workers 2 and more]",
-            metavar="NAME",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="How many work side by side, each with a model of its own.", metavar="N", min=1
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="The Ray cluster, such as 10.0.0.1:6379. [default: Ray is started here]",
-            metavar="HOST:PORT",
-        ),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, and drop what was done.")
-    ] = False,
-    mend: Annotated[
-        bool, typer.Option("--mend", help="Do parts again whose files are damaged.")
-    ] = False,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End at the first text that cannot be explained.")
-    ] = False,
+    engine: o.EngineName = None,
+    workers: o.Workers = None,
+    address: o.Address = None,
+    again: o.Restart = False,
+    mend: o.Mend = False,
+    fail_fast: o.FailFast = False,
     full: Annotated[
         bool, typer.Option("--full", help="Print every column, under every removal.")
     ] = False,

@@ -210,3 +210,59 @@ def second_text(pair: list[str] | None) -> str | tuple[str, ...] | None:
     if not pair:
         return None
     return pair[0] if len(pair) == 1 else tuple(pair)
+
+
+# Of commands over data sets: which columns and rows are read, and how the work is carried out.
+TextColumn = Annotated[str | None, typer.Option(help="The column with the text.", metavar="COLUMN")]
+PairColumn = Annotated[
+    str | None, typer.Option(help="The column with the second text.", metavar="COLUMN")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", help="The column with a name for each text.", metavar="COLUMN"),
+]
+Split = Annotated[
+    str | None, typer.Option(help="The split, of a folder with several.", metavar="NAME")
+]
+Sample = Annotated[
+    int | None, typer.Option(help="Take so many texts at random.", metavar="N", min=1)
+]
+Limit = Annotated[
+    int | None, typer.Option(help="Take the first so many texts.", metavar="N", min=1)
+]
+Gold = Annotated[
+    bool,
+    typer.Option("--gold", help="Explain the label that the data give, not the predicted one."),
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        help="Who does the work: inline (this process), processes (several of this machine), "
+        "ray (a cluster). [default: inline, or processes with --workers 2 and more]",
+        metavar="NAME",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="How many work side by side, each with a model of its own.",
+        metavar="N",
+        min=1,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="The Ray cluster, such as 10.0.0.1:6379. [default: Ray is started here]",
+        metavar="HOST:PORT",
+    ),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Begin anew, and drop what was done.")]
+Mend = Annotated[bool, typer.Option("--mend", help="Do parts again whose files are damaged.")]
+FailFast = Annotated[
+    bool,
+    typer.Option("--fail-fast", help="End at the first text that cannot be explained."),
+]
