@@ -3,9 +3,8 @@
 Below, nothing of the run may be allocated, and the model may read short texts only. Above, what is
 measured may not exceed the budget.
 
-The C library is held to giving back what goes from the beginning, so that the heap has no large
-holes: they would be filled first, and what they take is not of this run. ``--as-it-comes`` leaves
-that to the run itself, as a user has it, and counts what was free in the heap as held before.
+The process is as a user's: the C library is as it comes, and its heap has the holes that loading a
+model left there. They count as held before, so a run may not fill them with pages that stay.
 
     python -m bench.budget bert 256 1024
 """
@@ -35,7 +34,7 @@ from whence.explaining.job import Room
 from whence.explaining.room import forecast_memory
 from whence.models.model import Model
 from whence.trace.footprint import LENGTHS
-from whence.trace.memory import give_back_at_once
+from whence.trace.memory import can_be_held
 
 METHODS = (
     "gradient-l2",
@@ -91,9 +90,8 @@ def main() -> None:
     parser.add_argument("width", type=int)
     parser.add_argument("tokens", type=int)
     parser.add_argument("--methods", type=lambda given: given.split(","), default=METHODS)
-    parser.add_argument("--as-it-comes", action="store_true")
     options = parser.parse_args()
-    if not options.as_it_comes and not give_back_at_once():
+    if not can_be_held():
         sys.exit("this C library cannot be asked to give memory back")
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -105,9 +103,7 @@ def main() -> None:
     for method in options.methods:
         needed, problems = forked(partial(least_and_refusal, model, passage, method))
         below, above = _below(needed), int((1 + JUST) * needed)
-        (peak,) = forked(
-            partial(measured, model, [passage], method, above, not options.as_it_comes)
-        )
+        (peak,) = forked(partial(measured, model, [passage], method, above, trims=False))
         is_kept = peak <= above
         failures += len(problems) + (not is_kept)
         print(

@@ -296,5 +296,8 @@ def test_every_forecast_is_within_a_third_of_what_is_measured(
 def test_a_budget_is_refused_before_and_not_exceeded_after(
     family: str, only: tuple[str, ...]
 ) -> None:
-    """One per cent below the least that a run can need, and one per cent above."""
+    """One per cent below the least that a run can need, and one per cent above.
+
+    In a process as it comes, whose heap has holes: all were exceeded while runs could fill them.
+    """
     measured_apart("-m", "bench.budget", family, "256", "1024", *only)

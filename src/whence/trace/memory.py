@@ -7,6 +7,7 @@ leaves it as it is, and the process then takes more than is in use.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ MAPPED = 2**17
 NEVER_IN_A_HEAP = 2**25
 # the numbers of these settings in glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+IS_MAPPED = 2  # the bit of a block's size in glibc's malloc.c
+LARGEST_HOLE = 2**30  # bytes; one that is larger is filled by several blocks
 # The most that a process was seen to take is 3.2 times what the same run takes when held.
 AT_MOST_TAKEN = 3.5
 
@@ -135,17 +138,43 @@ def give_back_at_once() -> bool:
         return False
     is_held = library.mallopt(M_MMAP_THRESHOLD, MAPPED)
     is_trimmed = library.mallopt(M_TRIM_THRESHOLD, MAPPED)
+    give_back_now()
     return bool(is_held and is_trimmed)
 
 
-def give_back_now() -> None:
-    """Give back what is free in the heap, where the C library can be asked to.
+# Addresses of the blocks that lie in holes of the heap. Threads may share it without a lock, which
+# a forked child would find closed.
+_stoppers: list[int] = []
 
-    The small tensors of rehearsals leave 3 to 5 MB of it.
+
+def give_back_now() -> None:
+    """Give back what is free in the heap, and let no large block lie there, if glibc is held.
+
+    A large block has pages of its own only where the heap has no hole for it. The holes that
+    loading a model left there took tensors of up to 14 MB, whose pages then stayed. So each is
+    filled with blocks that nobody writes to, which take addresses and no memory.
     """
     library = _glibc()
-    if library is not None:
-        library.malloc_trim(0)
+    if library is None:
+        return
+    with contextlib.suppress(IndexError):
+        while True:
+            library.free(_stoppers.pop())
+    library.malloc_trim(0)
+    size = LARGEST_HOLE
+    while size >= MAPPED:
+        block = library.malloc(size)
+        if block and not _has_own_pages(block):
+            _stoppers.append(block)
+            continue
+        library.free(block)
+        size //= 2
+
+
+def _has_own_pages(block: int) -> bool:
+    """Whether glibc has mapped a block: a bit of the size that it keeps before each."""
+    size = ctypes.c_size_t.from_address(block - ctypes.sizeof(ctypes.c_size_t))
+    return bool(size.value & IS_MAPPED)
 
 
 def is_near(forecast: Forecast, budget: int) -> bool:
@@ -168,7 +197,11 @@ def _glibc() -> ctypes.CDLL | None:
         library = ctypes.CDLL(None)
     except (OSError, TypeError):
         return None
-    return library if hasattr(library, "gnu_get_libc_version") else None
+    if not hasattr(library, "gnu_get_libc_version"):
+        return None
+    library.malloc.argtypes, library.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+    library.free.argtypes, library.free.restype = [ctypes.c_void_p], None
+    return library
 
 
 def check(forecast: Forecast, memory: str | int | float | None, options: str) -> None:
@@ -176,7 +209,6 @@ def check(forecast: Forecast, memory: str | int | float | None, options: str) ->
     budget = as_bytes(memory)
     if is_near(forecast, budget):
         give_back_at_once()
-        give_back_now()
     if forecast.total > budget:
         raise TooLarge(
             f"{forecast}, and the budget is {human(budget)}. "
