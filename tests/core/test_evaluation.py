@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,19 @@ def test_few_texts_have_means_and_no_verdicts() -> None:
     column = column_of(measured(texts=4), METHODS)
     assert verdicts(column) == [None, None, None]
     assert column.cells[0].interval is None
+    assert [cell.group for cell in column.cells] == ["", "", ""]
     assert evaluation(measured(texts=4)).holding() == []
+
+
+def test_no_interval_reaches_beyond_what_a_metric_can_be() -> None:
+    """Of ten texts, nine have 1 and one has 0.2: a studentised interval goes above 1."""
+    own = np.ones((10, 3))
+    own[0] = 0.2
+    free = column_of(measured(own=own, texts=10), METHODS).cells[0]
+    assert free.interval is not None
+    assert free.interval[1] > 1
+    bounded = column_of(replace(measured(own=own, texts=10), range=(0.0, 1.0)), METHODS).cells[0]
+    assert bounded.interval == (free.interval[0], 1.0)
 
 
 def test_a_method_that_was_measured_nowhere_has_no_cell() -> None:

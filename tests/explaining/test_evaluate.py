@@ -16,6 +16,7 @@ from tests.families import build
 from whence.core.errors import InputError
 from whence.core.evaluation import Evaluation
 from whence.core.evidence import Verdict
+from whence.explaining.data_set import request_of
 from whence.explaining.stored_trials import evaluation_of
 
 TEXTS = [
@@ -147,6 +148,16 @@ def test_it_survives_json_and_the_store(table: Evaluation, folder: Path, tmp_pat
     assert evaluation_of(whence.open_run(folder)).to_dict() == table.to_dict()
     rows = whence.open_run(folder).table("values").num_rows
     assert rows == len(TEXTS) * (len(METHODS) + 1) * len(table.columns)
+
+
+def test_a_method_of_another_kind_of_model_is_not_tried(model: whence.Model) -> None:
+    """The exact methods are formulas of one model, and were refused once for each text."""
+    every = request_of(model, None, evidence=False)
+    names = {wish.method for wish in every.wishes}
+    assert {"lime", "occlusion", "rollout"} <= names
+    assert not names & {"lime-exact", "shapley-exact"}
+    single = request_of(whence.load("single-layer"), None, evidence=False)
+    assert {"lime-exact", "shapley-exact"} <= {wish.method for wish in single.wishes}
 
 
 def test_the_model_is_left_as_it_was(model: whence.Model) -> None:

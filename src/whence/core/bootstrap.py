@@ -136,7 +136,7 @@ def groups(
     """Letters for methods: two that share one cannot be told apart; "a" is the best group.
 
     Every pair of methods is compared on the same texts, and all pairs are judged together. A method
-    that was measured nowhere has no letter.
+    that was measured on too few texts to be compared has no letter.
 
     >>> rng = np.random.default_rng(0)
     >>> level = rng.normal(size=(60, 1))
@@ -144,7 +144,8 @@ def groups(
     >>> groups(level + noise + np.array([0.0, 1.0, 1.0]), higher_is_better=True)
     ['b', 'a', 'a']
     """
-    methods = [m for m in range(values.shape[1]) if np.isfinite(values[:, m]).any()]
+    texts = np.isfinite(values).sum(0)
+    methods = [m for m in range(values.shape[1]) if texts[m] >= FEWEST_TEXTS]
     pairs = list(combinations(methods, 2))
     firsts, seconds = [i for i, _ in pairs], [j for _, j in pairs]
     scale = float(np.abs(values[:, methods]).max(initial=0.0, where=~np.isnan(values[:, methods])))

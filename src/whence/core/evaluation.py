@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -330,7 +331,8 @@ def _beats_all(method: str, columns: Sequence[Column]) -> bool:
 class Measured:
     """What one metric gave every method on every text; NaN where it was not measured.
 
-    ``control`` and ``beaten`` are None where the control is the method ``random`` itself.
+    ``control`` and ``beaten`` are None where the control is the method ``random`` itself. ``range``
+    is what the metric can be on these texts: no interval reaches beyond.
     """
 
     metric: str
@@ -344,6 +346,7 @@ class Measured:
     control: Float[np.ndarray, "text method"]
     beaten: Float[np.ndarray, "text method"]
     built_in: frozenset[str] = frozenset()
+    range: tuple[float, float] = (-inf, inf)
 
 
 def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Column:
@@ -368,7 +371,7 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
             Cell(
                 method=method,
                 mean=of_methods[number].mean,
-                interval=of_methods[number].interval,
+                interval=_within(of_methods[number].interval, measured.range),
                 texts=of_methods[number].texts,
                 control=_mean_or_none(measured.control[:, number]),
                 beaten=_mean_or_none(measured.beaten[:, number]),
@@ -385,14 +388,25 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
         better=measured.better,
         kind=measured.kind,
         removal=measured.removal,
-        random=_random_cell(random),
+        random=_random_cell(random, measured.range),
         cells=tuple(cells),
     )
 
 
-def _random_cell(random: Mean) -> Cell:
+def _random_cell(random: Mean, possible: tuple[float, float]) -> Cell:
     """A control that was measured nowhere is told by its texts: JSON knows no mean of nothing."""
-    return Cell("", random.mean if random.texts else 0.0, random.interval, random.texts)
+    interval = _within(random.interval, possible)
+    return Cell("", random.mean if random.texts else 0.0, interval, random.texts)
+
+
+def _within(
+    interval: tuple[float, float] | None, possible: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The part of an interval that a mean can be in: a studentised one does not know its bounds."""
+    if interval is None:
+        return None
+    low, high = interval
+    return max(low, possible[0]), min(high, possible[1])
 
 
 def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
-from whence.core.errors import SettingsError
+from whence.core.errors import SettingsError, Unsupported
 from whence.core.evidence import USUAL_RANKINGS, USUAL_STEPS
 from whence.core.plan import Plan
 from whence.core.registry import Needs, find_method, settings_of
@@ -82,18 +82,20 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         info = find_method(wish.method)
         settings = settings_of(info, wish.settings, request.seed)
         calls.append(MethodCall(info.name, info.version, info.needs, settings))
-    playing = [call for call in calls if call.needs & Needs.GAME]
     inside = [call for call in calls if not call.needs & Needs.GAME]
     look_over(model, _needs_of(inside), request.attention_via)
 
-    looking = []
+    looking, playing = [], []
     unfit: dict[str, Exception] = {}
-    for call in inside:
-        problem = refusal(model, call.needs, request.attention_via)
+    for call in calls:
+        plays = bool(call.needs & Needs.GAME)
+        problem = _of_its_own(call, model)
+        if problem is None and not plays:
+            problem = refusal(model, call.needs, request.attention_via)
         if problem is not None:
             unfit[call.name] = problem
         else:
-            looking.append(call)
+            (playing if plays else looking).append(call)
     return Job(
         model=model,
         request=request,
@@ -105,6 +107,16 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
         plan=Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS),
         unfit=unfit,
     )
+
+
+def _of_its_own(call: MethodCall, model: Model) -> Exception | None:
+    """What the method itself has against the model, where it is made for a few kinds only."""
+    if hasattr(call.settings, "check_model"):
+        try:
+            call.settings.check_model(model)
+        except Unsupported as problem:
+            return problem
+    return None
 
 
 def _needs_of(calls: Sequence[MethodCall]) -> Needs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from whence.core.evaluation import Column, Evaluation, MeanCurves, Measured, column_of
 from whence.core.gauge import Gauge
 from whence.core.planted import PlantedTruth
-from whence.core.registry import find_metric, settings_of
+from whence.core.registry import Needs, find_metric, settings_of
 from whence.core.stored import Stored, parsed_json
 from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
 from whence.runs.places import Place
@@ -147,6 +148,7 @@ def _columns(
                     if item["control"] is not None:
                         control[place, number] = item["control"]
                         beaten[place, number] = item["beaten"]
+            instance = settings_of(info, metric["settings"])
             built_in = {name for name, used in made_by.items() if removal and used == removal}
             columns.append(
                 column_of(
@@ -154,7 +156,7 @@ def _columns(
                         metric=metric["name"],
                         version=metric["version"],
                         settings=metric["settings"],
-                        better=settings_of(info, metric["settings"]).better,
+                        better=instance.better,
                         kind=info.group,
                         removal=removal,
                         own=own,
@@ -162,12 +164,20 @@ def _columns(
                         control=control,
                         beaten=beaten,
                         built_in=frozenset(built_in),
+                        range=_range(instance, asked),
                     ),
                     methods,
                     seed,
                 )
             )
     return columns
+
+
+def _range(metric: Any, asked: Mapping[str, Any]) -> tuple[float, float]:
+    """What a metric can be: of a game it is declared for values between 0 and 1."""
+    is_contrast = any(target["against"] is not None for target in asked["request"]["targets"])
+    is_share = asked["read"] == "probability" and not is_contrast
+    return metric.range if is_share or not metric.needs & Needs.GAME else (-inf, inf)
 
 
 def _empty(texts: int, methods: int) -> Float[np.ndarray, "text method"]:

@@ -7,7 +7,9 @@ from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.protocol import AnyGame
 from whence.methods.shapley_exact import ONLY_FOR, as_ratio
+from whence.models.model import Model
 from whence.theory.exact import exact_lime
+from whence.theory.heads import single_layer_of
 
 
 @method("lime-exact", version=1, cites="ribeiro2016why", aliases=("exact-lime",))
@@ -41,6 +43,10 @@ class LimeExact:
             raise ValueError(
                 f"bandwidth must be positive, or None for infinite, not {self.bandwidth}"
             )
+
+    def check_model(self, model: Model) -> None:
+        """Raise Unsupported for any other model."""
+        single_layer_of(model)
 
     def passes(self, units: int) -> Passes:
         del units

@@ -11,8 +11,9 @@ from whence.core.scores import Scores
 from whence.games.game import Game
 from whence.games.protocol import AnyGame
 from whence.games.ratio import RatioOfSums
+from whence.models.model import Model
 from whence.theory.exact import exact_shapley
-from whence.theory.heads import ratio_of
+from whence.theory.heads import ratio_of, single_layer_of
 
 ONLY_FOR = "the single-layer attention classifier, read as logits"
 
@@ -38,6 +39,10 @@ class ShapleyExact:
         "Exact means the exact Shapley value, not the truth about the model. The removal "
         "still decides much."
     )
+
+    def check_model(self, model: Model) -> None:
+        """Raise Unsupported for any other model."""
+        single_layer_of(model)
 
     def passes(self, units: int) -> Passes:
         del units
