@@ -307,7 +307,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "model": "sentiment",
         "texts": "sentences",
         "methods": EVERY,
-        "metrics": (*FAITHFULNESS, *NORMALISED),
+        "metrics": walked((*FAITHFULNESS, *NORMALISED), 20),
     },
     "reviews": {
         "model": "sentiment",
