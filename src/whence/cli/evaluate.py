@@ -9,7 +9,15 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.pace import pace_shown
-from whence.cli.run import MOST_FAILURES, Methods, Out, Set, chosen_methods, with_settings
+from whence.cli.run import (
+    MOST_FAILURES,
+    Methods,
+    Out,
+    Set,
+    chosen_methods,
+    method_name,
+    with_settings,
+)
 from whence.cli.running import (
     INTERRUPTED,
     SOME_FAILED,
@@ -169,7 +177,7 @@ def command(
     opened = open_data(data, **asked["columns"])
     for guessed in opened.columns.notes:
         note(guessed)
-    with _folder(out) as folder, loaded(model, dtype, device) as loaded_model:
+    with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
         from whence.explaining.evaluate import check_none_added, evaluated, trial_rows
         from whence.explaining.rows import ExplainRows
@@ -225,15 +233,22 @@ def chosen_metrics(names: str) -> dict[str, dict[str, Any]]:
     return {name: dict(given) for name, given in wanted_metrics(listed).items()}
 
 
+def metric_name(name: str) -> str:
+    """The proper name of a metric."""
+    from whence.core.registry import find_metric
+
+    return find_metric(name).name
+
+
 def _set(asked: dict[str, Any], settings: list[str]) -> None:
     """Settings of methods and of metrics, such as lime.samples=500 or deletion.steps=5."""
     of_metrics = asked["metrics"] or {}
     mine = [given for given in settings if given.partition(".")[0] in of_metrics]
     others = [given for given in settings if given not in mine]
     if mine:
-        asked["metrics"] = with_settings(of_metrics, mine, "metric")
+        asked["metrics"] = with_settings(of_metrics, mine, "metric", metric_name)
     if others:
-        asked["methods"] = with_settings(asked["methods"], others, "method")
+        asked["methods"] = with_settings(asked["methods"], others, "method", method_name)
 
 
 def _added(paths: list[Path]) -> Any:
@@ -247,7 +262,7 @@ def _added(paths: list[Path]) -> Any:
     return added
 
 
-def _folder(out: str | None) -> Any:
+def folder_for(out: str | None) -> Any:
     """Where the run lies: as asked, or in a folder that goes away."""
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
@@ -274,6 +289,16 @@ def _write_all(evaluation: Evaluation, folder: Path) -> None:
     note(f"tables and page written to {folder.resolve()}: {', '.join(TABLES)}, table.parquet")
 
 
+def told_failures(run: Run) -> None:
+    """The texts of which nothing came, the first ones with their reasons."""
+    if not run.state.failed:
+        return
+    emit(f"{run.state.failed:,} of {run.state.rows:,} texts failed:")
+    for failure in [f for f in run.failures if f.method is None][:MOST_FAILURES]:
+        where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
+        emit(f"  {where}: {failure.kind}: {failure.message}")
+
+
 def _tell(evaluation: Evaluation, run: Run, as_json: bool, full: bool, html: Path | None) -> None:
     if as_json:
         emit_json(evaluation.to_dict())
@@ -281,11 +306,7 @@ def _tell(evaluation: Evaluation, run: Run, as_json: bool, full: bool, html: Pat
         from whence.views.evaluation import evaluation_view
 
         show(lambda console: evaluation_view(evaluation, console, full))
-        if run.state.failed:
-            emit(f"{run.state.failed:,} of {run.state.rows:,} texts failed:")
-            for failure in [f for f in run.failures if f.method is None][:MOST_FAILURES]:
-                where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
-                emit(f"  {where}: {failure.kind}: {failure.message}")
+        told_failures(run)
         if not run.is_complete:
             emit("Not all texts are done. The same command goes on from here.")
     if html is not None:
