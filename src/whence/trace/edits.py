@@ -93,7 +93,9 @@ def permute(
 
 
 def in_order_of(
-    noise: Float[Tensor, "*#any k"], weights: Float[Tensor, "*any k"], allowed: Bool[Tensor, "*#any k"]
+    noise: Float[Tensor, "*#any k"],
+    weights: Float[Tensor, "*any k"],
+    allowed: Bool[Tensor, "*#any k"],
 ) -> Float[Tensor, "*any k"]:
     """The weights of visible keys, moved to each other's places as sorting ``noise`` says.
 
