@@ -12,7 +12,7 @@ from whence.core.passage import Passage
 from whence.core.request import Ask
 from whence.core.target import Target
 from whence.models.model import Model
-from whence.trace.attention import can_observe
+from whence.trace.attention import check_editable
 from whence.trace.edits import Edit
 from whence.trace.forecast import attention_shape
 from whence.trace.trace import Trace, trace
@@ -23,15 +23,15 @@ def effects_of_heads(
 ) -> dict[str, dict[str, np.ndarray]]:
     """By kind: the change of the target's value without each head, and of the probabilities.
 
-    The change of the probabilities is their total variation, that is half of the summed changes; of
-    labels that may all hold it is the largest change. Costs one forward pass for each head, and one
-    for the whole model.
+    The change of the probabilities is their total variation (see ``output_change``), which a
+    regression does not have. Costs one forward pass for each head, and one for the whole model.
     """
     shape = attention_shape(model)
-    if not shape or not can_observe(model.hf):
+    check_editable(model.hf)
+    if not shape:
         raise Unsupported(
             f"the heads of {type(model.hf).__name__} cannot be switched off one by one: "
-            "its attention cannot be edited."
+            "its configuration does not say how many there are."
         )
     plain = trace(model, [passage], target)
     effects = {}
@@ -65,12 +65,8 @@ def _value_change(plain: Trace, changed: Trace) -> Float[np.ndarray, " head"]:
 
 
 def _output_change(plain: Trace, changed: Trace) -> Float[np.ndarray, " head"]:
-    model = plain.model
-    before = model.probabilities(plain.logits.double())[0]
-    change = (model.probabilities(changed.logits.double()) - before).abs()
-    if model.several_labels:
-        return change.amax(-1).cpu().numpy()
-    return (0.5 * change.sum(-1)).cpu().numpy()
+    change = plain.model.change(plain.logits.double(), changed.logits.double())
+    return change.cpu().numpy()
 
 
 def without(layer: int, kind: str, heads: Tensor) -> Edit:

@@ -29,7 +29,7 @@ from whence.models.model import Batch, Model, finite
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
-from whence.trace.attention import Layer, Observer, can_observe, observing
+from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
@@ -427,11 +427,8 @@ def _path(model: Model, via: Via, needed: bool, edited: bool) -> str:
     if not needed:
         return "own"
     observable = can_observe(model.hf)
-    if not observable and (via == "interface" or edited):
-        raise Unsupported(
-            f"{type(model.hf).__name__} computes attention without AttentionInterface, so it "
-            'cannot be edited. Use attention_via="output" without edits, or a gradient method.'
-        )
+    if via == "interface" or edited:
+        check_editable(model.hf)
     if is_lxmert(model.hf):
         return "hooks"
     if via != "auto":
