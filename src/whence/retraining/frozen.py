@@ -100,9 +100,10 @@ def frozen_attention(
     >>> import whence
     >>> texts = [("a fine film", "good"), ("a dull film", "bad")] * 20
     >>> model = whence.train_small(texts)
-    >>> frozen = whence.frozen_attention(model, texts, seeds=2, training=whence.Training(epochs=2))
-    >>> frozen.free, frozen.uniform, frozen.majority
-    ((1.0, 1.0), (1.0, 1.0), 0.5)
+    >>> training = whence.Training(epochs=25, rate=1e-3)
+    >>> frozen = whence.frozen_attention(model, texts, seeds=1, training=training)
+    >>> frozen.free, frozen.uniform
+    ((1.0,), (1.0,))
     """
     check_is_model(model)
     check_trainable(model)
@@ -155,7 +156,9 @@ def with_uniform(hf: Any) -> Callable[..., Any]:
     """A forward pass in which every token looks at all others alike; gradients go through."""
 
     def run(**inputs: Tensor) -> Any:
-        own = [(config, config._attn_implementation_internal) for config in configs_of(hf.modules())]
+        own = [
+            (config, config._attn_implementation_internal) for config in configs_of(hf.modules())
+        ]
         try:
             with observing(hf, Observer(hf, keep=False, edits=[uniform()])):
                 return hf(**inputs)
