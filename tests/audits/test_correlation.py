@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ RANKS = st.integers(0, 6)
 def test_tau_is_scipys(pairs: list[tuple[int, int]]) -> None:
     one, other = np.array(pairs).T
     assume(len(set(one)) > 1 and len(set(other)) > 1)
-    assert kendall(one, other) == pytest.approx(kendalltau(one, other).statistic, abs=1e-12)
+    assert kendall(one, other) == pytest.approx(kendalltau(one, other)[0], abs=1e-12)
 
 
 def test_p_is_the_share_of_orders_that_are_as_extreme() -> None:
@@ -56,7 +57,8 @@ def test_p_is_the_share_of_orders_that_are_as_extreme() -> None:
     taus = [abs(kendall(one, order)) for order in permutations(range(5))]
     share = np.mean([tau >= observed - 1e-12 for tau in taus])
     assert p_value(one, other) == pytest.approx(share)
-    assert abs(kendalltau(one, other, method="asymptotic").pvalue - share) > 0.005
+    approximate: Any = kendalltau(one, other, method="asymptotic")
+    assert abs(approximate.pvalue - share) > 0.005
 
 
 def test_random_weights_have_a_tau_of_zero() -> None:

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from whence.audits.case import Price
 from whence.core.audit import Observation
 from whence.core.errors import InputError
 
@@ -38,9 +37,9 @@ SHUFFLE_STREAM = 15  # of random numbers
 class Correlation:
     """How far readings of attention rank the words of a text as two other measures do.
 
-    It is a function of scores that were computed before, so it runs no model. ``gradient`` and
-    ``leave_one_out`` are the methods that readings are compared with; ``shuffles`` is how many
-    permuted copies of a reading stand for random weights.
+    It is a function of scores that were computed before: it runs no model and costs no pass.
+    ``gradient`` and ``leave_one_out`` are the methods that readings are compared with; ``shuffles``
+    is how many permuted copies of a reading stand for random weights.
 
     >>> scores = {
     ...     "rollout": np.array([0.1, 0.2, 0.3, 0.4]),
@@ -64,10 +63,6 @@ class Correlation:
     def __post_init__(self) -> None:
         if self.shuffles < 1:
             raise InputError(f"shuffles is at least 1 random copy, not {self.shuffles}.")
-
-    def passes(self, layers: int, heads: int) -> Price:
-        """None: the scores are there already."""
-        return Price(forwards=0)
 
     def __call__(
         self,
