@@ -16,7 +16,7 @@ import numpy as np
 from whence.audits.adversary import Adversary
 from whence.audits.case import AuditTest, Case
 from whence.audits.correlation import Correlation
-from whence.audits.heads import Heads
+from whence.audits.heads import HeadRemoval
 from whence.audits.permutation import Permutation
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place
@@ -50,7 +50,7 @@ READINGS = (
 GRADIENT, LEAVE_ONE_OUT = "gradient-x-input", "occlusion"
 METRICS = ("comprehensiveness", "sufficiency")
 TESTS: Mapping[str, type[Any]] = {
-    test.name: test for test in (Permutation, Uniform, Adversary, Heads)
+    test.name: test for test in (Permutation, Uniform, Adversary, HeadRemoval)
 }
 
 
@@ -101,7 +101,7 @@ class AuditRows:
     def _correlated(self, outcome: Outcome) -> list[dict[str, Any]]:
         scores = {name: one.scores for name, one in outcome.attributions.items()}
         readings = [name for name in READINGS if name in scores]
-        found = Correlation()(scores, readings, GRADIENT, LEAVE_ONE_OUT, self._seed)
+        found = Correlation(GRADIENT, LEAVE_ONE_OUT)(scores, readings, self._seed)
         return [_record(one) for one in found]
 
     def _seen(
