@@ -297,6 +297,17 @@ def trace(
     )
 
 
+def logits_under(model: Model, batch: Batch, edits: Sequence[Edit]) -> Float[Tensor, "row label"]:
+    """What the model says of a batch under edits of attention, its graph still alive.
+
+    For who runs the same batch again and again, inside ``untouched`` and the model's lock.
+    """
+    observer = Observer(model.hf, keep=False, edits=edits)
+    with observing(model.hf, observer):
+        outputs = model.run(batch.inputs)
+    return finite(model.read(outputs, batch))
+
+
 @dataclass(frozen=True)
 class _Questions:
     """The asks, and the passages that run for them: equal ones once."""
