@@ -13,6 +13,7 @@ from whence.core.pruning import (
     halves,
     helping,
     hurting,
+    least_moving_first,
     least_worth_first,
     random_orders,
     spared,
@@ -150,6 +151,22 @@ def test_orders_are_compared_text_by_text() -> None:
     assert curves().told_apart("found", ["random 1", "random 2"]).tolist() == [False, True]
     assert curves().share_right("found")[1].mean == 1.0
     assert curves().mean_loss("random 2")[1].mean == pytest.approx(curves().loss[2, 1].mean())
+
+
+def test_orders_that_are_the_same_have_no_gap_at_all() -> None:
+    """The mean of three equal losses is not quite one of them; the enemy finds a gap above 0."""
+    loss = np.random.default_rng(1).exponential(size=(1, 1, 40)).repeat(4, axis=0)
+    assert (loss[1:].mean(0) != loss[0]).any()
+    same = PruningCurves(("found", "a", "b", "c"), np.array([0]), loss, loss)
+    assert same.below("found", ["a", "b", "c"])[0].interval == (0.0, 0.0)
+    assert not same.told_apart("found", ["a", "b", "c"]).any()
+
+
+def test_the_size_of_a_change_is_another_order_than_its_mean() -> None:
+    """A head that helps and hurts by turns; the enemy takes it for an idle one."""
+    values = np.array([[0.0, 1.0, 0.1], [0.0, -1.0, 0.1]])
+    assert least_worth_first(values).tolist() == [0, 1, 2]
+    assert least_moving_first(values).tolist() == [0, 2, 1]
 
 
 def test_orders_that_are_not_there_are_refused() -> None:

@@ -32,12 +32,12 @@ from whence.trace.effects import Rows, run_whole, run_without
 class Truth:
     """What is true of one text.
 
-    ``value`` is the number of the label, or what a regression should say, which is compared with
-    the output ``output``. ``choices`` are the labels that compete; None for all.
+    ``label`` is its index; of a regression, which output is meant, and ``number`` is what it should
+    say. ``choices`` are the labels that compete; None for all.
     """
 
-    value: float
-    output: int = 0
+    label: int
+    number: float | None = None
     choices: tuple[int, ...] | None = None
 
 
@@ -107,7 +107,7 @@ def truth_of(model: Model, case: Case, logits: Float[np.ndarray, " label"]) -> T
     if model.is_regression:
         output = case.target.index or 0
         number = logits[output] if case.label is None else case.label
-        return Truth(float(number), output=output)
+        return Truth(output, number=float(number))
 
     if case.label is not None and not 0 <= case.label < len(logits):
         raise InputError(
@@ -139,10 +139,10 @@ def loss_and_right(
     model: Model, truth: Truth, logits: Float[np.ndarray, " label"]
 ) -> tuple[float, float]:
     """Of one text. Right is 1 or 0; NaN for a regression."""
-    if model.is_regression:
-        return float((logits[truth.output] - truth.value) ** 2), np.nan
+    label = truth.label
+    if truth.number is not None:
+        return float((logits[label] - truth.number) ** 2), np.nan
 
-    label = int(truth.value)
     if model.several_labels:
         # each label has its own yes or no: −log sigmoid
         return float(np.logaddexp(0.0, -logits[label])), float(logits[label] > 0)
