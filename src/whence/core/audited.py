@@ -22,7 +22,7 @@ from whence.core.writing import write_json, write_text
 
 SCHEMA = 1
 PERMUTATION, UNIFORM, ADVERSARY = "permutation", "uniform", "adversary"
-CORRELATION, READINGS = "correlation", "readings"
+CORRELATION, READINGS, HEADS = "correlation", "readings", "heads"
 EVERYWHERE = Place()
 
 # ---------------------------------------------------------------------- verdicts
@@ -109,6 +109,22 @@ def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
     return (May.YES, Why.READS) if reads else (May.NO, Why.WEAK)
 
 
+@dataclass(frozen=True)
+class HeadsFound:
+    """What single heads are worth to the task, all heads judged together.
+
+    Without those that ``help`` the loss rises. Those that ``hurt`` were named on one half of the
+    texts, as the loss falls without them, and confirmed on the other. Without one of ``spared``
+    the loss rises by less than ``tolerance``.
+    """
+
+    of: int
+    help: tuple[Place, ...]
+    hurt: tuple[Place, ...]
+    spared: tuple[Place, ...]
+    tolerance: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """Where attention may be read as an explanation, in one model on one set of texts.
@@ -124,6 +140,7 @@ class Audit:
     seed: int
     layers: int
     effects: tuple[Effect, ...]
+    heads: HeadsFound | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
@@ -210,6 +227,7 @@ class Audit:
         """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
         stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
         stored["effects"] = [asdict(effect) for effect in self.effects]
+        stored["heads"] = None if self.heads is None else asdict(self.heads)
         stored["skipped"] = dict(self.skipped)
         stored["notes"] = list(self.notes)
         about = {"schema": SCHEMA, "kind": "audit"}
@@ -234,6 +252,7 @@ class Audit:
             seed=stored["seed"].whole(),
             layers=stored["layers"].whole(),
             effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
+            heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),

@@ -21,6 +21,7 @@ from whence.audits.permutation import Permutation
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place
 from whence.core.errors import SettingsError, TargetError, unknown_name
+from whence.core.passage import Passage
 from whence.core.registry import settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
@@ -79,7 +80,7 @@ class AuditRows:
         for place in cases:
             outcome = explained[place].outcome
             assert isinstance(outcome, Outcome)
-            records[place]["observations"] = self._correlated(outcome)
+            records[place]["observations"] = self._correlated(outcome, cases[place].passage)
             records[place]["unaudited"] = []
         for test in self.tests:
             chosen = [p for p in cases if first + p < self.most.get(test.name, first + p + 1)]
@@ -98,10 +99,12 @@ class AuditRows:
     def _seed(self) -> int:
         return self.trial.explain.request.seed
 
-    def _correlated(self, outcome: Outcome) -> list[dict[str, Any]]:
+    def _correlated(self, outcome: Outcome, passage: Passage) -> list[dict[str, Any]]:
         scores = {name: one.scores for name, one in outcome.attributions.items()}
         readings = [name for name in READINGS if name in scores]
-        found = Correlation(GRADIENT, LEAVE_ONE_OUT)(scores, readings, self._seed)
+        # of this text, or all texts would have the same random weights as their control
+        seed = self._seed + int.from_bytes(passage.digest[:4])
+        found = Correlation(GRADIENT, LEAVE_ONE_OUT)(scores, readings, seed)
         return [_record(one) for one in found]
 
     def _seen(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whence.core.audit import Effect, Observation, effects_of
-from whence.core.audited import ADVERSARY, PERMUTATION, READINGS, Audit
+from whence.core.audited import ADVERSARY, HEADS, PERMUTATION, READINGS, Audit, HeadsFound
+from whence.core.pruning import helping, hurting, spared
 from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
 from whence.explaining.audits import observation_of
 from whence.explaining.stored_trials import TABLES as TABLES_OF_TRIALS
@@ -25,6 +28,7 @@ TABLES = {
 READER_NAME = __name__
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
+TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
 CHANCE = 0.5  # of random rankings, that a random ranking beats
 
 
@@ -54,6 +58,7 @@ def audit_of(run: Run) -> Audit:
         seed=seed,
         layers=_layers(effects),
         effects=effects,
+        heads=_heads(observed, seed),
         skipped=_skipped(records),
         forwards=sum(record["explaining"] + record["measuring"] for record in records),
         backwards=sum(record["backwards"] for record in records),
@@ -70,6 +75,31 @@ def _beaten(record: Mapping[str, Any]) -> list[Observation]:
         Observation(READINGS, "beaten", sum(shares) / len(shares), reading=name, control=CHANCE)
         for name, shares in by_reading.items()
     ]
+
+
+def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound | None:
+    """Which heads help, hurt and can go, by the loss without each."""
+    of_texts = []
+    for seen in observed:
+        of_texts.append(
+            {
+                one.place: one.value
+                for one in seen
+                if (one.test, one.quantity) == (HEADS, "loss") and one.place.head is not None
+            }
+        )
+    places = list(dict.fromkeys(place for by_head in of_texts for place in by_head))
+    if not places:
+        return None
+    values = np.array([[by_head.get(p, np.nan) for p in places] for by_head in of_texts])
+    named = hurting(values, seed).confirmed
+    return HeadsFound(
+        of=len(places),
+        help=tuple(places[i] for i in np.flatnonzero(helping(values, seed))),
+        hurt=tuple(places[i] for i in named),
+        spared=tuple(places[i] for i in np.flatnonzero(spared(values, TOLERANCE, seed))),
+        tolerance=TOLERANCE,
+    )
 
 
 def _is_shown(one: Observation) -> bool:

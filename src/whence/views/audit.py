@@ -51,6 +51,7 @@ READINGS_MEAN = (
 def audit_sentences(audit: Audit) -> list[str]:
     """What may be said, in a few sentences; nothing beyond the verdicts."""
     said = [_done(audit), *_of_layers(audit), *_of_all(audit), *_of_heads(audit)]
+    said += _worth(audit)
     return [wording.visible(line) for line in (*said, *_of_readings(audit), *_yardstick(audit))]
 
 
@@ -104,6 +105,21 @@ def _of_heads(audit: Audit) -> list[str]:
     return [
         f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.NO]} may not, and of "
         f"{counts[May.OPEN]} the texts do not tell."
+    ]
+
+
+def _worth(audit: Audit) -> list[str]:
+    """What heads are worth to the task."""
+    heads = audit.heads
+    if heads is None:
+        return []
+    hurt = (
+        f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
+    )
+    return [
+        f"To the task, {len(heads.help)} of {heads.of} heads are worth something beyond doubt, and "
+        f"{len(heads.spared)} could go, each alone, at less than {heads.tolerance:g} nats of "
+        f"loss{hurt}."
     ]
 
 
