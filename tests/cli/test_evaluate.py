@@ -98,8 +98,8 @@ def test_a_folder_shows_the_same_table_again(
     assert page.read_text() == (folder / "table.html").read_text() == table.to_html()
     assert table.methods == ("gradient-l2", "gradient-x-input")
     full = run("evaluate", "--data", folder, "--full")
-    assert "more columns" in told.out
-    assert "more columns" not in full.out
+    assert "1 more column, under delete: " in told.out
+    assert "more column" not in full.out
 
 
 def test_a_lost_part_is_done_again_and_the_table_is_the_same(
@@ -338,16 +338,18 @@ def test_ctrl_c_after_the_last_text_leaves_the_rest_for_the_next_time(
     file, out = tmp_path / "a.txt", tmp_path / "run"
     file.write_text("great food and great prices\nnot bad prices\n")
     asked = ("evaluate", "--data", file, "--methods", "gradient-l2", "--metrics", "compactness")
-    asked += ("--rankings", 2, "--planted", 1)
+    asked += ("--rankings", 2, "--planted")
     with monkeypatch.context() as patch:
         patch.setattr("whence.cli.evaluate.pace_shown", lambda _: _interrupted_at(2))
-        ended = whence(*asked, "--out", out)
-        lost = whence(*asked)
+        ended = whence(*asked, 1, "--out", out)
+        lost = whence(*asked, 1)
     assert (ended.code, lost.code) == (130, 130)
     assert "Not all texts" not in ended.out
     assert "Where the truth is known" not in ended.out
     assert ended.out.endswith("The same command goes on from here.\n")
     assert "Nothing of this is kept. With --out FOLDER" in lost.out
-    again = whence(*asked, "--out", out)
+    again = whence(*asked, 0, "--out", out)
     assert again.code == 0, again.err
-    assert "Where the truth is known" in again.out
+    assert "how far removal leads out of the data" in again.err
+    assert "How far removal leads out of the data was not measured" in " ".join(again.out.split())
+    assert "goes on from here" not in again.out

@@ -103,7 +103,7 @@ def planted_of(
 ) -> PlantedTruth:
     """The same of methods with settings; ``skip_unfit`` leaves out those that do not fit.
 
-    They are then named with the reason. An error it is where none is left.
+    These are named with the reason; if none is left, that is an error.
     """
     suites = [suite(name) for name in mechanisms]
     request = Request(wishes=tuple(wishes), seed=seed, evidence=False, budget="full")

@@ -143,8 +143,8 @@ def _cell(cell: Cell | None, column: Column) -> str:
         parts.append(element("span", text(f"{number(low)} – {number(high)}"), class_="between"))
     mark = "" if cell.verdict is None else MARKS[cell.verdict].strip()
     mark += BUILT_IN if cell.built_in else ""
-    if cell.group or mark:
-        parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
+    # also where it is empty: it keeps the numbers in line
+    parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
     tip = f"{column.name}: {cell.texts} texts"
     if cell.control is not None:
         tip += f"; its control {number(cell.control)}"
@@ -161,7 +161,8 @@ def _gauges(evaluation: Evaluation) -> Iterator[str]:
     if not evaluation.gauges:
         return
     shares = evaluation.gauges[0].shares
-    head = elements("th", ["removal", *(f"{share:.0%} removed" for share in shares)], scope="col")
+    removed = [f"{100 * share:.0f}\N{NO-BREAK SPACE}% removed" for share in shares]
+    head = elements("th", ["removal", *removed], scope="col")
     rows = []
     for gauge in evaluation.gauges:
         cells = elements("td", [f"{value:.2f}" for value in gauge.like_data])
