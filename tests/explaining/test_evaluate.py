@@ -259,6 +259,7 @@ def test_methods_that_do_not_fit_the_planted_models_cost_no_table(tmp_path: Path
         assert note.startswith("No method was tried where the truth is known: closed forms exist")
 
 
+@pytest.mark.slow
 def test_planted_truth_is_tried_anew_on_another_number_of_texts(tmp_path: Path) -> None:
     model = whence.load("sentiment")
     asked: dict[str, Any] = {"metrics": ["compactness"], "rankings": 2, "out": tmp_path}
