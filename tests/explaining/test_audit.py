@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import whence
-from tests.choices import build
+from tests.families import build
 from whence.core.audit import Place
 from whence.core.audited import Audit, May
 from whence.core.errors import InputError, SettingsError

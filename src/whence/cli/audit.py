@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whence.cli import options as o
-from whence.cli.evaluate import folder_for, told_failures
+from whence.cli.evaluate import folder_for, tell_failures
 from whence.cli.pace import pace_shown
 from whence.cli.run import Out, Set, with_settings
 from whence.cli.running import (
@@ -187,7 +187,7 @@ def _tell(result: Audit, run: Run, as_json: bool, html: Path | None) -> None:
         from whence.views.audit import audit_view
 
         show(lambda _: audit_view(result))
-        told_failures(run)
+        tell_failures(run, is_kept=True)
         if not run.is_complete:
             emit("Not all texts are done. The same command goes on from here.")
     if html is not None:

@@ -13,6 +13,7 @@ from whence.cli import options as o
 from whence.cli.pace import pace_shown
 from whence.cli.running import INTERRUPTED, SOME_FAILED, emit, emit_json, loaded, note, writable
 from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.showing import visible
 from whence.core.sizes import human
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _tell(run: Run, as_json: bool) -> None:
     if state.failed:
         for failure in run.failures[:MOST_FAILURES]:
             where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
-            emit(f"  {where}: {failure.kind}: {failure.message}")
+            emit(visible(f"  {where}: {failure.kind}: {failure.message}"))
         if state.failed > MOST_FAILURES:
             emit(f'  … whence query {run.place.name} "select * from failures" lists all')
     if not state.is_complete:

@@ -86,6 +86,11 @@ class TrialRows:
     read: Reading
     rankings: int = RANKINGS
 
+    @property
+    def of_again(self) -> dict[str, AgainMetric]:
+        """The metrics for which explanations are made again, by name."""
+        return {call.name: call.settings for call in self.metrics if call.needs & Needs.AGAIN}
+
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
         _, records = self.tried(rows, first)
@@ -190,7 +195,7 @@ class TrialRows:
         self, explained: Sequence[Explained], records: list[dict[str, Any]]
     ) -> None:
         """Metrics of explanations that are made again, of all rows at once."""
-        calls = {call.name: call.settings for call in self.metrics if call.needs & Needs.AGAIN}
+        calls = self.of_again
         places = [place for place, record in enumerate(records) if record["failure"] is None]
         if not calls or not places:
             return
