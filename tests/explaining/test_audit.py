@@ -11,7 +11,7 @@ import whence
 from tests.families import build
 from whence.core.audit import Place
 from whence.core.audited import Audit, May
-from whence.core.errors import InputError, SettingsError
+from whence.core.errors import InputError, SettingsError, UnknownName
 
 TEXTS = [
     "the food is great but not the prices",
@@ -91,7 +91,7 @@ def test_a_label_that_the_model_does_not_have_is_a_failure_of_its_row(model: whe
 def test_mistakes_are_said_before_anything_is_run(model: whence.Model) -> None:
     with pytest.raises(InputError, match="no tests"):
         whence.audit(model, TEXTS, {})
-    with pytest.raises(ValueError, match="permutation"):
+    with pytest.raises(UnknownName, match="permutation"):
         whence.audit(model, TEXTS, ["permutations"])
     with pytest.raises(SettingsError, match="steps"):
         whence.audit(model, TEXTS, {"adversary": {"steps": 0}})

@@ -155,11 +155,11 @@ def command(
 
 def _wanted(tests: str | None, settings: list[str]) -> dict[str, dict[str, Any]]:
     """Tests with settings, such as adversary.steps=50."""
-    from whence.explaining.audits import TESTS, test_name
+    from whence.explaining.audits import TESTS, name_of_test
 
     names = list(TESTS) if tests in (None, "all") else str(tests).split(",")
     wanted: dict[str, dict[str, Any]] = {name.strip(): {} for name in names if name.strip()}
-    return with_settings(wanted, settings, "test", test_name) if settings else wanted
+    return with_settings(wanted, settings, "test", name_of_test) if settings else wanted
 
 
 def _audit(run: Run) -> Audit:

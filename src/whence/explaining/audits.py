@@ -167,7 +167,7 @@ def observation_of(record: Mapping[str, Any]) -> Observation:
 # ---------------------------------------------------------------------- what was asked
 
 
-def test_name(name: str) -> str:
+def name_of_test(name: str) -> str:
     """The name of a test, checked."""
     if name not in TESTS:
         raise unknown_name("test of attention", name, list(TESTS))
@@ -178,7 +178,7 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
     """Tests by name with settings; a mistyped one is an error here."""
     tests = []
     for name, settings in wanted.items():
-        test = TESTS[test_name(name)]
+        test = TESTS[name_of_test(name)]
         try:
             tests.append(test(**settings))
         except (TypeError, ValueError) as problem:
