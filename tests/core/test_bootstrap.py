@@ -162,3 +162,9 @@ def test_draws_of_equal_texts_do_not_blow_up_the_interval() -> None:
             interval = means(values)[0].interval
             assert interval is not None
             assert np.abs(interval).max() < 100
+
+
+def test_no_texts_have_no_mean_and_tell_nothing() -> None:
+    (nothing,) = means(np.zeros((0, 1)))
+    assert (nothing.interval, nothing.texts) == (None, 0)
+    assert not told_apart(np.zeros((0, 2))).any()

@@ -117,8 +117,10 @@ def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _
 @lru_cache(maxsize=2)
 def _counts(texts: int, seed: int, draws: int) -> Int[np.ndarray, "draw text"]:
     """How often each text is in each draw; the same for all columns of a table."""
+    if not texts:
+        return np.zeros((draws, 0), dtype=np.int32)
     rng = np.random.default_rng([seed, BOOTSTRAP_STREAM, texts])
-    even = np.full(texts, 1 / max(texts, 1))
+    even = np.full(texts, 1 / texts)
     return rng.multinomial(texts, even, size=draws).astype(np.int32)
 
 
