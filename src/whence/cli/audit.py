@@ -158,7 +158,7 @@ def _wanted(tests: str | None, settings: list[str]) -> dict[str, dict[str, Any]]
     from whence.explaining.audits import TESTS, name_of_test
 
     names = list(TESTS) if tests in (None, "all") else str(tests).split(",")
-    wanted: dict[str, dict[str, Any]] = {name.strip(): {} for name in names if name.strip()}
+    wanted: dict[str, dict[str, Any]] = {name_of_test(n.strip()): {} for n in names if n.strip()}
     return with_settings(wanted, settings, "test", name_of_test) if settings else wanted
 
 
