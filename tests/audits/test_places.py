@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -37,7 +39,8 @@ def test_a_model_of_one_kind_has_heads_layers_and_all_of_them() -> None:
 def test_places_of_an_encoder_decoder_name_their_kind() -> None:
     plain = plain_trace(model := build("bart"), case_of(model))
     places = places_in(plain)
-    assert Place(1, 3, "cross") in places and Place(kind="decoder") in places
+    assert Place(1, 3, "cross") in places
+    assert Place(kind="decoder") in places
     assert {place.kind for place in places if place.layer is not None} == {
         "encoder",
         "decoder",
@@ -110,12 +113,12 @@ def test_passes_are_what_is_paid(test: AuditTest, monkeypatch: pytest.MonkeyPatc
     forward = type(model.hf).forward
     grad = torch.autograd.grad
 
-    def counted(self, input_ids, *args, **kwargs):  # noqa: ANN001, ANN002, ANN003, ANN202
+    def counted(self: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal forwards
         forwards += len(input_ids)
         return forward(self, input_ids, *args, **kwargs)
 
-    def counted_grad(outputs, inputs, *args, **kwargs):  # noqa: ANN001, ANN002, ANN003, ANN202
+    def counted_grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal backwards
         backwards += len(inputs[0])
         return grad(outputs, inputs, *args, **kwargs)
@@ -124,4 +127,6 @@ def test_passes_are_what_is_paid(test: AuditTest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.autograd, "grad", counted_grad)
     test(model, [case])
     price = test.passes(layers=2, heads=4)
-    assert (forwards, backwards) == (price.forwards, price.backwards)
+    # the starts of a search share the plain pass of their text, if they fit one batch
+    assert price.forwards - 1 <= forwards <= price.forwards
+    assert backwards == price.backwards
