@@ -58,7 +58,7 @@ class Permutation:
     """
 
     permutations: int = 100
-    of_heads: int = 20
+    of_heads: int = 4
 
     name: ClassVar[str] = "permutation"
     null: ClassVar[str] = "where the weights lie does not matter: shuffling changes nothing"

@@ -84,10 +84,10 @@ def rows_that_matter(plain: Trace, i: int, layer: Layer) -> Bool[Tensor, " query
     """
     model, passage = plain.model, plain.passages[i]
     maps = plain.attentions[layer.kind]
-    padded = maps[layer.index].shape[-2]
+    padded, keys = maps[layer.index].shape[-2:]
     places = torch.arange(padded, device="cpu")
     if padded == 1:
-        return places == 0
+        return (places == 0) & (keys > 1)
 
     queries, _ = lengths_of(model, passage)[layer.kind]
     rows = places < queries
@@ -98,7 +98,7 @@ def rows_that_matter(plain: Trace, i: int, layer: Layer) -> Bool[Tensor, " query
     if at is None or (layer.kind == "encoder" and model.is_encoder_decoder):
         return rows
     if layer.index == len(maps) - 1:
-        return places == at
+        return rows & (places == at)
     return rows & (places <= at) if is_causal or layer.kind == "cross" else rows
 
 
