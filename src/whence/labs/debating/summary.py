@@ -22,6 +22,10 @@ class Mean:
     def __str__(self) -> str:
         return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
 
+    def includes(self, value: float, widened: float = 1.0) -> bool:
+        """Whether a value lies in the interval, or in one that is ``widened`` times as wide."""
+        return abs(value - self.mean) <= widened * (self.high - self.mean)
+
 
 def mean_of(values: Sequence[float] | Float[np.ndarray, " value"]) -> Mean:
     """The mean of values, of which those that are NaN were not measured.
