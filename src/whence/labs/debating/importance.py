@@ -19,7 +19,7 @@ def gradient_importance(model: Network, texts: Texts) -> Float[Tensor, "text pla
 
     Attention is held: no gradient passes through the weights, only through what they weigh.
     """
-    importance = torch.zeros(texts.ids.shape)
+    importance = torch.zeros(texts.ids.shape, dtype=model.embedding.weight.dtype)
     for rows in batches(texts.lengths, 128):
         length = int(texts.lengths[rows[0]])
         vectors = model.embedding(texts.ids[rows, :length]).detach().requires_grad_()
@@ -54,12 +54,13 @@ def kendall(
 ) -> tuple[Float[np.ndarray, " text"], Float[np.ndarray, " text"]]:
     """Kendall's τ-b of two importances in each text, and its p-value.
 
-    Both are NaN in a text where all words are equally important to one of the two.
+    Both are NaN in a text of one word, or where all words are equally important to one of the two.
     """
     from scipy.stats import kendalltau
 
     tau = np.full(len(texts), np.nan)
     p_value = np.full(len(texts), np.nan)
     for row, length in enumerate(texts.lengths.tolist()):
-        tau[row], p_value[row] = kendalltau(one[row, :length], other[row, :length])
+        if length > 1:
+            tau[row], p_value[row] = kendalltau(one[row, :length], other[row, :length])
     return tau, p_value

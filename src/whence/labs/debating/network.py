@@ -20,7 +20,7 @@ from whence.labs.debating.texts import Texts, batches
 
 Encoder = Literal["BiLSTM", "words"]
 ENCODERS: tuple[Encoder, ...] = get_args(Encoder)
-SCALE = 0.1  # of the embeddings before training: about that of the papers' pre-trained vectors
+SCALE = 0.1  # of the embeddings before training; torch would take 1, and the lab shows both
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """One short loop of training, and the two things that are trained for.
 
 ``labelled``: to answer as people did. ``opposed``: to answer as another model does, with attention
-that is as different from its attention as possible (Wiegreffe & Pinter 2019, equation 1).
+that is as different from its attention as possible (Wiegreffe & Pinter 2019, section 4).
 """
 
 from __future__ import annotations
