@@ -654,11 +654,11 @@ def _opponents(
     chosen = max(allowed or [0], key=lambda i: mean_jsd[i])
     book.claim(
         "Some adversarial model answers about as the base does (TVD at most a tenth above that of "
-        "a seed or of λ = 0) with attention more than twice as different as a seed's.",
+        "a seed or of λ = 0) with attention more than twice as different as that of either.",
         f"λ = {size.strengths[chosen]:g}: TVD {points[chosen][0].mean():.3f}, JSD "
         f"{mean_jsd[chosen]:.3f}; seeds: TVD {seed_tvd:.3f}, JSD {seed_jsd:.3f}; λ = 0: TVD "
-        f"{imitation:.3f}",
-        chosen > 0 and mean_jsd[chosen] > 2 * seed_jsd,
+        f"{imitation:.3f}, JSD {mean_jsd[0]:.3f}",
+        mean_jsd[chosen] > 2 * max(seed_jsd, mean_jsd[0]),
     )
     return models[-1]
 
@@ -861,8 +861,12 @@ def draw_opponents(
     ax = drawing.new_axes(6.4, 3.8)
     line = np.array([(answers.mean(), attention.mean()) for answers, attention in opponents])
     ax.plot(*line.T, "-o", color=ORANGE, label="adversarial models, by λ")
-    for strength, place in zip(strengths, line, strict=True):
-        ax.annotate(f"{strength:g}", place, xytext=(6, -9), textcoords="offset points", fontsize=8)
+    for number, (strength, place) in enumerate(zip(strengths, line, strict=True)):
+        # neighbours may lie close together: one is named on its right, the next on its left
+        side, aligned = ((7, -4), "left") if number % 2 == 0 else ((-7, 3), "right")
+        ax.annotate(
+            f"{strength:g}", place, xytext=side, textcoords="offset points", fontsize=8, ha=aligned
+        )
     for points, marker, colour, name in ((seeds, "^", BLUE, "other seeds"),
                                          (even, "s", GREY, "uniform, retrained")):  # fmt: skip
         places = np.array([(answers.mean(), attention.mean()) for answers, attention in points])
