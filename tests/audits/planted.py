@@ -47,22 +47,22 @@ class Planted:
     callers: list[int]  # the token that calls, in each text
 
 
-def selects(seed: int) -> Planted:
+def selects(seed: int, texts: int = 6) -> Planted:
     """One layer, whose attention selects the word that decides; every other path is closed."""
-    return _planted(seed, layers=1, that_speak=(0,))
+    return _planted(seed, texts, layers=1, that_speak=(0,))
 
 
-def irrelevant(seed: int) -> Planted:
+def irrelevant(seed: int, texts: int = 6) -> Planted:
     """The same, and all values are equal, so that the output cannot depend on attention."""
-    return _planted(seed, layers=1, that_speak=())
+    return _planted(seed, texts, layers=1, that_speak=())
 
 
-def second_layer_only(seed: int) -> Planted:
+def second_layer_only(seed: int, texts: int = 6) -> Planted:
     """Two layers that attend alike; the values of the first are all equal."""
-    return _planted(seed, layers=2, that_speak=(1,))
+    return _planted(seed, texts, layers=2, that_speak=(1,))
 
 
-def _planted(seed: int, layers: int, that_speak: tuple[int, ...]) -> Planted:
+def _planted(seed: int, texts: int, layers: int, that_speak: tuple[int, ...]) -> Planted:
     rng = np.random.default_rng(seed)
     words = rng.permutation(WORDS).tolist()
     says = dict.fromkeys(words[::2], 1.0) | dict.fromkeys(words[1::2], -1.0)
@@ -70,7 +70,8 @@ def _planted(seed: int, layers: int, that_speak: tuple[int, ...]) -> Planted:
     model = _model(layers, that_speak, says, calling, rng)
 
     cases, callers = [], []
-    for caller in words[:6]:
+    for number in range(texts):
+        caller = words[number % 6]
         others = [w for w in words[6:] if says[w] != says[caller]]
         chosen = rng.permutation(others)[: rng.integers(4, 7)].tolist()
         place = int(rng.integers(len(chosen) + 1))
