@@ -727,10 +727,12 @@ def _diagnostic(
 def _what_it_says(book: Notebook) -> None:
     book.head("What this says of transformers, and what it does not")
     book.say(
-        "It says: attention in one layer behind an encoder that has already mixed the words is a "
-        "poor ranking of words; where nothing has mixed them before, it is a fair one. “Other "
-        "weights give the same answer” holds in both, so that by itself it tells them apart from "
-        "nothing. Whether a change is large is known only beside seeds, uniform weights and chance."
+        "It says: one layer of attention behind an encoder that has already mixed the words ranks "
+        "them otherwise than gradients and removal do; where nothing has mixed them before, it "
+        "ranks them alike. That other weights give the same answer holds in both, so by itself it "
+        "cannot tell the one from the other. Whether a change is large is known only beside seeds, "
+        "uniform weights and chance. Before asking what attention explains, see whether the model "
+        "does worse without it."
     )
     book.say(
         "It does not say what holds in a transformer. There are many layers and heads, residual "
