@@ -391,7 +391,7 @@ def test_means_and_f1() -> None:
     assert mean.high - mean.mean == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
     assert mean.includes(-0.4)
     assert not mean.includes(-0.5)
-    assert mean.includes(-0.5, widened=2)
+    assert mean.includes(-0.5, widened=2.0)
     labels = torch.tensor([1.0, 1.0, 0.0, 0.0, 0.0])
     logit = torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0])
     assert f1(logit, labels) == 0.5  # precision ½, recall ½; accuracy is 3/5

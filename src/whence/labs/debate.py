@@ -305,7 +305,7 @@ def _correlation(book: Notebook, size: Size, data: Data, models: Mapping[str, Tr
         "Control: random weights agree with gradients no more than chance does.",
         f"τ {', '.join(str(each) for each in means)}; p < .05 in "
         + ", ".join(f"{share:.1%}" for share in shares),
-        all(each.includes(0.0, widened=2) for each in means) and max(shares) < 0.05 + error,
+        all(each.includes(0.0, widened=2.0) for each in means) and max(shares) < 0.05 + error,
     )
 
 
@@ -727,10 +727,12 @@ def _diagnostic(
 def _what_it_says(book: Notebook) -> None:
     book.head("What this says of transformers, and what it does not")
     book.say(
-        "It says: attention in one layer behind an encoder that has already mixed the words is a "
-        "poor ranking of words; where nothing has mixed them before, it is a fair one. “Other "
-        "weights give the same answer” holds in both, so that by itself it tells them apart from "
-        "nothing. Whether a change is large is known only beside seeds, uniform weights and chance."
+        "It says: one layer of attention behind an encoder that has already mixed the words ranks "
+        "them otherwise than gradients and removal do; where nothing has mixed them before, it "
+        "ranks them alike. That other weights give the same answer holds in both, so by itself it "
+        "cannot tell the one from the other. Whether a change is large is known only beside seeds, "
+        "uniform weights and chance. Before asking what attention explains, see whether the model "
+        "does worse without it."
     )
     book.say(
         "It does not say what holds in a transformer. There are many layers and heads, residual "
@@ -811,7 +813,7 @@ def draw_attacks(attacks: Mapping[str, Attack]) -> Any:
 
 def draw_example(words: Sequence[str], own: np.ndarray, other: np.ndarray) -> Any:
     """Two attentions of one sentence as bars over its words."""
-    ax = drawing.new_axes(8, 2.8)
+    ax = drawing.new_axes(8.0, 2.8)
     places = np.arange(len(words))
     ax.bar(places - 0.2, own, 0.4, color=ORANGE, label="the model's attention")
     ax.bar(places + 0.2, other, 0.4, color=BLUE, label="adversarial attention")
@@ -823,7 +825,7 @@ def draw_example(words: Sequence[str], own: np.ndarray, other: np.ndarray) -> An
 
 def draw_scores(scores: dict[str, list[float]], by_chance: float) -> Any:
     """A row of dots for each kind of model, with mean and interval."""
-    ax = drawing.new_axes(7, 0.9 + 0.45 * len(scores))
+    ax = drawing.new_axes(7.0, 0.9 + 0.45 * len(scores))
     for row, values in enumerate(scores.values()):
         mean: Mean = mean_of(values)
         ends = np.clip([mean.low, mean.high], 0, 1)
@@ -839,7 +841,7 @@ def draw_scores(scores: dict[str, list[float]], by_chance: float) -> Any:
 
 def draw_shares(curves: dict[str, np.ndarray]) -> Any:
     """The share of sentences up to each divergence."""
-    ax = drawing.new_axes(7, 3.4)
+    ax = drawing.new_axes(7.0, 3.4)
     colours = (BLUE, GREY, ORANGE, INK)
     for (name, values), colour in zip(curves.items(), colours, strict=True):
         share = np.arange(1, len(values) + 1) / len(values)

@@ -24,7 +24,7 @@ class Mean:
 
     def includes(self, value: float, widened: float = 1.0) -> bool:
         """Whether a value lies in the interval, or in one that is ``widened`` times as wide."""
-        return abs(value - self.mean) <= widened * (self.high - self.mean)
+        return bool(abs(value - self.mean) <= widened * (self.high - self.mean))
 
 
 def mean_of(values: Sequence[float] | Float[np.ndarray, " value"]) -> Mean:
