@@ -397,6 +397,10 @@ def write_tables(runs: Path, out: Path) -> None:
             if columns:
                 print("\n".join(table(evaluation.methods, columns)), end="\n\n")
         print("\n".join(beaten(evaluation.methods, list(evaluation))), end="\n\n")
+        for gauge in evaluation.gauges:
+            shares = zip(gauge.shares, gauge.like_data, strict=True)
+            told = ", ".join(f"{share:.0%} removed {value:.2f}" for share, value in shares)
+            print(f"Like data by {gauge.removal}: {told}")
         print("Holds by every metric and removal:", ", ".join(evaluation.holding()) or "none")
         for one in evaluation.disagreements:
             print(f"  {one.metric}: {one.winners} {'clear' if one.is_clear else 'not clear'}")

@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 _VERBS = {
     "arbitrate": "whence.explaining.arbitrate",
     "attend": "whence.explaining.attend",
+    "audit": "whence.explaining.audit",
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
     "evaluate": "whence.explaining.evaluate",
     "explain": "whence.explaining.explain",
     "forecast": "whence.explaining.planning",
+    "frozen_attention": "whence.retraining.frozen",
     "game": "whence.explaining.game",
     "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
@@ -45,12 +47,14 @@ _TYPES = {
     "AttentionMaps": "whence.core.maps",
     "Attribution": "whence.core.attribution",
     "Attributions": "whence.core.attributions",
+    "Audit": "whence.core.audited",
     "Comparison": "whence.core.comparison",
     "Cost": "whence.core.attribution",
     "Error": "whence.core.attribution",
     "Evaluation": "whence.core.evaluation",
     "Evidence": "whence.core.evidence",
     "Forecast": "whence.explaining.forecast",
+    "Frozen": "whence.retraining.frozen",
     "Game": "whence.games.game",
     "Gauge": "whence.core.gauge",
     "HeadTable": "whence.core.heads",
@@ -98,6 +102,7 @@ __all__ = [
     "AttentionMaps",
     "Attribution",
     "Attributions",
+    "Audit",
     "AuthorError",
     "Comparison",
     "Cost",
@@ -105,6 +110,7 @@ __all__ = [
     "Evaluation",
     "Evidence",
     "Forecast",
+    "Frozen",
     "Game",
     "Gauge",
     "HeadTable",
@@ -140,11 +146,13 @@ __all__ = [
     "WhenceError",
     "arbitrate",
     "attend",
+    "audit",
     "closed_forms",
     "compare",
     "evaluate",
     "explain",
     "forecast",
+    "frozen_attention",
     "game",
     "judge",
     "lab",
@@ -171,6 +179,7 @@ if TYPE_CHECKING:
     from whence.core.agreement import Agreement
     from whence.core.attribution import Attribution, Cost, Error
     from whence.core.attributions import Attributions
+    from whence.core.audited import Audit
     from whence.core.comparison import Comparison
     from whence.core.errors import (
         AuthorError,
@@ -201,6 +210,7 @@ if TYPE_CHECKING:
     from whence.core.units import Units
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend
+    from whence.explaining.audit import audit
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.data_set import run
     from whence.explaining.evaluate import evaluate
@@ -219,6 +229,7 @@ if TYPE_CHECKING:
     from whence.models.labels import Prediction
     from whence.models.load import load
     from whence.models.model import Model
+    from whence.retraining.frozen import Frozen, frozen_attention
     from whence.retraining.roar import roar
     from whence.retraining.small import train_small
     from whence.retraining.training import Training

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 import whence as wh
 from tests.cli.conftest import Run
 from whence.core.evaluation import Evaluation
+from whence.explaining import again
 
 Whence = Callable[..., Run]
 REVIEWS = """id,review,label,why
@@ -94,8 +98,8 @@ def test_a_folder_shows_the_same_table_again(
     assert page.read_text() == (folder / "table.html").read_text() == table.to_html()
     assert table.methods == ("gradient-l2", "gradient-x-input")
     full = run("evaluate", "--data", folder, "--full")
-    assert "more columns" in told.out
-    assert "more columns" not in full.out
+    assert "1 more column, under delete: " in told.out
+    assert "more column" not in full.out
 
 
 def test_a_lost_part_is_done_again_and_the_table_is_the_same(
@@ -159,6 +163,8 @@ def test_mistakes_are_one_line_and_exit_code_two(whence: Whence, tmp_path: Path)
         (("--data", file, "--rationale", "why", *few), "why"),
         (("--data", file, *few, "--removals", "burn"), "burn"),
         (("--data", file, *few, "--set", "deletion.stepps=3"), "steps"),
+        (("--data", file, "--set", "deletion.steps=3"), "--set needs --metrics"),
+        (("--data", file, *few, "--gold", "--label", "stars"), "stars"),
         (("--data", file, *few, "--html", tmp_path / "no" / "a.html"), "does not exist"),
         (("--data", file, *few, "--add", tmp_path / "no.json"), "no.json"),
         (("--data", file, *few, "--add", file), "a.csv"),
@@ -186,3 +192,164 @@ def test_results_of_another_tool_are_tried_beside(
     )  # fmt: skip
     assert told.code == 0, told.err
     assert json.loads(told.out)["methods"] == ["gradient-l2", "in order"]
+
+
+# ---------------------------------------------------------------------- bad rows
+
+
+def test_each_bad_row_is_named_and_kept_and_the_others_are_done(
+    whence: Whence, run: Whence, tmp_path: Path
+) -> None:
+    # would catch: a bad row that ends the command, or that is counted and not named
+    rows = [
+        ["great food and great prices", "0", '["great"]'],
+        ["not bad prices", "splendid", "[[0, 7]]"],
+        ["the " * 100, "0", ""],
+        ["the prices are bad", "1", "[[0, 400]]"],
+        ["bad food and bad service", "1", "bad ["],
+        ["the menu is fine", "", ""],
+        ["bad food and fine prices", "1", '["bad"]'],
+    ]
+    file, out = tmp_path / "bad.csv", tmp_path / "run"
+    with file.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["text", "label", "why"], *rows])
+    told = whence("evaluate", "--data", file, *ASKED, "--gold", "--out", out)
+    assert told.code == 3, told.err
+    assert told.out.startswith("2 methods by 2 metrics on 2 texts (5 more failed)")
+    reasons = {
+        1: "TargetError: label 'splendid'",
+        2: "InputError: the text has 102 tokens",
+        3: "InputError: line 5: column 'why' marks the characters 0 to 400",
+        4: "InputError: line 6: column 'why' holds 'bad ['",
+        5: "InputError: the data give no label for this text",
+    }
+    listed = told.out.split("5 of 7 texts failed:\n")[1].splitlines()
+    assert len(listed) == len(reasons)
+    for line, (row, reason) in zip(listed, reasons.items(), strict=True):
+        assert line.startswith(f"  row {row} ({row}): {reason}")
+    kept = [json.loads(line) for line in _failures(run, out)]
+    assert {failure["row"]: failure["message"] for failure in kept}.keys() == reasons.keys()
+
+
+def _failures(run: Whence, out: Path) -> list[str]:
+    return run("query", out, "select * from failures", "--json").out.splitlines()
+
+
+def test_many_failures_are_cut_short_and_can_only_be_read(whence: Whence, tmp_path: Path) -> None:
+    # would catch: an id of the data that colours the terminal, or worse
+    file = tmp_path / "bad.csv"
+    file.write_text("id,text\n\x1b[31mred,\n" + "b,\n" * 6)
+    few = ("--methods", "gradient-l2", "--metrics", "deletion", "--planted", 0)
+    told = whence("evaluate", "--data", file, *few)
+    assert told.code == 3, told.err
+    lines = told.out.splitlines()
+    assert lines[0].startswith("Nothing is measured on ")
+    assert "yet, and 7 texts failed." in " ".join(lines[:3])
+    assert lines[-7] == "7 of 7 texts failed:"
+    assert lines[-6].startswith("  row 0 (\\x1b[31mred): InputError: ")
+    assert lines[-1] == "  … --out FOLDER keeps all"
+    kept = whence("evaluate", "--data", file, *few, "--out", tmp_path / "kept")
+    query = f'  … whence query {tmp_path / "kept"} "select * from failures" lists all'
+    assert kept.out.splitlines()[-1] == query
+    explained = whence(
+        "run", file, "--methods", "gradient-l2", "--no-evidence", "--out", tmp_path / "run"
+    )
+    assert "row 0 (\\x1b[31mred)" in explained.out
+    assert "\x1b" not in told.out + kept.out + explained.out
+
+
+# ---------------------------------------------------------------------- what takes long
+
+
+def test_what_is_dear_is_said_before_it_is_paid(
+    whence: Whence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The enemy: the sum over the metrics, which is 5; two seeds are the same for both."""
+    file = tmp_path / "a.txt"
+    file.write_text("great food and great prices\n")
+    made = []
+    real = again.made_again
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(again, "made_again", counted)
+    few = ("--data", file, "--methods", "random", "--planted", 0, "--rankings", 2)
+    told = whence(
+        "evaluate", *few, "--metrics", "consistency,model-randomisation,deletion",
+        "--set", "consistency.seeds=2", "--set", "model-randomisation.steps=1",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert len(made) == 3
+    assert told.err.splitlines()[0] == (
+        "whence: for consistency and model-randomisation each explanation is made up to 3 times "
+        "more, which takes most of the time; --metrics faithfulness,gold,form leaves them out"
+    )
+    assert "made up to" not in whence("evaluate", *few, "--metrics", "deletion,form").err
+
+
+# ---------------------------------------------------------------------- ended early
+
+
+@contextmanager
+def _interrupted_at(row: int) -> Iterator[Callable[[int, int, int], None]]:
+    """Ctrl-C as soon as so many rows are done."""
+
+    def press(done: int, failed: int, rows: int) -> None:
+        del failed, rows
+        if done == row:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    yield press
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
+    whence: Whence, run: Whence, done: tuple[Run, Path], tmp_path: Path, monkeypatch: Any
+) -> None:
+    undisturbed, folder = done
+    data, out = folder.parent / "reviews.csv", tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("whence.cli.evaluate.pace_shown", lambda _: _interrupted_at(3))
+        ended = whence("evaluate", "--data", data, *ASKED, "--out", out)
+    assert ended.code == 130
+    assert "stopping after the part at hand" in ended.err
+    assert "Not all texts are done: 3 of 7." in ended.out
+    assert ended.out.endswith("The same command goes on from here.\n")
+
+    shown = run("evaluate", "--data", out)
+    assert shown.code == 0
+    assert shown.out == ended.out.replace("The same command", "The command that began this")
+    as_json = run("evaluate", "--data", out, "--json")
+    assert json.loads(as_json.out)["notes"] == ["Not all texts are done: 3 of 7."]
+    assert "The command that began this goes on from here." in as_json.err
+    assert "Not all texts are done: 3 of 7." in (out / "table.html").read_text()
+
+    again = whence("evaluate", "--data", data, *ASKED, "--out", out)
+    assert (again.code, again.out) == (undisturbed.code, undisturbed.out)
+    for name in ("table.csv", "table.tex", "table.html"):
+        assert (out / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_ctrl_c_after_the_last_text_leaves_the_rest_for_the_next_time(
+    whence: Whence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # would catch: exit code 0 and no word of what was left out
+    file, out = tmp_path / "a.txt", tmp_path / "run"
+    file.write_text("great food and great prices\nnot bad prices\n")
+    asked = ("evaluate", "--data", file, "--methods", "gradient-l2", "--metrics", "compactness")
+    asked += ("--rankings", 2, "--planted")
+    with monkeypatch.context() as patch:
+        patch.setattr("whence.cli.evaluate.pace_shown", lambda _: _interrupted_at(2))
+        ended = whence(*asked, 1, "--out", out)
+        lost = whence(*asked, 1)
+    assert (ended.code, lost.code) == (130, 130)
+    assert "Not all texts" not in ended.out
+    assert "Where the truth is known" not in ended.out
+    assert ended.out.endswith("The same command goes on from here.\n")
+    assert "Nothing of this is kept. With --out FOLDER" in lost.out
+    again = whence(*asked, 0, "--out", out)
+    assert again.code == 0, again.err
+    assert "how far removal leads out of the data" in again.err
+    assert "How far removal leads out of the data was not measured" in " ".join(again.out.split())
+    assert "goes on from here" not in again.out

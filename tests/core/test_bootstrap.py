@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whence.core.bootstrap import FEWEST_TEXTS, groups, means, told_apart
+from whence.core.bootstrap import FEWEST_TEXTS, groups, means, means_together, told_apart
 
 
 def drawn(texts: int, columns: int, seed: int = 0) -> np.ndarray:
@@ -40,6 +40,19 @@ def test_intervals_of_skewed_values_keep_their_level() -> None:
     values = np.random.default_rng(5).exponential(size=(40, 600))
     inside = [m.interval[0] <= 1 <= m.interval[1] for m in means(values) if m.interval]
     assert 0.93 <= np.mean(inside) <= 0.97
+
+
+def test_intervals_together_hold_all_at_once() -> None:
+    """Twelve means of 300 samples each: all twelve are held in about 95 of 100, not in 54."""
+    rng = np.random.default_rng(7)
+    together, alone = [], []
+    for number in range(300):
+        values = rng.normal(size=(40, 12))
+        for found, intervals in ((together, means_together), (alone, means)):
+            every = intervals(values, seed=number, draws=500)
+            found.append(all(m.interval[0] <= 0 <= m.interval[1] for m in every if m.interval))
+    assert 0.93 <= np.mean(together) <= 0.98
+    assert np.mean(alone) < 0.7
 
 
 def test_few_texts_have_a_mean_and_no_interval() -> None:
@@ -149,3 +162,9 @@ def test_draws_of_equal_texts_do_not_blow_up_the_interval() -> None:
             interval = means(values)[0].interval
             assert interval is not None
             assert np.abs(interval).max() < 100
+
+
+def test_no_texts_have_no_mean_and_tell_nothing() -> None:
+    (nothing,) = means(np.zeros((0, 1)))
+    assert (nothing.interval, nothing.texts) == (None, 0)
+    assert not told_apart(np.zeros((0, 2))).any()

@@ -252,3 +252,34 @@ def test_planted_truth_and_gauges_come_with_it(model: whence.Model, tmp_path: Pa
     few = whence.evaluate(model, TEXTS[:3], ["gradient-l2"], ["compactness"], planted=0)
     assert few.gauges == ()
     assert "was not measured" in few.notes[0]
+
+
+def test_methods_that_do_not_fit_the_planted_models_cost_no_table(tmp_path: Path) -> None:
+    # would catch: an error after all texts are done, and no table
+    model, out = whence.load("single-layer"), tmp_path / "run"
+    texts = ["a moving and funny film", "not bad at all"]
+    asked: dict[str, Any] = {"metrics": ["compactness"], "rankings": 2}
+    both = whence.evaluate(model, texts, ["lime-exact", "random"], planted=1, **asked)
+    assert both.planted is not None
+    assert list(both.planted.skipped) == ["lime-exact"]
+    for _ in range(2):
+        alone = whence.evaluate(model, texts, ["lime-exact"], planted=1, out=out, **asked)
+        assert alone.planted is None
+        assert alone.column("compactness").cells[0].texts == 2
+        (note,) = [note for note in alone.notes if "truth" in note]
+        assert note.startswith("No method was tried where the truth is known: closed forms exist")
+
+
+@pytest.mark.slow
+def test_planted_truth_is_tried_anew_on_another_number_of_texts(tmp_path: Path) -> None:
+    model = whence.load("sentiment")
+    asked: dict[str, Any] = {"metrics": ["compactness"], "rankings": 2, "out": tmp_path}
+    for texts in (1, 2, 10_000):
+        table = whence.evaluate(model, ["not bad"], ["random"], planted=texts, **asked)
+        assert table.planted is not None
+        if texts < 10_000:
+            assert {one.texts for one in table.planted.mechanisms} == {texts}
+    # all that there are: nothing to be tried again
+    before = (tmp_path / "planted.json").stat().st_mtime_ns
+    whence.evaluate(model, ["not bad"], ["random"], planted=20_000, **asked)
+    assert (tmp_path / "planted.json").stat().st_mtime_ns == before

@@ -139,8 +139,24 @@ def test_an_empty_table_is_drawn_everywhere() -> None:
     empty = evaluation()
     assert "0 metrics" in empty.to_html()
     assert "0 metrics" in str(empty)
+    nothing = evaluation(texts=0, failed=1)
+    assert str(nothing) == "Nothing is measured on toy yet, and 1 text failed."
     assert empty.to_csv().strip() == ""
     assert r"\begin{tabular}" not in empty.to_latex()
+
+
+def test_a_table_of_metrics_that_remove_nothing_is_drawn_with_its_curves() -> None:
+    # would catch: the first removal of a table that has none
+    of_form = measured((1.0, 0.0, 0.0), "compactness", "", kind="form")
+    page = evaluation(of_form, curves=whole().curves).to_html()
+    assert "compactness" in page
+    assert page.count("<figure") == len(whole().methods)
+    assert "words removed by mask" in page
+
+
+def test_what_is_left_to_do_stands_at_the_top_of_the_page() -> None:
+    page = replace(whole(), notes=("Not all texts are done: 3 of 7.",)).to_html()
+    assert page.index("Not all texts are done: 3 of 7.") < page.index("<table")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,15 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.pace import pace_shown
-from whence.cli.run import MOST_FAILURES, Methods, Out, Set, chosen_methods, with_settings
+from whence.cli.run import (
+    MOST_FAILURES,
+    Methods,
+    Out,
+    Set,
+    chosen_methods,
+    method_name,
+    with_settings,
+)
 from whence.cli.running import (
     INTERRUPTED,
     SOME_FAILED,
@@ -21,13 +30,31 @@ from whence.cli.running import (
     writable,
 )
 from whence.core.errors import InputError
+from whence.core.showing import visible
 
 if TYPE_CHECKING:
     from whence.core.evaluation import Evaluation
+    from whence.explaining.trials import TrialRows
     from whence.runs.run import Run
 
 EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
 TABLES = {"table.csv": "to_csv", "table.tex": "to_latex", "table.html": "to_html"}
+FAILED_TEXTS = f"""
+    select rows.number, rows.id, failure.kind, failure.message
+    from parts join rows using (row)
+    where failure is not null
+    order by row limit {MOST_FAILURES}
+"""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the table is told; ``is_kept`` is whether its folder is still there afterwards."""
+
+    as_json: bool
+    full: bool
+    html: Path | None
+    is_kept: bool = True
 
 
 def command(
@@ -141,7 +168,8 @@ def command(
 
     if out is None and is_run(data):
         run = open_run(data)
-        _tell(_evaluation(run), run, as_json, full, html)
+        left = "" if run.is_complete else "The command that began this goes on from here."
+        _tell(_evaluation(run), run, Form(as_json, full, html), left)
         return
 
     asked: dict[str, Any] = {
@@ -169,9 +197,9 @@ def command(
     opened = open_data(data, **asked["columns"])
     for guessed in opened.columns.notes:
         note(guessed)
-    with _folder(out) as folder, loaded(model, dtype, device) as loaded_model:
+    with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
-        from whence.explaining.evaluate import check_none_added, evaluated, trial_rows
+        from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
         from whence.explaining.rows import ExplainRows
         from whence.runs.places import place_of
 
@@ -193,6 +221,8 @@ def command(
         explain = ExplainRows(loaded_model, request, gold, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         place = place_of(folder)
+        if work.of_again:
+            note(_what_is_dear(work))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             evaluation = evaluated(
                 work,
@@ -209,9 +239,11 @@ def command(
         run = open_run(folder, check=False)
         if out is not None and "://" not in out:
             _write_all(evaluation, Path(out))
-        _tell(evaluation, run, as_json, full, html)
+        is_ended_early = stop.asked and not is_whole(run, planted)
+        form = Form(as_json, full, html, is_kept=out is not None)
+        _tell(evaluation, run, form, _how_to_go_on(form) if is_ended_early else "")
         # in here: without --out the folder is gone afterwards
-        if stop.asked and not run.is_complete:
+        if is_ended_early:
             raise typer.Exit(INTERRUPTED)
         if run.state.failed:
             raise typer.Exit(SOME_FAILED)
@@ -225,15 +257,23 @@ def chosen_metrics(names: str) -> dict[str, dict[str, Any]]:
     return {name: dict(given) for name, given in wanted_metrics(listed).items()}
 
 
+def metric_name(name: str) -> str:
+    """The proper name of a metric."""
+    from whence.core.registry import find_metric
+
+    return find_metric(name).name
+
+
 def _set(asked: dict[str, Any], settings: list[str]) -> None:
     """Settings of methods and of metrics, such as lime.samples=500 or deletion.steps=5."""
-    of_metrics = asked["metrics"] or {}
-    mine = [given for given in settings if given.partition(".")[0] in of_metrics]
+    from whence.core.registry import metrics
+
+    mine = [given for given in settings if given.partition(".")[0] in metrics()]
     others = [given for given in settings if given not in mine]
     if mine:
-        asked["metrics"] = with_settings(of_metrics, mine, "metric")
+        asked["metrics"] = with_settings(asked["metrics"], mine, "metric", metric_name)
     if others:
-        asked["methods"] = with_settings(asked["methods"], others, "method")
+        asked["methods"] = with_settings(asked["methods"], others, "method", method_name)
 
 
 def _added(paths: list[Path]) -> Any:
@@ -247,12 +287,33 @@ def _added(paths: list[Path]) -> Any:
     return added
 
 
-def _folder(out: str | None) -> Any:
+def folder_for(out: str | None) -> Any:
     """Where the run lies: as asked, or in a folder that goes away."""
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
     return nullcontext(out) if out is not None else TemporaryDirectory(prefix="whence-evaluate-")
+
+
+def _what_is_dear(work: TrialRows) -> str:
+    """What most of the time will go to, and how to do without."""
+    from whence.explaining.again import times_again
+    from whence.views.evaluation import wording_list
+
+    metrics = wording_list(list(work.of_again))
+    times = len(times_again(work.of_again.values()))
+    often = "once more" if times == 1 else f"up to {times} times more"
+    return (
+        f"for {metrics} each explanation is made {often}, which takes most of the time; "
+        "--metrics faithfulness,gold,form leaves them out"
+    )
+
+
+def _how_to_go_on(form: Form) -> str:
+    """What to do after Ctrl-C."""
+    if form.is_kept:
+        return "The same command goes on from here."
+    return "Nothing of this is kept. With --out FOLDER the same command goes on where it was ended."
 
 
 def _evaluation(run: Run) -> Evaluation:
@@ -274,20 +335,33 @@ def _write_all(evaluation: Evaluation, folder: Path) -> None:
     note(f"tables and page written to {folder.resolve()}: {', '.join(TABLES)}, table.parquet")
 
 
-def _tell(evaluation: Evaluation, run: Run, as_json: bool, full: bool, html: Path | None) -> None:
-    if as_json:
+def _tell(evaluation: Evaluation, run: Run, form: Form, left: str) -> None:
+    """The table, the failures, and ``left``: how to go on, where something is left to do."""
+    if form.as_json:
         emit_json(evaluation.to_dict())
+        if left:
+            note(left)
     else:
         from whence.views.evaluation import evaluation_view
 
-        show(lambda console: evaluation_view(evaluation, console, full))
-        if run.state.failed:
-            emit(f"{run.state.failed:,} of {run.state.rows:,} texts failed:")
-            for failure in [f for f in run.failures if f.method is None][:MOST_FAILURES]:
-                where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
-                emit(f"  {where}: {failure.kind}: {failure.message}")
-        if not run.is_complete:
-            emit("Not all texts are done. The same command goes on from here.")
-    if html is not None:
-        evaluation.to_html(html)
-        note(f"page written to {html.resolve()}")
+        show(lambda console: evaluation_view(evaluation, console, form.full))
+        tell_failures(run, form.is_kept)
+        if left:
+            emit(left)
+    if form.html is not None:
+        evaluation.to_html(form.html)
+        note(f"page written to {form.html.resolve()}")
+
+
+def tell_failures(run: Run, is_kept: bool) -> None:
+    """The first texts of which nothing came, with their rows."""
+    state = run.state
+    if not state.failed:
+        return
+    emit(f"{state.failed:,} of {state.rows:,} texts failed:")
+    for failure in run.query(FAILED_TEXTS).to_pylist():
+        where = f"row {failure['number']}" + (f" ({failure['id']})" if failure["id"] else "")
+        emit(visible(f"  {where}: {failure['kind']}: {failure['message']}"))
+    if state.failed > MOST_FAILURES:
+        query = f'whence query {run.place.name} "select * from failures" lists all'
+        emit(f"  … {query if is_kept else '--out FOLDER keeps all'}")

@@ -67,7 +67,8 @@ def command(
     not look at them. theorem: LIME on attention, by formula and exactly. figures: the rest of the
     lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose
     truth is known. roar: remove the important words, retrain, and see what was lost; the table of
-    desiderata.
+    desiderata. debate: is attention explanation? The figures of two papers, on small recurrent
+    models.
     """
     del debug
     folder = out or Path(f"lab-{name}")

@@ -14,6 +14,7 @@ import typer
 from whence import __version__
 from whence.cli import (
     attend,
+    audit,
     compare,
     doctor,
     evaluate,
@@ -42,6 +43,7 @@ COMMANDS = (
     run,
     query,
     evaluate,
+    audit,
     predict,
     attend,
     theory,

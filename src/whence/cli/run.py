@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from whence.cli import options as o
 from whence.cli.pace import pace_shown
 from whence.cli.running import INTERRUPTED, SOME_FAILED, emit, emit_json, loaded, note, writable
 from whence.core.errors import InputError, SettingsError, unknown_name
+from whence.core.showing import visible
 from whence.core.sizes import human
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def command(
 def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]] | None:
     """Methods with their settings; None for all of them."""
     chosen = None if names is None else chosen_methods(names)
-    return with_settings(chosen, settings, "method") if settings else chosen
+    return with_settings(chosen, settings, "method", method_name) if settings else chosen
 
 
 def chosen_methods(names: str) -> dict[str, dict[str, Any]]:
@@ -178,22 +179,29 @@ def chosen_methods(names: str) -> dict[str, dict[str, Any]]:
     return {find_method(name.strip()).name: {} for name in names.split(",") if name.strip()}
 
 
+def method_name(name: str) -> str:
+    """The proper name of a method."""
+    from whence.core.registry import find_method
+
+    return find_method(name).name
+
+
 def with_settings(
-    chosen: dict[str, dict[str, Any]] | None, settings: list[str], kind: str
+    chosen: dict[str, dict[str, Any]] | None,
+    settings: list[str],
+    kind: str,
+    proper_name: Callable[[str], str],
 ) -> dict[str, dict[str, Any]]:
     """The same with settings that were given as NAME.SETTING=VALUE."""
-    from whence.core.registry import find_method, find_metric
-
     if chosen is None:
         raise SettingsError(f"--set needs --{kind}s: name the {kind} whose setting it is.")
-    find = find_method if kind == "method" else find_metric
     filled = {name: dict(given) for name, given in chosen.items()}
     for given in settings:
         place, _, value = given.partition("=")
         name, _, entry = place.partition(".")
         if not value or not entry:
             raise SettingsError(f"--set {given}: write it as {kind.upper()}.SETTING=VALUE.")
-        proper = find(name).name
+        proper = proper_name(name)
         if proper not in filled:
             raise unknown_name(f"{kind} in --{kind}s", proper, filled)
         filled[proper][entry.replace("-", "_")] = _value(value)
@@ -289,7 +297,7 @@ def _tell(run: Run, as_json: bool) -> None:
     if state.failed:
         for failure in run.failures[:MOST_FAILURES]:
             where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
-            emit(f"  {where}: {failure.kind}: {failure.message}")
+            emit(visible(f"  {where}: {failure.kind}: {failure.message}"))
         if state.failed > MOST_FAILURES:
             emit(f'  … whence query {run.place.name} "select * from failures" lists all')
     if not state.is_complete:

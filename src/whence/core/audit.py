@@ -1,9 +1,13 @@
-"""What an audit sees of attention on one text: a quantity of a test, at a place of the model."""
+"""What tests of attention observe on each text, and over all texts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from whence.core.bootstrap import means_together
 from whence.core.errors import InputError
 
 
@@ -51,3 +55,86 @@ class Observation:
     place: Place = Place()
     reading: str = ""
     control: float | None = None
+
+
+Shown = Callable[[Observation], bool]
+
+
+# ---------------------------------------------------------------------- over the texts
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A quantity of a test over all texts, at a place or for a reading.
+
+    The interval is of 95 %, and all of one test and quantity hold together, however many heads
+    there are; None where there are too few texts. ``values`` are those of each text, where a figure
+    shows them.
+    """
+
+    test: str
+    quantity: str
+    place: Place
+    reading: str
+    mean: float
+    interval: tuple[float, float] | None
+    texts: int
+    control: float | None = None
+    values: tuple[float, ...] = ()
+
+    def is_above(self, bar: float) -> bool | None:
+        """Whether the whole interval lies above the bar, or below; None if it holds the bar.
+
+        >>> effect = Effect("uniform", "change", Place(), "", 0.2, (0.1, 0.3), 50)
+        >>> effect.is_above(0.05), effect.is_above(0.4), effect.is_above(0.2)
+        (True, False, None)
+        """
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        if low > bar:
+            return True
+        return False if high < bar else None
+
+
+def effects_of(
+    observations: Sequence[Sequence[Observation]], seed: int = 0, shown: Shown = lambda _: False
+) -> tuple[Effect, ...]:
+    """The effects over texts, from what was observed on each of them.
+
+    Of observations that are ``shown`` the values of each text are kept.
+
+    >>> texts = [[Observation("uniform", "change", change)] for change in (0.1, 0.2, 0.3, 0.2, 0.2)]
+    >>> (effect,) = effects_of(texts)
+    >>> round(effect.mean, 2), effect.texts
+    (0.2, 5)
+    """
+    families: dict[tuple[str, str], dict[tuple[Place, str], dict[int, Observation]]] = {}
+    for text, seen in enumerate(observations):
+        for one in seen:
+            family = families.setdefault((one.test, one.quantity), {})
+            family.setdefault((one.place, one.reading), {})[text] = one
+    effects = []
+    for (test, quantity), family in families.items():
+        values = np.full((len(observations), len(family)), np.nan)
+        for column, by_text in enumerate(family.values()):
+            for text, one in by_text.items():
+                values[text, column] = one.value
+        together = means_together(values, seed)
+        for ((place, reading), by_text), mean in zip(family.items(), together, strict=True):
+            controls = [one.control for one in by_text.values() if one.control is not None]
+            every = list(by_text.values())
+            effects.append(
+                Effect(
+                    test=test,
+                    quantity=quantity,
+                    place=place,
+                    reading=reading,
+                    mean=mean.mean,
+                    interval=mean.interval,
+                    texts=mean.texts,
+                    control=sum(controls) / len(controls) if controls else None,
+                    values=tuple(one.value for one in every) if shown(every[0]) else (),
+                )
+            )
+    return tuple(effects)

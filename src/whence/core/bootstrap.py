@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -66,6 +67,32 @@ def means(
     return every
 
 
+def means_together(
+    values: Float[np.ndarray, "text column"], seed: int = 0, draws: int = DRAWS
+) -> list[Mean]:
+    """The same, with intervals that all hold together in 95 of 100 cases, however many there are.
+
+    Each is as wide as the largest deviation of any column asks for.
+
+    >>> rng = np.random.default_rng(0)
+    >>> values = rng.normal(size=(50, 20))
+    >>> alone, together = means(values)[0], means_together(values)[0]
+    >>> together.interval[1] - together.interval[0] > alone.interval[1] - alone.interval[0]
+    True
+    """
+    drawn = _drawn(values, seed, draws)
+    enough = drawn.texts >= FEWEST_TEXTS
+    critical = 0.0
+    if enough.any():
+        critical = float(np.quantile(np.abs(drawn.deviations[:, enough]).max(1), 1 - LEVEL))
+    every = []
+    for column, (mean, error) in enumerate(zip(drawn.mean, drawn.error, strict=True)):
+        reach = critical * float(error)
+        interval = (float(mean) - reach, float(mean) + reach) if enough[column] else None
+        every.append(Mean(float(mean), interval, int(drawn.texts[column])))
+    return every
+
+
 def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _Draws:
     """Samples of the texts, the same for every column; each column skips what was not measured."""
     measured = np.isfinite(values)
@@ -75,10 +102,7 @@ def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _
     centred = np.where(measured, values - mean, 0.0)
     error = _error(centred.sum(0), (centred**2).sum(0), texts)
 
-    rng = np.random.default_rng([seed, BOOTSTRAP_STREAM, len(values)])
-    even = np.full(len(values), 1 / max(len(values), 1))
-    # a draw is how often each text is in it
-    counts = rng.multinomial(len(values), even, size=draws).astype(np.float64)
+    counts = _counts(len(values), seed, draws).astype(np.float64)
     drawn_texts = counts @ measured
     sums = counts @ centred
     errors = _error(sums, counts @ centred**2, drawn_texts)
@@ -88,6 +112,16 @@ def _drawn(values: Float[np.ndarray, "text column"], seed: int, draws: int) -> _
     has_spread = errors > np.maximum(rounding, NO_SPREAD * error)
     deviations = np.divide(moved, errors, out=np.zeros_like(moved), where=has_spread)
     return _Draws(mean, error, deviations, texts)
+
+
+@lru_cache(maxsize=2)
+def _counts(texts: int, seed: int, draws: int) -> Int[np.ndarray, "draw text"]:
+    """How often each text is in each draw; the same for all columns of a table."""
+    if not texts:
+        return np.zeros((draws, 0), dtype=np.int32)
+    rng = np.random.default_rng([seed, BOOTSTRAP_STREAM, texts])
+    even = np.full(texts, 1 / texts)
+    return rng.multinomial(texts, even, size=draws).astype(np.int32)
 
 
 def _error(sums: Any, squares: Any, texts: Any) -> Any:

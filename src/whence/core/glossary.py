@@ -67,3 +67,42 @@ GLOSSARY: dict[str, str] = {
     "by itself, and the scores are joined.",
     "seed": "The number that random draws start from; the same seed gives the same result again.",
 }
+
+# what whence evaluate says beside these, in the order in which its table is read
+ON_TRIAL: dict[str, str] = {
+    "metric": "A number for how good one explanation of one text is, by one question; "
+    "a cell of the table is its mean over the texts.",
+    "faithfulness": "Whether the model's output follows the words that an explanation names: "
+    "metrics of this group remove words and look at the target.",
+    "comprehensiveness": "How much the target falls when the words that a method ranks first are "
+    "removed; high is good.",
+    "sufficiency": "How much the target falls when only the words that a method ranks first are "
+    "kept; low is good.",
+    "gold": "The words that people marked as the reason (the rationale), or that are known to "
+    "matter: metrics of this group ask whether an explanation names them.",
+    "again": "Metrics of this group make the explanation once more, under another seed, on a "
+    "changed model or a changed text, and ask whether it stays the same where it should and "
+    "changes where it should.",
+    "form": "What shape an explanation has, such as how few words carry it; "
+    "it says nothing of its truth.",
+    "own control": "The same metric of copies of a method's scores that are laid on other words "
+    "by lot: + is better and − worse than these, text by text.",
+    "beaten": "The mean share of its random copies that a method does better than; "
+    "a half is chance.",
+    "interval": "Where the mean of other texts of this kind would lie, in 95 of 100 cases; "
+    "it is found by drawing the texts again and again (bootstrap).",
+    "judged together": "All methods of a column are one family, so that the chance of even one "
+    "false mark among them is about 5 %.",
+    "group letters": "Two methods of a column that share a letter cannot be told apart by these "
+    "texts; a is the best group.",
+    "built in (°)": "The method was made by the very removal that the metric judges it by, so it "
+    "should win there; the column of another removal tells more.",
+    "gauge": "How much texts with words removed look like data to the model: the share of whole "
+    "texts that lie further out than they do, where about a half looks like data and near zero "
+    "does not.",
+    "planted truth": "How often a method finds what a model was made to look at: "
+    "the only place where the right explanation is known.",
+    "mechanism": "What such a model was made to look at, for example one keyword, or a negation "
+    "before it.",
+    "decoy": "A word in a planted text that looks as if it mattered, and does nothing.",
+}

@@ -8,6 +8,7 @@ from typing import Any
 
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
+from whence.core.audited import Audit
 from whence.core.comparison import Comparison
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
@@ -20,6 +21,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "attribution": Attribution.from_dict,
     "attributions": Attributions.from_dict,
     "comparison": Comparison.from_dict,
+    "audit": Audit.from_dict,
     "evaluation": Evaluation.from_dict,
     "many": Many.from_dict,
     "planted": PlantedTruth.from_dict,
@@ -29,7 +31,7 @@ LARGEST = "1GB"
 
 def read(
     path: str | Path, *, largest: str | int = LARGEST
-) -> Attribution | Attributions | Comparison | Evaluation | Many | PlantedTruth:
+) -> Attribution | Attributions | Audit | Comparison | Evaluation | Many | PlantedTruth:
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 
     Every field is checked, and what is wrong is said with its path. A file that is larger than

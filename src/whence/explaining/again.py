@@ -7,7 +7,7 @@ all metrics that ask for it. The target is the one that was resolved the first t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -82,13 +82,9 @@ def measured_again(
     >>> m.of_texts[0]["smooth-grad"]["it"].value > 0.5
     True
     """
-    wanted: dict[Again, None] = {}
-    for metric in metrics.values():
-        wanted.update(dict.fromkeys(metric.again()))
-
     made: dict[Again, list[dict[str, Other]]] = {}
     costs = []
-    for again in wanted:
+    for again in times_again(metrics.values()):
         made[again], cost = made_again(model, attributions, again, request)
         costs.append(cost)
 
@@ -104,6 +100,20 @@ def measured_again(
                 measured[method][name] = _measured(metric, name, first, others, seed, draws)
         of_texts.append(measured)
     return MeasuredAgain(of_texts, total_cost(costs))
+
+
+def times_again(metrics: Iterable[AgainMetric]) -> tuple[Again, ...]:
+    """Each time that an explanation is made once more for these metrics; what they share, once.
+
+    >>> from whence.core.registry import find_metric
+    >>> consistency = find_metric("consistency").settings
+    >>> len(times_again([consistency(seeds=3), consistency(seeds=5)]))
+    5
+    """
+    wanted: dict[Again, None] = {}
+    for metric in metrics:
+        wanted.update(dict.fromkeys(metric.again()))
+    return tuple(wanted)
 
 
 def _measured(

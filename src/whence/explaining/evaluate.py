@@ -10,6 +10,7 @@ from typing import Any
 from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
+from whence.core.planted import MECHANISMS
 from whence.core.registry import find_metric
 from whence.core.registry import metrics as all_metrics
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
@@ -25,10 +26,9 @@ from whence.explaining.data_set import (
 )
 from whence.explaining.gauge import removal_gauge
 from whence.explaining.outside import usual_removals
-from whence.explaining.planted import USUAL_TEXTS
-from whence.explaining.planted import planted as planted_truth
+from whence.explaining.planted import USUAL_TEXTS, planted_of, suite
 from whence.explaining.rows import ExplainRows
-from whence.explaining.stored_trials import GAUGES, PLANTED, evaluation_of
+from whence.explaining.stored_trials import GAUGES, PLANTED, evaluation_of, stored_planted
 from whence.explaining.trials import (
     RANKINGS,
     READER,
@@ -161,23 +161,28 @@ def evaluated(
 ) -> Evaluation:
     """The evaluation as asked, begun or continued in a place. ``say`` is told of each step."""
     order = Order(work, WORK, READER, asked_of_trials(work), work.explain.gold)
+    stop = stop or Stop()
     if manner.again:
         for name in (GAUGES, PLANTED):
             place.remove(name)
     run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
-    if not (stop and stop.asked):
+    if run.is_complete and not run.place.has(GAUGES) and not stop.asked:
         say("how far removal leads out of the data")
         _gauge(work, run)
-        if planted:
-            say("the methods where the truth is known")
-            _try_planted(work, place, planted)
+    if planted and not _has_planted(place, planted) and not stop.asked:
+        say("the methods where the truth is known")
+        _try_planted(work, place, planted)
     return evaluation_of(run)
 
 
+def is_whole(run: Run, planted: int) -> bool:
+    """Whether nothing is left to do: neither texts, nor what is measured once for all of them."""
+    is_planted = not planted or _has_planted(run.place, planted)
+    return run.is_complete and run.place.has(GAUGES) and is_planted
+
+
 def _gauge(work: TrialRows, run: Run) -> None:
-    """Write how far each removal leads out of the data, once; nothing where it cannot be said."""
-    if run.place.has(GAUGES) or not run.is_complete:
-        return
+    """Write how far each removal leads out of the data; nothing where it cannot be said."""
     passages = []
     for row in _some_rows(run):
         try:
@@ -198,14 +203,25 @@ def _some_rows(run: Run) -> list[Row]:
     return KeptRows(run.place)[range(min(run.manifest.rows, MOST_GAUGED))]
 
 
+def _has_planted(place: Place, texts: int) -> bool:
+    """Whether the methods were tried on so many texts of each mechanism, as far as there are."""
+    if not place.has(PLANTED):
+        return False
+    truth, _ = stored_planted(place)
+    if truth is None:  # none of the methods can be tried there
+        return True
+    return all(one.texts == min(texts, len(suite(one.name).texts)) for one in truth.mechanisms)
+
+
 def _try_planted(work: TrialRows, place: Place, texts: int) -> None:
-    """Write what the same methods find where the truth is known, once."""
-    if place.has(PLANTED):
-        return
+    """Write what the same methods find where the truth is known, or why none can be tried."""
     request = work.explain.request
-    methods = {wish.method: dict(wish.settings) for wish in request.wishes}
-    truth = planted_truth(methods, texts=texts, seed=request.seed)
-    place.put(PLANTED, json_text(truth.to_dict()).encode())
+    try:
+        truth = planted_of(request.wishes, MECHANISMS, texts, request.seed, skip_unfit=True)
+        content = truth.to_dict()
+    except WhenceError as problem:  # methods for other models than those with a planted truth
+        content = {"problem": str(problem)}
+    place.put(PLANTED, json_text(content).encode())
 
 
 def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:

@@ -86,16 +86,31 @@ def planted(
     >>> truth["occlusion", "keyword"].found
     5.0
     """
-    wishes = _wishes(methods)
-    suites = [suite(name) for name in _chosen(mechanisms)]
+    wishes, names = _wishes(methods), _chosen(mechanisms)
     if texts < 1:
         raise InputError(f"planted needs at least one text of each mechanism, not {texts}.")
-    request = Request(wishes=wishes, seed=seed, evidence=False, budget="full")
+    return planted_of(wishes, names, texts, seed, progress, skip_unfit=methods is None)
 
+
+def planted_of(
+    wishes: Sequence[Wish],
+    mechanisms: Sequence[str],
+    texts: int,
+    seed: int,
+    progress: Progress | None = None,
+    *,
+    skip_unfit: bool,
+) -> PlantedTruth:
+    """The same of methods with settings; ``skip_unfit`` leaves out those that do not fit.
+
+    These are named with the reason; if none is left, that is an error.
+    """
+    suites = [suite(name) for name in mechanisms]
+    request = Request(wishes=tuple(wishes), seed=seed, evidence=False, budget="full")
     trials = []
     for place, one in enumerate(suites):
         say = _of_several(progress, one.name, place, len(suites))
-        trials.append(_tried(one, request, texts, say, skip_unfit=methods is None))
+        trials.append(_tried(one, request, texts, say, skip_unfit))
     return _truth(trials, seed)
 
 

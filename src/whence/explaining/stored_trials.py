@@ -83,6 +83,7 @@ def evaluation_of(run: Run) -> Evaluation:
     for record in records:
         forwards += record["explaining"] + record["measuring"] + (record["again"] or 0)
     gauges, no_gauges = _gauges(run.place)
+    planted, no_planted = stored_planted(run.place)
     return Evaluation(
         model=asked["model"]["model"],
         data=run.manifest.data["source"],
@@ -93,9 +94,9 @@ def evaluation_of(run: Run) -> Evaluation:
         columns=tuple(_columns(asked, records, methods, seed)),
         curves=tuple(_curves(records, methods, asked["removals"])),
         gauges=gauges,
-        planted=_planted(run.place),
+        planted=planted,
         skipped=_skipped(records, methods),
-        notes=_notes(no_gauges),
+        notes=_notes(run, no_gauges, no_planted),
         forwards=forwards,
     )
 
@@ -109,12 +110,15 @@ def _gauges(place: Place) -> tuple[tuple[Gauge, ...], str]:
     return gauges, stored["problem"].text()
 
 
-def _planted(place: Place) -> PlantedTruth | None:
-    """What the methods find where the truth is known, if that was tried."""
+def stored_planted(place: Place) -> tuple[PlantedTruth | None, str]:
+    """What the methods find where the truth is known, or why none of them could be tried."""
     if not place.has(PLANTED):
-        return None
+        return None, ""
     stored = Stored(parsed_json(place.get(PLANTED).decode()), f"{place.name}/{PLANTED}")
-    return PlantedTruth.from_dict(stored)
+    problem = stored.get("problem")
+    if problem is not None:
+        return None, problem.text()
+    return PlantedTruth.from_dict(stored), ""
 
 
 def _columns(
@@ -228,7 +232,12 @@ def _skipped(records: list[dict[str, Any]], methods: list[str]) -> dict[str, str
     return skipped
 
 
-def _notes(no_gauges: str) -> tuple[str, ...]:
-    if not no_gauges:
-        return ()
-    return (f"How far removal leads out of the data was not measured: {no_gauges}",)
+def _notes(run: Run, no_gauges: str, no_planted: str) -> tuple[str, ...]:
+    notes = []
+    if not run.is_complete:
+        notes.append(f"Not all texts are done: {run.state.done:,} of {run.state.rows:,}.")
+    if no_gauges:
+        notes.append(f"How far removal leads out of the data was not measured: {no_gauges}")
+    if no_planted:
+        notes.append(f"No method was tried where the truth is known: {no_planted}")
+    return tuple(notes)

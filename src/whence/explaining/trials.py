@@ -86,14 +86,26 @@ class TrialRows:
     read: Reading
     rankings: int = RANKINGS
 
+    @property
+    def of_again(self) -> dict[str, AgainMetric]:
+        """The metrics for which explanations are made again, by name."""
+        return {call.name: call.settings for call in self.metrics if call.needs & Needs.AGAIN}
+
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
-        records = []
-        explained = self.explain.explained(rows, keep_games=True)
-        for place, one in enumerate(explained):
-            records.append({"row": first + place, **self._record(one)})
-        self._add_made_again(explained, records)
+        _, records = self.tried(rows, first)
         return arrow().Table.from_pylist(records, schema=schema())
+
+    def tried(
+        self, rows: Sequence[Row], first: int
+    ) -> tuple[list[Explained], list[dict[str, Any]]]:
+        """The explanations of the rows, and the records of their trials."""
+        explained = self.explain.explained(rows, keep_games=True)
+        records = [
+            {"row": first + place, **self._record(one)} for place, one in enumerate(explained)
+        ]
+        self._add_made_again(explained, records)
+        return explained, records
 
     def _record(self, explained: Explained) -> dict[str, Any]:
         outcome = explained.outcome
@@ -183,7 +195,7 @@ class TrialRows:
         self, explained: Sequence[Explained], records: list[dict[str, Any]]
     ) -> None:
         """Metrics of explanations that are made again, of all rows at once."""
-        calls = {call.name: call.settings for call in self.metrics if call.needs & Needs.AGAIN}
+        calls = self.of_again
         places = [place for place, record in enumerate(records) if record["failure"] is None]
         if not calls or not places:
             return

@@ -5,4 +5,14 @@ writes into a Notebook. It uses whence as a user would: it imports public names 
 (tests/labs/test_imports.py).
 """
 
-LABS = ("attention", "gpt2", "histogram", "dyck", "theorem", "figures", "judging", "roar")
+LABS = (
+    "attention",
+    "gpt2",
+    "histogram",
+    "dyck",
+    "theorem",
+    "figures",
+    "judging",
+    "roar",
+    "debate",
+)

@@ -36,7 +36,7 @@ from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
-from whence.models.values import NEVER, finite, probabilities, target_values
+from whence.models.values import NEVER, finite, output_change, probabilities, target_values
 
 LEADING_LABELS = 5
 
@@ -475,6 +475,12 @@ class Model:
     def probabilities(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch label"]:
         """Softmax over the labels; where several may hold, each label's own sigmoid."""
         return probabilities(logits, self.several_labels)
+
+    def change(
+        self, before: Float[Tensor, "#batch label"], after: Float[Tensor, "batch label"]
+    ) -> Float[Tensor, " batch"]:
+        """How far the output moved from one set of logits to another: see ``output_change``."""
+        return output_change(before, after, self.several_labels, self.is_regression)
 
     def predict(self, texts: Sequence[Any], overflow: Overflow = "error") -> list[Prediction]:
         """The leading labels of each text with their probabilities.

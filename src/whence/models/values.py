@@ -33,6 +33,29 @@ def probabilities(
     return logits.sigmoid() if several_labels else logits.softmax(-1)
 
 
+def output_change(
+    before: Float[Tensor, "#row label"],
+    after: Float[Tensor, "row label"],
+    several_labels: bool,
+    is_number: bool,
+) -> Float[Tensor, " row"]:
+    """How far the output has moved: the total variation between the labels' probabilities.
+
+    That is half of the summed changes. Of labels that may all hold it is the largest change of a
+    probability, and of a regression, which has none, the largest change of a number.
+
+    >>> even, sure = torch.tensor([[0.0, 0.0]]), torch.tensor([[100.0, 0.0]])
+    >>> output_change(even, sure, several_labels=False, is_number=False)
+    tensor([0.5000])
+    """
+    if is_number:
+        return (after - before).abs().amax(-1)
+    change = probabilities(after, several_labels) - probabilities(before, several_labels)
+    if several_labels:
+        return change.abs().amax(-1)
+    return 0.5 * change.abs().sum(-1)
+
+
 def target_values(
     logits: Float[Tensor, "batch label"], targets: Sequence[Target], several_labels: bool
 ) -> Float[Tensor, " batch"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,13 +69,15 @@ def fit(
     training: Training,
     seed: int,
     tell: Callable[[int, int], None] = lambda _done, _of: None,
+    run: Callable[..., Any] | None = None,
 ) -> None:
     """Train the model's weights in place; dropout is on meanwhile.
 
     ``epochs(e)`` gives the passages of epoch e, one for each label. ``tell`` is called with the
-    steps done, of how many.
+    steps done, of how many. ``run`` is a forward pass other than the model's own.
     """
     hf = model.hf
+    run = run or hf
     order = np.random.default_rng([seed, ORDER_STREAM])
     targets = torch.tensor(labels, device=model.device)
     weights = [p for p in hf.parameters() if p.is_floating_point()]
@@ -99,7 +102,7 @@ def fit(
                 inputs = model.batch(epochs(epoch)).inputs
                 shuffled = torch.from_numpy(order.permutation(len(labels))).to(model.device)
                 for rows in shuffled.split(training.batch):
-                    logits = hf(**_rows_of(inputs, rows)).logits
+                    logits = run(**_rows_of(inputs, rows)).logits
                     loss = functional.cross_entropy(
                         logits, targets[rows], label_smoothing=training.smoothing
                     )

@@ -104,7 +104,7 @@ def tuned_for_removal(
     if not 0 <= whole < 1:
         raise InputError(f"whole is the share of texts that stay whole, from 0 to below 1: {whole}")
     removal = trained_removal(model, removal)
-    train, test = _split(labelled(data), held_out, seed)
+    train, test = split(labelled(data), held_out, seed)
     passages, labels = encoded(model, train), numbered(model, train)
     copied = Model(
         hf=copy.deepcopy(model.hf),
@@ -179,7 +179,7 @@ def _at_random(
     return without(model, passage, removed, removal)
 
 
-def _split(rows: Sequence[Any], held_out: Any, seed: int) -> tuple[list[Any], list[Any]]:
+def split(rows: Sequence[Any], held_out: Any, seed: int) -> tuple[list[Any], list[Any]]:
     """The texts to train on, and those to measure with."""
     if not isinstance(held_out, (int, float)):
         return list(rows), labelled(held_out, "held_out")

@@ -338,6 +338,18 @@ def can_observe(hf: Any) -> bool:
     return bool(hf._can_set_attn_implementation())
 
 
+def check_editable(hf: Any) -> None:
+    """Refuse a model whose attention cannot be edited, and say what works all the same."""
+    if can_observe(hf):
+        return
+    raise Unsupported(
+        f"{type(hf).__name__} computes attention without AttentionInterface, so it cannot be "
+        'edited. Its attention can still be read (whence.attend, attention_via="output"), '
+        "correlated with gradients and with leave-one-out, and put on trial (whence.evaluate); "
+        "methods of gradients work too."
+    )
+
+
 _switched: WeakKeyDictionary[nn.Module, list[tuple[Any, str]]] = WeakKeyDictionary()
 
 

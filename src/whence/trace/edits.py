@@ -61,15 +61,16 @@ def uniform(layer: int | None = None, head: int | None = None, kind: str | None 
     >>> uniform(layer=0, head=1).name
     'uniform'
     """
+    return Edit("uniform", "attention", flattened, layer, head, kind)
 
-    def change(
-        weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
-    ) -> Float[Tensor, "b h q k"]:
-        flat = allowed.to(weights.dtype)
-        visible = flat.sum(-1, keepdim=True).clamp(min=1)
-        return (flat / visible).expand_as(weights)
 
-    return Edit("uniform", "attention", change, layer, head, kind)
+def flattened(
+    weights: Float[Tensor, "*any k"], allowed: Bool[Tensor, "*#any k"]
+) -> Float[Tensor, "*any k"]:
+    """One over the number of visible keys, for each of them."""
+    flat = allowed.to(weights.dtype)
+    visible = flat.sum(-1, keepdim=True).clamp(min=1)
+    return (flat / visible).expand_as(weights)
 
 
 def permute(
@@ -83,20 +84,60 @@ def permute(
     def change(
         weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
     ) -> Float[Tensor, "b h q k"]:
-        batch, keys = weights.shape[0], weights.shape[-1]
+        keys = weights.shape[-1]
         generator = torch.Generator("cpu").manual_seed(seed)
         noise = torch.rand(keys, generator=generator, dtype=torch.float32, device="cpu")
-        noise = noise.to(weights.device)
-        places = torch.arange(keys, device=weights.device, dtype=noise.dtype)
-        visible = allowed.expand(batch, *allowed.shape[1:])
-        hidden_last = torch.full_like(noise, torch.inf)
-
-        shuffled = torch.where(visible, noise, hidden_last).argsort(dim=-1, stable=True)
-        in_order = torch.where(visible, places, hidden_last).argsort(dim=-1, stable=True)
-        moved = weights.gather(-1, shuffled.expand_as(weights))
-        return torch.zeros_like(weights).scatter(-1, in_order.expand_as(weights), moved)
+        return in_order_of(noise.to(weights.device), weights, allowed)
 
     return Edit("permute", "attention", change, layer, head, kind)
+
+
+def in_order_of(
+    noise: Float[Tensor, "*#any k"],
+    weights: Float[Tensor, "*any k"],
+    allowed: Bool[Tensor, "*#any k"],
+) -> Float[Tensor, "*any k"]:
+    """The weights of visible keys, moved to each other's places as sorting ``noise`` says.
+
+    Noise that rises leaves them where they are; hidden keys get nothing.
+
+    >>> weights, visible = torch.tensor([0.7, 0.3, 0.0]), torch.tensor([True, True, False])
+    >>> in_order_of(torch.tensor([2.0, 1.0, 0.0]), weights, visible)
+    tensor([0.3000, 0.7000, 0.0000])
+    """
+    source = torch.where(allowed, noise, torch.inf).argsort(dim=-1, stable=True)
+    number = allowed.long().cumsum(-1).sub(1).clamp(min=0)  # of a key among the visible ones
+    source, number = torch.broadcast_tensors(source, number)
+    moved = weights.gather(-1, source.gather(-1, number).expand_as(weights))
+    return moved * allowed
+
+
+def at_heads(
+    name: str,
+    change: Callable[[Tensor, Tensor], Tensor],
+    chosen: Bool[Tensor, "row head"],
+    layer: int | None = None,
+    kind: str | None = None,
+) -> Edit:
+    """A change of the attention of some heads, which may be others in each row of a batch.
+
+    ``change`` is given the maps of the chosen heads, "map query key", and which keys each query
+    sees: row after row, in the order of the heads.
+    """
+
+    def change_chosen(
+        weights: Float[Tensor, "b h q k"], allowed: Bool[Tensor, "#b #h #q k"]
+    ) -> Float[Tensor, "b h q k"]:
+        here = chosen.to(weights.device)
+        visible = allowed.expand_as(weights)
+        if here.all():
+            of_all = change(weights.flatten(0, 1), visible.flatten(0, 1))
+            return of_all.view_as(weights)
+        changed = weights.clone()
+        changed[here] = change(weights[here], visible[here])
+        return changed
+
+    return Edit(name, "attention", change_chosen, layer, None, kind)
 
 
 def scale(

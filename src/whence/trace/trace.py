@@ -29,7 +29,7 @@ from whence.models.model import Batch, Model, finite
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
-from whence.trace.attention import Layer, Observer, can_observe, observing
+from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
@@ -297,6 +297,17 @@ def trace(
     )
 
 
+def logits_under(model: Model, batch: Batch, edits: Sequence[Edit]) -> Float[Tensor, "row label"]:
+    """What the model says of a batch under edits of attention, its graph still alive.
+
+    For who runs the same batch again and again, inside ``untouched`` and the model's lock.
+    """
+    observer = Observer(model.hf, keep=False, edits=edits)
+    with observing(model.hf, observer):
+        outputs = model.run(batch.inputs)
+    return finite(model.read(outputs, batch))
+
+
 @dataclass(frozen=True)
 class _Questions:
     """The asks, and the passages that run for them: equal ones once."""
@@ -427,11 +438,8 @@ def _path(model: Model, via: Via, needed: bool, edited: bool) -> str:
     if not needed:
         return "own"
     observable = can_observe(model.hf)
-    if not observable and (via == "interface" or edited):
-        raise Unsupported(
-            f"{type(model.hf).__name__} computes attention without AttentionInterface, so it "
-            'cannot be edited. Use attention_via="output" without edits, or a gradient method.'
-        )
+    if via == "interface" or edited:
+        check_editable(model.hf)
     if is_lxmert(model.hf):
         return "hooks"
     if via != "auto":

@@ -55,6 +55,9 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
 
 
 def _what_was_done(table: Evaluation) -> str:
+    if not table.texts:
+        failed = f", and {_many(table.failed, 'text')} failed" if table.failed else ""
+        return f"Nothing is measured on {wording.visible(table.model)} yet{failed}."
     failed = f" ({table.failed:,} more failed)" if table.failed else ""
     methods, metrics = len(table.methods), len({c.metric for c in table.columns})
     removals = wording_list(table.removals)
@@ -192,7 +195,8 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
     hidden = len(table.columns) - len(of_removals)
     if hidden:
         others = wording_list(table.removals[1:])
-        parts.append(Text(f"{hidden} more columns, under {others}: --full, --html, --out", DIM))
+        more = _many(hidden, "more column")
+        parts.append(Text(f"{more}, under {others}: --full, --html, --out", DIM))
     return Group(*parts)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from whence.core.evaluation import Cell, Column, Evaluation, MeanCurves
 from whence.core.evidence import TrialCurves, Verdict
+from whence.core.glossary import ON_TRIAL
 from whence.core.planted import PlantedTruth
 from whence.core.registry import METRIC_GROUPS
 from whence.views import curves as pictures
@@ -20,6 +21,7 @@ from whence.views.evaluation import (
     number,
     ranked_methods,
 )
+from whence.views.html import words_explained
 from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
 from whence.views.planted import how_to_read, planted_sentences
 from whence.views.planted_html import truth_table
@@ -61,15 +63,17 @@ def evaluation_fragment(evaluation: Evaluation) -> str:
 
 def _body(evaluation: Evaluation) -> str:
     said = evaluation_sentences(evaluation)
+    cautions = [*said[LEAD:], *evaluation.notes]
     parts = [
         element("h2", text(f"{evaluation.texts:,} texts of {_file(evaluation.data)}")),
         element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
-        element("ul", elements("li", map(text, said[LEAD:])), class_="cautions"),
+        element("ul", elements("li", map(text, cautions)), class_="cautions") if cautions else "",
         *_planted(evaluation.planted),
         *_tables(evaluation),
         *_gauges(evaluation),
         *_curves(evaluation),
         *_skipped(evaluation),
+        words_explained(ON_TRIAL),
         soft(text(f"{evaluation.forwards:,} passes of the model; seed {evaluation.seed}.")),
     ]
     return element("section", "\n".join(parts), class_="whence planted evaluation")
@@ -105,7 +109,7 @@ def _tables(evaluation: Evaluation) -> Iterator[str]:
                 continue
             by = f", words removed by {removal}" if removal else ""
             yield element("h3", text(f"{kind}{by}"))
-            if removal in ("", evaluation.removals[0]):
+            if removal in ("", *evaluation.removals[:1]):
                 yield soft(text(about[0].upper() + about[1:] + ("" if about[-1] == "?" else ".")))
             if columns:
                 yield _table(columns, methods)
@@ -139,8 +143,8 @@ def _cell(cell: Cell | None, column: Column) -> str:
         parts.append(element("span", text(f"{number(low)} – {number(high)}"), class_="between"))
     mark = "" if cell.verdict is None else MARKS[cell.verdict].strip()
     mark += BUILT_IN if cell.built_in else ""
-    if cell.group or mark:
-        parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
+    # also where it is empty: it keeps the numbers in line
+    parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
     tip = f"{column.name}: {cell.texts} texts"
     if cell.control is not None:
         tip += f"; its control {number(cell.control)}"
@@ -157,7 +161,8 @@ def _gauges(evaluation: Evaluation) -> Iterator[str]:
     if not evaluation.gauges:
         return
     shares = evaluation.gauges[0].shares
-    head = elements("th", ["removal", *(f"{share:.0%} removed" for share in shares)], scope="col")
+    removed = [f"{100 * share:.0f}\N{NO-BREAK SPACE}% removed" for share in shares]
+    head = elements("th", ["removal", *removed], scope="col")
     rows = []
     for gauge in evaluation.gauges:
         cells = elements("td", [f"{value:.2f}" for value in gauge.like_data])
@@ -172,7 +177,9 @@ def _curves(evaluation: Evaluation) -> Iterator[str]:
         return
     yield element("h3", "Curves")
     yield soft(text(ABOUT_CURVES))
-    for removal in evaluation.removals:
+    # of all removals, also where no metric that was asked for removes anything
+    removals = tuple(dict.fromkeys(curve.removal for curve in evaluation.curves))
+    for removal in removals:
         of_removal = {c.method: c for c in evaluation.curves if c.removal == removal}
         random = of_removal.pop("", None)
         if random is None:
@@ -187,7 +194,7 @@ def _curves(evaluation: Evaluation) -> Iterator[str]:
                 caption = element("figcaption", text(method))
                 figures.append(element("figure", picture + caption))
         summary = element("summary", text(f"words removed by {removal}"))
-        is_first = removal == evaluation.removals[0]
+        is_first = removal == removals[0]
         grid = element("div", "".join(figures), class_="pictures")
         yield element("details", summary + grid, open=is_first)
 
@@ -206,4 +213,3 @@ def _skipped(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.skipped:
         yield element("h3", "Methods without scores on some texts")
         yield paragraphs([f"{name} {why}" for name, why in evaluation.skipped.items()])
-    yield paragraphs(list(evaluation.notes))

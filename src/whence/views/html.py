@@ -5,7 +5,7 @@ Nothing is loaded from elsewhere, and every text is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -382,9 +382,9 @@ def _settings_and_provenance(every: Sequence[Attribution]) -> str:
     return _definitions(facts)
 
 
-def words_explained() -> str:
-    """The glossary, folded away."""
-    return fold("What the words mean", _definitions(list(GLOSSARY.items())))
+def words_explained(glossary: Mapping[str, str] = GLOSSARY) -> str:
+    """What words mean, folded away."""
+    return fold("What the words mean", _definitions(list(glossary.items())))
 
 
 def _definitions(facts: Sequence[tuple[str, object]]) -> str:

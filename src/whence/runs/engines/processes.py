@@ -23,6 +23,8 @@ from whence.runs.places import Place
 WORKER = "whence.runs.engines.worker"
 # one thread for each worker, whichever of these its libraries ask
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+# bars of several processes would overwrite each other, and whoever started them has said the rest
+QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 
 
 @dataclass
@@ -82,8 +84,9 @@ def _goes_on(pool: Pool, team: Sequence[Worker], is_stopped: bool) -> bool:
 
 def _started(place: Place) -> Worker:
     command = [sys.executable, "-m", WORKER, place.name]
+    surroundings = os.environ | ONE_THREAD | QUIET
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | ONE_THREAD
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings
     )
     return Worker(process)
 

@@ -1,0 +1,195 @@
+"""whence audit: is attention an explanation, in this model on these texts?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.evaluate import folder_for, tell_failures
+from whence.cli.pace import pace_shown
+from whence.cli.run import Out, Set, with_settings
+from whence.cli.running import (
+    INTERRUPTED,
+    SOME_FAILED,
+    emit,
+    emit_json,
+    loaded,
+    note,
+    show,
+    writable,
+)
+from whence.core.errors import InputError
+
+if TYPE_CHECKING:
+    from whence.core.audited import Audit
+    from whence.runs.run import Run
+
+EXAMPLE = "Example: whence audit --model sentiment --data reviews.csv --sample 200 --out audits/m"
+
+
+def command(
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A file (.txt, .csv, .tsv, .jsonl, .parquet, also .gz), a folder saved by Hugging "
+            "Face datasets, or the folder of an audit, whose verdict is then shown.",
+            metavar="DATA",
+        ),
+    ] = None,
+    model: o.ModelName = "sentiment",
+    tests: Annotated[
+        str | None,
+        typer.Option(
+            help="The tests that change attention, separated by commas: permutation, uniform, "
+            "adversary, heads. [default: all]",
+            metavar="NAMES",
+        ),
+    ] = None,
+    setting: Set = None,
+    out: Out = None,
+    text: o.TextColumn = None,
+    pair: o.PairColumn = None,
+    label: o.LabelColumn = None,
+    id: o.IdColumn = None,
+    split: o.Split = None,
+    sample: o.Sample = None,
+    limit: o.Limit = None,
+    target: o.TargetLabel = None,
+    against: o.Against = None,
+    read: o.Read = "logit",
+    seed: o.Seed = 0,
+    overflow: o.Overflow = "error",
+    memory: o.Memory = None,
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    rankings: Annotated[
+        int,
+        typer.Option(help="Random rankings of each text that are the control.", metavar="N", min=1),
+    ] = 20,
+    part: Annotated[
+        int,
+        typer.Option(
+            help="Texts that are done and written together; a crash loses one such part.",
+            metavar="N",
+            min=1,
+        ),
+    ] = 8,
+    engine: o.EngineName = None,
+    workers: o.Workers = None,
+    address: o.Address = None,
+    again: o.Restart = False,
+    mend: o.Mend = False,
+    fail_fast: o.FailFast = False,
+    html: o.Html = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Where in a model attention may be read as an explanation, where not, and why.
+
+    With --out everything is kept: all effects as effects.csv, the verdict as audit.json, and a page
+    audit.html. Ctrl-C stops after the part at hand, and the same command goes on from there.
+    """
+    del debug
+    writable(html)
+    if data is None:
+        raise InputError("there are no data: name a file or a folder by --data.")
+
+    from whence.runs.run import is_run, open_run
+
+    if out is None and is_run(data):
+        run = open_run(data)
+        _tell(_audit(run), run, as_json, html)
+        return
+
+    from whence.core.target import Target
+    from whence.runs.data import Choice, open_data
+    from whence.runs.manner import Manner
+    from whence.runs.run import check_engine, stopping
+
+    wanted = _wanted(tests, setting or [])
+    manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
+    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    for guessed in opened.columns.notes:
+        note(guessed)
+    with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
+        from whence.explaining.audit import audit_rows, audited
+        from whence.explaining.data_set import check_can_be_loaded
+        from whence.runs.places import place_of
+
+        if not manner.is_inline:
+            check_can_be_loaded(loaded_model)
+        work = audit_rows(
+            loaded_model,
+            wanted,
+            rankings,
+            targets=(Target(target, against, read),),
+            seed=seed,
+            overflow=overflow,
+            memory=memory,
+        )
+        with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
+            result = audited(
+                work,
+                opened,
+                Choice(sample, seed, limit),
+                place_of(folder),
+                manner,
+                part=part,
+                stop=stop,
+                progress=progress,
+            )
+        run = open_run(folder, check=False)
+        if out is not None and "://" not in out:
+            _write_all(result, Path(out))
+        _tell(result, run, as_json, html)
+        # in here: without --out the folder is gone afterwards
+        if stop.asked and not run.is_complete:
+            raise typer.Exit(INTERRUPTED)
+        if run.state.failed:
+            raise typer.Exit(SOME_FAILED)
+
+
+def _wanted(tests: str | None, settings: list[str]) -> dict[str, dict[str, Any]]:
+    """Tests with settings, such as adversary.steps=50."""
+    from whence.explaining.audits import TESTS, name_of_test
+
+    names = list(TESTS) if tests in (None, "all") else str(tests).split(",")
+    wanted: dict[str, dict[str, Any]] = {name_of_test(n.strip()): {} for n in names if n.strip()}
+    return with_settings(wanted, settings, "test", name_of_test) if settings else wanted
+
+
+def _audit(run: Run) -> Audit:
+    from whence.explaining.stored_audit import READER_NAME, audit_of
+
+    if run.manifest.reader != READER_NAME:
+        raise InputError(
+            f"{run.place.name!r} is no audit: whence audit --data FILE --out FOLDER makes one."
+        )
+    return audit_of(run)
+
+
+def _write_all(result: Audit, folder: Path) -> None:
+    """The verdict and its effects beside the parts."""
+    result.to_csv(folder / "effects.csv")
+    result.save(folder / "audit.json")
+    result.to_html(folder / "audit.html")
+    note(f"written to {folder.resolve()}: effects.csv, audit.json, audit.html")
+
+
+def _tell(result: Audit, run: Run, as_json: bool, html: Path | None) -> None:
+    if as_json:
+        emit_json(result.to_dict())
+    else:
+        from whence.views.audit import audit_view
+
+        show(lambda _: audit_view(result))
+        tell_failures(run, is_kept=True)
+        if not run.is_complete:
+            emit("Not all texts are done. The same command goes on from here.")
+    if html is not None:
+        result.to_html(html)
+        note(f"page written to {html.resolve()}")

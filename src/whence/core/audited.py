@@ -1,0 +1,285 @@
+"""An Audit: where in a model attention may be read as an explanation, and what says so.
+
+``explaining/stored_audit.py`` makes it of what a run has observed; the views draw it. The rules of
+the verdicts are here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from math import log
+from pathlib import Path
+from typing import Any
+
+from whence.core.attribution import check_schema
+from whence.core.audit import Effect, Place
+from whence.core.once import once
+from whence.core.render import draw, render
+from whence.core.stored import Stored, as_stored
+from whence.core.writing import write_json, write_text
+
+SCHEMA = 1
+PERMUTATION, UNIFORM, ADVERSARY = "permutation", "uniform", "adversary"
+CORRELATION, READINGS, HEADS = "correlation", "readings", "heads"
+EVERYWHERE = Place()
+
+# ---------------------------------------------------------------------- verdicts
+
+# Effect sizes that count. They are held against intervals, so more texts make a verdict surer and
+# never turn a small effect into one that counts.
+MATTERS = 0.05  # of probability: a smaller change of the output is hardly one
+ANOTHER = 0.5  # of ln 2, the most that two attentions can differ by
+READS = 0.6  # of random rankings that a reading beats; a half is chance
+
+
+class May(StrEnum):
+    """Whether attention may be read as an explanation."""
+
+    YES = "may be read"
+    NO = "may not be read"
+    OPEN = "undecided"
+
+
+class Why(StrEnum):
+    """What a verdict rests on."""
+
+    IDLE = "the output hardly changes when the weights are shuffled"
+    EVEN = "looking at everything alike gives nearly the same output"
+    ANOTHER = "a very different attention gives the same output"
+    TIED = "the output hangs on the weights, and no very different attention gives it"
+    WEAK = "it names words that matter no better than chance, or hardly so"
+    READS = "the words that it names matter more than random ones"
+    UNSURE = "the texts do not tell"
+
+
+@dataclass(frozen=True)
+class PlaceVerdict:
+    """A place, whether its attention may be read, and the effects that say so."""
+
+    place: Place
+    may: May
+    why: Why
+    permutation: Effect | None
+    uniform: Effect | None
+    adversary: Effect | None
+
+
+@dataclass(frozen=True)
+class ReadingVerdict:
+    """An aggregation of attention, whether it may be read, and the effects that say so."""
+
+    reading: str
+    may: May
+    why: Why
+    beaten: Effect | None
+    tau_loo: Effect | None
+    tau_gradient: Effect | None
+
+
+def may_be_read(
+    permutation: Effect | None, uniform: Effect | None, adversary: Effect | None
+) -> tuple[May, Why]:
+    """The verdict on a place.
+
+    Attention whose weights can be shuffled, or made even, without changing the output does not
+    explain it. Nor does one that a very different attention could replace (Jain & Wallace 2019). It
+    may be read where shuffling changes the output and no very different attention keeps it.
+    """
+    matters = permutation.is_above(MATTERS) if permutation else None
+    needed = uniform.is_above(MATTERS) if uniform else None
+    replaceable = adversary.is_above(ANOTHER * log(2)) if adversary else None
+    if matters is False:
+        return May.NO, Why.IDLE
+    if needed is False:
+        return May.NO, Why.EVEN
+    if replaceable is True:
+        return May.NO, Why.ANOTHER
+    if matters and needed and replaceable is False:
+        return May.YES, Why.TIED
+    return May.OPEN, Why.UNSURE
+
+
+def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
+    """The verdict on a reading: it must beat clearly more than half of the random rankings."""
+    reads = beaten.is_above(READS) if beaten else None
+    if reads is None:
+        return May.OPEN, Why.UNSURE
+    return (May.YES, Why.READS) if reads else (May.NO, Why.WEAK)
+
+
+@dataclass(frozen=True)
+class HeadsFound:
+    """What single heads are worth to the task, all heads judged together.
+
+    Without those that ``help`` the loss rises. Those that ``hurt`` were named on one half of the
+    texts, as the loss falls without them, and confirmed on the other. Without one of ``spared``
+    the loss rises by less than ``tolerance``.
+    """
+
+    of: int
+    help: tuple[Place, ...]
+    hurt: tuple[Place, ...]
+    spared: tuple[Place, ...]
+    tolerance: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Where attention may be read as an explanation, in one model on one set of texts.
+
+    ``effects`` is all that was measured, over texts. ``skipped`` says which test was not done, and
+    why. The verdicts follow from the effects.
+    """
+
+    model: str
+    data: str
+    texts: int
+    failed: int
+    seed: int
+    layers: int
+    effects: tuple[Effect, ...]
+    heads: HeadsFound | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    forwards: int = 0
+    backwards: int = 0
+
+    def effect(
+        self, test: str, quantity: str, place: Place = EVERYWHERE, reading: str = ""
+    ) -> Effect | None:
+        """What a test found at a place or for a reading; None where it was not measured."""
+        key = (test, quantity, place, reading)
+        return self._by_name.get(key)
+
+    @once
+    def _by_name(self) -> dict[tuple[str, str, Place, str], Effect]:
+        return {(e.test, e.quantity, e.place, e.reading): e for e in self.effects}
+
+    @once
+    def places(self) -> tuple[PlaceVerdict, ...]:
+        """The verdict on every head, layer and on all layers together, in this order of places.
+
+        A head has no adversary of its own: that of its layer counts.
+        """
+        seen = {e.place: None for e in self.effects if e.test == PERMUTATION}
+        verdicts = []
+        for place in seen:
+            permutation = self.effect(PERMUTATION, "change", place)
+            uniform = self.effect(UNIFORM, "change", place)
+            adversary = self.effect(ADVERSARY, "jsd", replace(place, head=None))
+            may, why = may_be_read(permutation, uniform, adversary)
+            verdicts.append(PlaceVerdict(place, may, why, permutation, uniform, adversary))
+        return tuple(verdicts)
+
+    @property
+    def of_layers(self) -> tuple[PlaceVerdict, ...]:
+        """The verdicts on whole layers."""
+        return tuple(v for v in self.places if v.place.head is None and v.place.layer is not None)
+
+    @property
+    def of_heads(self) -> tuple[PlaceVerdict, ...]:
+        """The verdicts on single heads."""
+        return tuple(v for v in self.places if v.place.head is not None)
+
+    @property
+    def of_all(self) -> PlaceVerdict | None:
+        """The verdict on attention in all layers together."""
+        return next((v for v in self.places if v.place == EVERYWHERE), None)
+
+    @once
+    def readings(self) -> tuple[ReadingVerdict, ...]:
+        """The verdict on every aggregation of attention, the best first."""
+        names = {e.reading: None for e in self.effects if e.test == READINGS}
+        verdicts = []
+        for name in names:
+            beaten = self.effect(READINGS, "beaten", reading=name)
+            may, why = reading_may_be_read(beaten)
+            tau_loo = self.effect(CORRELATION, "tau-loo", reading=name)
+            tau_gradient = self.effect(CORRELATION, "tau-gradient", reading=name)
+            verdicts.append(ReadingVerdict(name, may, why, beaten, tau_loo, tau_gradient))
+        return tuple(sorted(verdicts, key=lambda v: -v.beaten.mean if v.beaten else 0.0))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each effect, ready for ``pandas.DataFrame``."""
+        rows = []
+        for effect in self.effects:
+            low, high = effect.interval or (None, None)
+            rows.append(
+                {
+                    "test": effect.test,
+                    "quantity": effect.quantity,
+                    "kind": effect.place.kind,
+                    "layer": effect.place.layer,
+                    "head": effect.place.head,
+                    "reading": effect.reading,
+                    "mean": effect.mean,
+                    "low": low,
+                    "high": high,
+                    "texts": effect.texts,
+                    "control": effect.control,
+                }
+            )
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
+        stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        stored["effects"] = [asdict(effect) for effect in self.effects]
+        stored["heads"] = None if self.heads is None else asdict(self.heads)
+        stored["skipped"] = dict(self.skipped)
+        stored["notes"] = list(self.notes)
+        about = {"schema": SCHEMA, "kind": "audit"}
+        verdicts = [
+            {"place": str(v.place), "may": str(v.may), "why": str(v.why)} for v in self.places
+        ]
+        verdicts += [
+            {"reading": v.reading, "may": str(v.may), "why": str(v.why)} for v in self.readings
+        ]
+        return about | {"answer": draw("audit_sentences", self), "verdicts": verdicts} | stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Audit:
+        """What ``to_dict`` gave."""
+        check_schema(stored, "audit")
+        stored = as_stored(stored, "audit")
+        return cls(
+            model=stored["model"].text(),
+            data=stored["data"].text(),
+            texts=stored["texts"].whole(),
+            failed=stored["failed"].whole(),
+            seed=stored["seed"].whole(),
+            layers=stored["layers"].whole(),
+            effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
+            heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
+            skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
+            notes=stored["notes"].texts(),
+            forwards=stored["forwards"].whole(),
+            backwards=stored["backwards"].whole(),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_json(path, self.to_dict())
+
+    def __str__(self) -> str:
+        return draw("audit_text", self)
+
+    def __repr__(self) -> str:
+        return f"Audit({self.model!r}: {self.texts:,} texts, {len(self.effects):,} effects)"
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained page; also written to ``path`` when one is given."""
+        return _written(render("audit_page", self), path)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """All effects, one in a line; also written to ``path``."""
+        rows = self.records()
+        return _written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)
+
+
+def _written(content: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(path, content)
+    return content

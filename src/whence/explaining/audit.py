@@ -1,0 +1,127 @@
+"""audit: is attention an explanation, in this model on these texts?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whence.core.audited import Audit
+from whence.core.errors import InputError
+from whence.core.request import AnyTarget, Overflow, targets_of
+from whence.core.target import Reading
+from whence.explaining.audits import (
+    GRADIENT,
+    LEAVE_ONE_OUT,
+    METRICS,
+    READER,
+    READINGS,
+    TESTS,
+    WORK,
+    AuditRows,
+    asked_of_audit,
+    tests_of,
+)
+from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
+from whence.explaining.evaluate import trial_rows
+from whence.explaining.rows import ExplainRows, fitting
+from whence.explaining.stored_audit import audit_of
+from whence.games.game import check_is_model
+from whence.models.model import Model
+from whence.runs.data import Choice, Data, open_data
+from whence.runs.manner import Engine, Manner
+from whence.runs.places import Place, place_of
+from whence.runs.run import Progress, Stop, check_engine
+
+PART = 8  # texts that are done, written and lost together
+RANKINGS = 20  # random ones on each text
+# texts that dear tests look at; the mean over so many is sure enough
+MOST = {"adversary": 60}
+# names, or names with settings
+Tests = Sequence[str] | Mapping[str, Mapping[str, Any]]
+
+
+def audit(
+    model: Model,
+    data: str | Path | Sequence[Any],
+    tests: Tests | None = None,
+    *,
+    out: str | Path | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    id: str | None = None,
+    split: str | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    target: AnyTarget = None,
+    read: Reading | None = None,
+    seed: int = 0,
+    overflow: Overflow = "error",
+    memory: str | int | float | None = None,
+    rankings: int = RANKINGS,
+    part: int = PART,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    address: str | None = None,
+    again: bool = False,
+    mend: bool = False,
+    fail_fast: bool = False,
+    progress: Progress | None = None,
+) -> Audit:
+    """Where attention may be read as an explanation, in this model on these texts, and why.
+
+    ``tests`` are some of ``permutation``, ``uniform``, ``adversary`` and ``heads``; all without.
+    The readings of attention (means, rollout, flow …) are compared with gradients and with leaving
+    words out, and put on trial as ``whence.evaluate`` does it. ``label`` names the column of the
+    true label, by which heads are valued. The other keywords are those of ``whence.evaluate``.
+    """
+    check_is_model(model)
+    manner = Manner(engine, workers, address, again, mend, fail_fast)
+    check_engine(manner)
+    if not manner.is_inline:
+        check_can_be_loaded(model)
+    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    options: dict[str, Any] = {
+        "targets": targets_of(target, read),
+        "seed": seed,
+        "overflow": overflow,
+        "memory": memory,
+    }
+    work = audit_rows(model, tests, rankings, **options)
+    choice = Choice(sample, seed, limit)
+    more: dict[str, Any] = {"part": part, "progress": progress}
+    if out is not None:
+        return audited(work, opened, choice, place_of(out), manner, **more)
+    with tempfile.TemporaryDirectory(prefix="whence-audit-") as folder:
+        return audited(work, opened, choice, place_of(folder), manner, **more)
+
+
+def audit_rows(model: Model, tests: Tests | None, rankings: int, **options: Any) -> AuditRows:
+    """The work of an audit, checked before anything is run. ``options`` are those of a Request."""
+    wanted = tests if isinstance(tests, Mapping) else {name: {} for name in tests or TESTS}
+    if not wanted:
+        raise InputError("there are no tests: name some, or leave tests= out for all.")
+    methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
+    request = fitting(model, request_of(model, methods, evidence=False, **options))
+    trial = trial_rows(ExplainRows(model, request), METRICS, None, None, rankings)
+    most = {name: texts for name, texts in MOST.items() if name in wanted}
+    return AuditRows(trial, tests_of(wanted), most)
+
+
+def audited(
+    work: AuditRows,
+    data: Data,
+    choice: Choice,
+    place: Place,
+    manner: Manner,
+    *,
+    part: int = PART,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """The audit as asked, begun or continued in a place."""
+    order = Order(work, WORK, READER, asked_of_audit(work), gold=False)
+    run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
+    return audit_of(run)

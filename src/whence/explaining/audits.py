@@ -1,0 +1,221 @@
+"""The work of ``whence audit``: some rows become what every test of attention observes on them.
+
+The readings of attention are put on trial as ``whence evaluate`` does it, in the same games; the
+tests that change attention then run on the same texts and targets. One record for each row: that of
+the trial, and the observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whence.audits.adversary import Adversary
+from whence.audits.case import AuditTest, Case
+from whence.audits.correlation import Correlation
+from whence.audits.heads import HeadRemoval
+from whence.audits.permutation import Permutation
+from whence.audits.uniform import Uniform
+from whence.core.audit import Observation, Place
+from whence.core.errors import SettingsError, TargetError, unknown_name
+from whence.core.passage import Passage
+from whence.core.registry import settings_dict
+from whence.core.target import Target
+from whence.explaining.job import Outcome
+from whence.explaining.rows import Explained, plain, reason_of
+from whence.explaining.trials import TrialRows, asked_of_trials
+from whence.explaining.trials import opened as trials_opened
+from whence.explaining.trials import schema as schema_of_trials
+from whence.models.model import Model
+from whence.runs.arrow import arrow
+from whence.runs.data import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WORK = "whence.explaining.audits:opened"
+READER = "whence.explaining.stored_audit"
+
+# aggregations of attention, as far as they fit the model
+READINGS = (
+    "attention-mean",
+    "attention-max",
+    "value-weighted",
+    "rollout",
+    "flow",
+    "generic-attention",
+)
+GRADIENT, LEAVE_ONE_OUT = "gradient-x-input", "occlusion"
+METRICS = ("comprehensiveness", "sufficiency")
+TESTS: Mapping[str, type[Any]] = {
+    test.name: test for test in (Permutation, Uniform, Adversary, HeadRemoval)
+}
+
+
+@dataclass(frozen=True)
+class AuditRows:
+    """Tests on rows. ``trial`` explains them by every reading, and puts these on trial.
+
+    ``most`` is the number of texts, of the first ones, that each test looks at; all without.
+    """
+
+    trial: TrialRows
+    tests: tuple[AuditTest, ...]
+    most: Mapping[str, int]
+
+    def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
+        """A table with a record for each row; ``first`` is the place of the first of them."""
+        explained, records = self.trial.tried(rows, first)
+        cases: dict[int, Case] = {}
+        for place, one in enumerate(explained):
+            if records[place]["failure"] is None:
+                try:
+                    cases[place] = _case(self._model, one, self._seed)
+                except TargetError as problem:
+                    failed = {"row": first + place, "failure": reason_of(None, problem)}
+                    records[place] = failed
+        for place in cases:
+            outcome = explained[place].outcome
+            assert isinstance(outcome, Outcome)
+            records[place]["observations"] = self._correlated(outcome, cases[place].passage)
+            records[place]["unaudited"] = []
+        for test in self.tests:
+            chosen = [p for p in cases if first + p < self.most.get(test.name, first + p + 1)]
+            for place, seen in self._seen(test, cases, chosen):
+                if isinstance(seen, Exception):
+                    records[place]["unaudited"].append(reason_of(test.name, seen))
+                else:
+                    records[place]["observations"] += [_record(one) for one in seen]
+        return arrow().Table.from_pylist(records, schema=schema())
+
+    @property
+    def _model(self) -> Model:
+        return self.trial.explain.model
+
+    @property
+    def _seed(self) -> int:
+        return self.trial.explain.request.seed
+
+    def _correlated(self, outcome: Outcome, passage: Passage) -> list[dict[str, Any]]:
+        scores = {name: one.scores for name, one in outcome.attributions.items()}
+        readings = [name for name in READINGS if name in scores]
+        # of this text, or all texts would have the same random weights as their control
+        seed = self._seed + int.from_bytes(passage.digest[:4])
+        found = Correlation(GRADIENT, LEAVE_ONE_OUT)(scores, readings, seed)
+        return [_record(one) for one in found]
+
+    def _seen(
+        self, test: AuditTest, cases: Mapping[int, Case], places: Sequence[int]
+    ) -> list[tuple[int, list[Observation] | Exception]]:
+        """What a test observes. Where all texts together fail, each half is tried."""
+        if not places:
+            return []
+        try:
+            observed = test(self._model, [cases[place] for place in places])
+            return list(zip(places, observed, strict=True))
+        except Exception as problem:
+            if len(places) == 1:
+                return [(places[0], problem)]
+        half = len(places) // 2
+        first = self._seen(test, cases, places[:half])
+        return first + self._seen(test, cases, places[half:])
+
+
+def _case(model: Model, explained: Explained, seed: int) -> Case:
+    outcome = explained.outcome
+    assert isinstance(outcome, Outcome)
+    attribution = next(iter(outcome.attributions.values()))
+    passage = attribution.passage or explained.passage
+    assert passage is not None
+    label = explained.row.label
+    index = None
+    if label is not None and model.kind.has_classes:
+        name = int(label) if label.lstrip("-").isdigit() else label
+        nothing_said = np.zeros(len(model.labels_of(passage)))
+        index = model.resolve(Target(name), nothing_said, passage).index
+    return Case(passage, attribution.target, index, seed)
+
+
+def _record(one: Observation) -> dict[str, Any]:
+    return {
+        "test": one.test,
+        "quantity": one.quantity,
+        "kind": one.place.kind,
+        "layer": one.place.layer,
+        "head": one.place.head,
+        "reading": one.reading,
+        "value": one.value,
+        "control": one.control,
+    }
+
+
+def observation_of(record: Mapping[str, Any]) -> Observation:
+    """What ``_record`` was given."""
+    return Observation(
+        test=record["test"],
+        quantity=record["quantity"],
+        value=record["value"],
+        place=Place(record["layer"], record["head"], record["kind"]),
+        reading=record["reading"],
+        control=record["control"],
+    )
+
+
+# ---------------------------------------------------------------------- what was asked
+
+
+def name_of_test(name: str) -> str:
+    """The name of a test, checked."""
+    if name not in TESTS:
+        raise unknown_name("test of attention", name, list(TESTS))
+    return name
+
+
+def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
+    """Tests by name with settings; a mistyped one is an error here."""
+    tests = []
+    for name, settings in wanted.items():
+        test = TESTS[name_of_test(name)]
+        try:
+            tests.append(test(**settings))
+        except (TypeError, ValueError) as problem:
+            raise SettingsError(
+                f"the test {name!r} cannot have {dict(settings)}: {problem}."
+            ) from None
+    return tuple(tests)
+
+
+def asked_of_audit(work: AuditRows) -> dict[str, Any]:
+    """What the manifest says: that of the trial, and the tests with all settings."""
+    tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
+    return asked_of_trials(work.trial) | {"tests": tests, "most": dict(work.most)}
+
+
+def opened(asked: Mapping[str, Any]) -> AuditRows:
+    """The work as a worker opens it."""
+    wanted = {test["name"]: test["settings"] for test in asked["tests"]}
+    return AuditRows(trials_opened(asked), tests_of(wanted), asked["most"])
+
+
+def schema() -> pa.Schema:
+    """The columns of a part: those of a trial, and the observations."""
+    pa = arrow()
+    observation = pa.struct(
+        [
+            ("test", pa.string()),
+            ("quantity", pa.string()),
+            ("kind", pa.string()),
+            ("layer", pa.int64()),
+            ("head", pa.int64()),
+            ("reading", pa.string()),
+            ("value", pa.float64()),
+            ("control", pa.float64()),
+        ]
+    )
+    of_trials = schema_of_trials()
+    reason = of_trials.field("failure").type
+    more = [("observations", pa.list_(observation)), ("unaudited", pa.list_(reason))]
+    return pa.schema([*of_trials, *more])

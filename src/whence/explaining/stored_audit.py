@@ -1,0 +1,123 @@
+"""What the parts of an audit hold, made into effects over all texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whence.core.audit import Effect, Observation, effects_of
+from whence.core.audited import ADVERSARY, HEADS, PERMUTATION, READINGS, Audit, HeadsFound
+from whence.core.pruning import helping, hurting, spared
+from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
+from whence.explaining.audits import observation_of
+from whence.explaining.stored_trials import TABLES as TABLES_OF_TRIALS
+
+if TYPE_CHECKING:
+    from whence.runs.run import Run
+
+TABLES = {
+    **TABLES_OF_TRIALS,
+    "observations": """
+        select row, item.test, item.quantity, item.kind, item.layer, item.head, item.reading,
+               item.value, item.control
+        from (select row, unnest(observations) as item from parts)
+    """,
+}
+READER_NAME = __name__
+QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
+OVERVIEW = "whence.explaining.stored_audit:audit_of"
+TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
+CHANCE = 0.5  # of random rankings, that a random ranking beats
+
+
+def table_of(run: Run) -> Any:
+    """The effects as Arrow, a row for each."""
+    from whence.runs.arrow import arrow
+
+    return arrow().Table.from_pylist(audit_of(run).records())
+
+
+def audit_of(run: Run) -> Audit:
+    """The effects over the texts that are done, with intervals."""
+    asked = run.manifest.asked
+    records = [record for record in run.records() if record["failure"] is None]
+    observed = []
+    for record in records:
+        of_tests = [observation_of(one) for one in record["observations"]]
+        observed.append(of_tests + _beaten(record))
+    state = run.state
+    seed = int(asked["request"]["seed"])
+    effects = effects_of(observed, seed, _is_shown)
+    return Audit(
+        model=asked["model"]["model"],
+        data=run.manifest.data["source"],
+        texts=state.done - state.failed,
+        failed=state.failed,
+        seed=seed,
+        layers=_layers(effects),
+        effects=effects,
+        heads=_heads(observed, seed),
+        skipped=_skipped(records),
+        forwards=sum(record["explaining"] + record["measuring"] for record in records),
+        backwards=sum(record["backwards"] for record in records),
+    )
+
+
+def _beaten(record: Mapping[str, Any]) -> list[Observation]:
+    """For each reading, the share of random rankings that it beats, over metrics and removals."""
+    by_reading: dict[str, list[float]] = {}
+    for item in record["values"]:
+        if item["method"] in READINGS_OF_ATTENTION and item["beaten"] is not None:
+            by_reading.setdefault(item["method"], []).append(item["beaten"])
+    return [
+        Observation(READINGS, "beaten", sum(shares) / len(shares), reading=name, control=CHANCE)
+        for name, shares in by_reading.items()
+    ]
+
+
+def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound | None:
+    """Which heads help, hurt and can go, by the loss without each."""
+    of_texts = []
+    for seen in observed:
+        of_texts.append(
+            {
+                one.place: one.value
+                for one in seen
+                if (one.test, one.quantity) == (HEADS, "loss") and one.place.head is not None
+            }
+        )
+    places = list(dict.fromkeys(place for by_head in of_texts for place in by_head))
+    if not places:
+        return None
+    values = np.array([[by_head.get(p, np.nan) for p in places] for by_head in of_texts])
+    named = hurting(values, seed).confirmed
+    return HeadsFound(
+        of=len(places),
+        help=tuple(places[i] for i in np.flatnonzero(helping(values, seed))),
+        hurt=tuple(places[i] for i in named),
+        spared=tuple(places[i] for i in np.flatnonzero(spared(values, TOLERANCE, seed))),
+        tolerance=TOLERANCE,
+    )
+
+
+def _is_shown(one: Observation) -> bool:
+    """Whether a figure shows it text by text: what is of heads would be too much."""
+    return one.test in (PERMUTATION, ADVERSARY) and one.place.head is None
+
+
+def _layers(effects: Sequence[Effect]) -> int:
+    layers = [effect.place.layer for effect in effects if effect.place.layer is not None]
+    return max(layers, default=-1) + 1
+
+
+def _skipped(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Tests and readings without a result on some texts: on how many, and the first reason."""
+    reasons: dict[str, list[str]] = {}
+    for record in records:
+        for reason in (*record["skipped"], *(record["unaudited"] or ())):
+            reasons.setdefault(reason["method"], []).append(reason["message"])
+    return {
+        name: f"on {len(why)} of {len(records)} texts: {why[0]}" for name, why in reasons.items()
+    }

@@ -1,0 +1,241 @@
+"""An audit of attention in words, and in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from math import log
+
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.audit import Effect
+from whence.core.audited import (
+    ANOTHER,
+    CORRELATION,
+    MATTERS,
+    READS,
+    Audit,
+    May,
+    PlaceVerdict,
+    ReadingVerdict,
+)
+from whence.views import wording
+from whence.views.evaluation import wording_list
+
+DIM, BOLD = Style(dim=True), Style(bold=True)
+TINTS = {May.YES: Style(color="green"), May.NO: Style(color="red"), May.OPEN: Style(dim=True)}
+WIDTH = 100
+NOTHING = "–"
+LN_2 = log(2)
+HOW_TO_READ = (
+    "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how far "
+    "the output's probabilities move when the weights are permuted, or made equal. Another: how "
+    "different an attention can be that gives the same output, as a share of the most (ln 2). "
+    f"Attention may be read where shuffling and evening out move the output by more than "
+    f"{MATTERS:.2f} and another attention is no further away than {ANOTHER:.0%}; it may not where "
+    "one of these is clearly otherwise."
+)
+READINGS_MEAN = (
+    f"Beaten: the share of random rankings of the words that the reading does better than, by "
+    f"comprehensiveness and sufficiency; 50 % is chance, and a reading counts above {READS:.0%}. "
+    "τ: Kendall's correlation with leaving each word out, and with gradient × input."
+)
+
+
+# ---------------------------------------------------------------------- words
+
+
+def audit_sentences(audit: Audit) -> list[str]:
+    """What may be said, in a few sentences; nothing beyond the verdicts."""
+    said = [_done(audit), *_of_layers(audit), *_of_all(audit), *_of_heads(audit)]
+    said += _worth(audit)
+    return [wording.visible(line) for line in (*said, *_of_readings(audit), *_yardstick(audit))]
+
+
+def _done(audit: Audit) -> str:
+    failed = f" ({audit.failed:,} more failed)" if audit.failed else ""
+    texts = "1 text" if audit.texts == 1 else f"{audit.texts:,} texts"
+    return f"Is attention an explanation in {audit.model}? Tested on {texts}{failed}."
+
+
+def _of_layers(audit: Audit) -> list[str]:
+    """Layers with the same verdict for the same reason are named together."""
+    if not audit.of_layers:
+        return []
+    groups: dict[tuple[May, str], list[str]] = {}
+    for verdict in audit.of_layers:
+        groups.setdefault((verdict.may, str(verdict.why)), []).append(_layer(verdict))
+    said = []
+    for may in (May.YES, May.NO, May.OPEN):
+        for (verdict, why), names in groups.items():
+            if verdict is may:
+                said.append(f"In {_layers(names)} attention {_may(may)}: {why}.")
+    return said
+
+
+def _may(may: May) -> str:
+    if may is May.OPEN:
+        return "is neither cleared nor ruled out"
+    return f"{may} as an explanation"
+
+
+def _layer(verdict: PlaceVerdict) -> str:
+    return f"{verdict.place.kind} {verdict.place.layer}".strip()
+
+
+def _layers(names: Sequence[str]) -> str:
+    return f"{'layer' if len(names) == 1 else 'layers'} {wording_list(names)}"
+
+
+def _of_all(audit: Audit) -> list[str]:
+    verdict = audit.of_all
+    if verdict is None or len(audit.of_layers) < 2:
+        return []
+    return [f"Of all layers together: it {_may(verdict.may)}, as {verdict.why}."]
+
+
+def _of_heads(audit: Audit) -> list[str]:
+    heads = audit.of_heads
+    if len(heads) < 2:
+        return []
+    counts = {may: sum(v.may is may for v in heads) for may in May}
+    return [
+        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.NO]} may not, and of "
+        f"{counts[May.OPEN]} the texts do not tell."
+    ]
+
+
+def _worth(audit: Audit) -> list[str]:
+    """What heads are worth to the task."""
+    heads = audit.heads
+    if heads is None:
+        return []
+    hurt = (
+        f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
+    )
+    return [
+        f"To the task, {len(heads.help)} of {heads.of} heads are worth something beyond doubt, and "
+        f"{len(heads.spared)} could go, each alone, at less than {heads.tolerance:g} nats of "
+        f"loss{hurt}."
+    ]
+
+
+def _of_readings(audit: Audit) -> list[str]:
+    if not audit.readings:
+        return []
+    named = {may: [v.reading for v in audit.readings if v.may is may] for may in May}
+    parts = []
+    if named[May.YES]:
+        parts.append(f"{wording_list(named[May.YES])} may be read")
+    if named[May.NO]:
+        parts.append(f"{wording_list(named[May.NO])} may not")
+    if named[May.OPEN]:
+        parts.append(f"of {wording_list(named[May.OPEN])} the texts do not tell")
+    return [f"Of the ways to sum attention up for each word, {'; '.join(parts)}."]
+
+
+def _yardstick(audit: Audit) -> list[str]:
+    """How far readings agree with leaving words out, beside how far gradients do."""
+    of_gradients = audit.effect(CORRELATION, "tau-gradient-loo")
+    taus = [(v.reading, v.tau_loo) for v in audit.readings if v.tau_loo]
+    if of_gradients is None or not taus:
+        return []
+    name, best = max(taus, key=lambda pair: pair[1].mean)
+    return [
+        f"With what leaving a word out does, {name} agrees best of them (Kendall's τ "
+        f"{shown(best)}); gradients do by {shown(of_gradients)}, and random weights by "
+        f"{best.control or 0.0:.2f}."
+    ]
+
+
+# ---------------------------------------------------------------------- terminal
+
+
+def audit_text(audit: Audit, width: int = WIDTH) -> str:
+    """What ``print`` shows."""
+    console = Console(file=StringIO(), width=width, force_terminal=False)
+    console.print(audit_view(audit))
+    file = console.file
+    assert isinstance(file, StringIO)
+    return file.getvalue().rstrip("\n")
+
+
+def audit_view(audit: Audit) -> RenderableType:
+    """The answer, then the layers and the readings with what their verdicts rest on."""
+    parts: list[RenderableType] = [Text(line) for line in audit_sentences(audit)]
+    places = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
+    if places:
+        parts += [Text(), _places(places), Text(HOW_TO_READ, DIM)]
+    if audit.readings:
+        parts += [Text(), _readings(audit.readings), Text(READINGS_MEAN, DIM)]
+    for name, why in audit.skipped.items():
+        parts.append(Text(wording.visible(f"{name}: nothing {why}"), DIM))
+    parts += [Text(wording.visible(line), DIM) for line in audit.notes]
+    return Group(*parts)
+
+
+def _places(verdicts: Sequence[PlaceVerdict]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style=BOLD)
+    table.add_column("attention of")
+    for name in ("shuffled", "even", "another"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for verdict in verdicts:
+        table.add_row(
+            wording.visible(str(verdict.place)),
+            shown(verdict.permutation),
+            shown(verdict.uniform),
+            shown_of_most(verdict.adversary),
+            Text(str(verdict.may), TINTS[verdict.may]),
+        )
+    return table
+
+
+def _readings(verdicts: Sequence[ReadingVerdict]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style=BOLD)
+    table.add_column("reading")
+    for name in ("beaten", "τ, left out", "τ, gradient"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for verdict in verdicts:
+        table.add_row(
+            wording.visible(verdict.reading),
+            shown_share(verdict.beaten),
+            shown(verdict.tau_loo),
+            shown(verdict.tau_gradient),
+            Text(str(verdict.may), TINTS[verdict.may]),
+        )
+    return table
+
+
+def shown(effect: Effect | None) -> str:
+    """A mean with its interval.
+
+    >>> from whence.core.audit import Place
+    >>> shown(Effect("uniform", "change", Place(), "", 0.2, (0.1, 0.3), 50))
+    '0.20 [0.10, 0.30]'
+    """
+    if effect is None:
+        return NOTHING
+    return _with_interval(effect, 1.0, "{:.2f}")
+
+
+def shown_share(effect: Effect | None) -> str:
+    """The same in per cent."""
+    return NOTHING if effect is None else _with_interval(effect, 1.0, "{:.0%}")
+
+
+def shown_of_most(effect: Effect | None) -> str:
+    """A difference of attentions as a share of the largest that there is."""
+    return NOTHING if effect is None else _with_interval(effect, 1 / LN_2, "{:.0%}")
+
+
+def _with_interval(effect: Effect, factor: float, form: str) -> str:
+    mean = form.format(effect.mean * factor)
+    if effect.interval is None:
+        return mean
+    low, high = (form.format(end * factor) for end in effect.interval)
+    return f"{mean} [{low}, {high}]"

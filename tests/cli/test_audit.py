@@ -1,0 +1,56 @@
+"""whence audit, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+Whence = Callable[..., Run]
+REVIEWS = """id,review,label
+a,great food and great prices,1
+b,,1
+c,not bad prices,0
+d,the prices are bad,0
+e,the menu is fine but not the food,1
+f,bad food and bad service,0
+"""
+ASKED = ("--tests", "uniform,permutation", "--set", "permutation.permutations=3", "--rankings", 4)
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    file = tmp_path / "reviews.csv"
+    file.write_text(REVIEWS)
+    return file
+
+
+def test_an_audit_is_told_kept_and_told_again(
+    whence: Whence, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    folder = tmp_path / "audit"
+    few = ("--set", "permutation.of_heads=1")
+    done = whence("audit", "--data", reviews, "--label", "label", *ASKED, *few, "--out", folder)
+    assert done.code == 3  # one text is empty
+    assert "Is attention an explanation in" in done.out
+    assert "1 of 6 texts failed" in done.out
+    for name in ("effects.csv", "audit.json", "audit.html"):
+        assert (folder / name).stat().st_size > 100
+    again = whence("audit", "--data", folder)
+    assert again.out.splitlines()[0] == done.out.splitlines()[0]
+    as_json = whence("audit", "--data", folder, "--json")
+    stored = json.loads(as_json.out)
+    assert (stored["kind"], stored["texts"], stored["failed"]) == ("audit", 5, 1)
+
+
+def test_mistakes_are_one_line(whence: Whence, reviews: Path, tmp_path: Path) -> None:
+    unknown = whence("audit", "--data", reviews, "--tests", "shuffle")
+    assert (unknown.code, unknown.err.count("\n")) == (2, 1)
+    assert "no test of attention named 'shuffle'" in unknown.err
+    none = whence("audit")
+    assert "name a file or a folder by --data" in none.err

@@ -1,0 +1,132 @@
+"""Verdicts on attention: the rules, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import whence
+from tests.views.audits import audit_with, observed
+from whence.core.audit import Effect, Observation, Place, effects_of
+from whence.core.audited import (
+    ANOTHER,
+    MATTERS,
+    READS,
+    Audit,
+    May,
+    Why,
+    may_be_read,
+    reading_may_be_read,
+)
+
+LN_2 = log(2)
+
+
+def effect(low: float, high: float, test: str = "permutation") -> Effect:
+    return Effect(test, "change", Place(), "", (low + high) / 2, (low, high), 100)
+
+
+LARGE, SMALL, UNSURE = effect(0.2, 0.3), effect(0.0, 0.01), effect(0.01, 0.2)
+NEAR, FAR = effect(0.0, 0.1), effect(0.5, 0.6)
+BETWEEN = effect(0.2, 0.5)
+
+RULES = [
+    ((LARGE, LARGE, NEAR), (May.YES, Why.TIED)),
+    ((SMALL, LARGE, NEAR), (May.NO, Why.IDLE)),
+    ((LARGE, SMALL, NEAR), (May.NO, Why.EVEN)),
+    ((LARGE, LARGE, FAR), (May.NO, Why.ANOTHER)),
+    ((UNSURE, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, UNSURE, NEAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, BETWEEN), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, None), (May.OPEN, Why.UNSURE)),
+    ((None, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
+    ((None, None, FAR), (May.NO, Why.ANOTHER)),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), RULES)
+def test_the_rules_of_a_place(
+    given: tuple[Effect | None, Effect | None, Effect | None], expected: tuple[May, Why]
+) -> None:
+    assert may_be_read(*given) == expected
+
+
+def test_the_rules_of_a_reading() -> None:
+    assert reading_may_be_read(effect(READS + 0.01, 0.9)) == (May.YES, Why.READS)
+    assert reading_may_be_read(effect(0.4, READS - 0.01)) == (May.NO, Why.WEAK)
+    assert reading_may_be_read(effect(0.5, 0.7)) == (May.OPEN, Why.UNSURE)
+    assert reading_may_be_read(None) == (May.OPEN, Why.UNSURE)
+
+
+@pytest.mark.parametrize("texts", [20, 400])
+def test_more_texts_never_make_a_small_effect_count(texts: int) -> None:
+    """The enemy: a test whether the change is zero, which enough texts always deny."""
+    rng = np.random.default_rng(0)
+    small = observed(texts, change=lambda: abs(rng.normal(0.02, 0.005)), jsd=lambda: 0.01)
+    audit = audit_with(small)
+    assert audit.of_all is not None
+    assert audit.of_all.permutation is not None
+    assert audit.of_all.permutation.is_above(0.0)
+    assert (audit.of_all.may, audit.of_all.why) == (May.NO, Why.IDLE)
+
+
+def test_few_texts_decide_nothing() -> None:
+    audit = audit_with(observed(4, change=lambda: 0.5, jsd=lambda: 0.0))
+    assert audit.of_all is not None
+    assert audit.of_all.may is May.OPEN
+
+
+def test_a_head_has_the_adversary_of_its_layer() -> None:
+    """Layer 0 can be replaced and layer 1 cannot; the heads of both matter."""
+    texts = observed(30, change=lambda: 0.4, jsd=lambda: 0.0, jsd_of_layer={0: 0.9 * LN_2, 1: 0.01})
+    verdicts = {verdict.place: verdict for verdict in audit_with(texts).of_heads}
+    assert verdicts[Place(0, 1)].why is Why.ANOTHER
+    assert verdicts[Place(1, 0)].may is May.YES
+
+
+def test_places_are_judged_together() -> None:
+    """With many heads intervals are wider: the enemy is one interval for each by itself."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(0.1, 0.1, size=(40, 60))
+    texts = [
+        [Observation("permutation", "change", float(v), Place(0, h)) for h, v in enumerate(row)]
+        for row in values
+    ]
+    together = effects_of(texts)
+    alone = effects_of([[row[0]] for row in texts])
+    assert together[0].interval is not None
+    assert alone[0].interval is not None
+    assert np.ptp(together[0].interval) > 1.3 * np.ptp(alone[0].interval)
+    assert together[0].mean == pytest.approx(values[:, 0].mean())
+
+
+def test_an_effect_is_over_the_texts_that_have_it() -> None:
+    texts = [[Observation("adversary", "jsd", 0.1, control=0.3)]] * 6 + [[]] * 3
+    (only,) = effects_of(texts)
+    assert (only.texts, only.control) == (6, pytest.approx(0.3))
+    assert only.values == ()
+    (kept,) = effects_of(texts, shown=lambda _: True)
+    assert len(kept.values) == 6
+
+
+def test_it_survives_json(tmp_path: Path) -> None:
+    audit = audit_with(observed(12, change=lambda: 0.4, jsd=lambda: 0.1))
+    back = Audit.from_dict(json.loads(json.dumps(audit.to_dict())))
+    assert back.effects == audit.effects
+    assert back.places == audit.places
+    read = whence.read(audit.save(tmp_path / "audit.json"))
+    assert isinstance(read, Audit)
+    assert read.readings == audit.readings
+
+
+def test_the_bars_are_those_that_the_words_name() -> None:
+    """Whoever changes a bar sees the page change with it."""
+    from whence.views.audit import HOW_TO_READ, READINGS_MEAN
+
+    assert f"{MATTERS:.2f}" in HOW_TO_READ
+    assert f"{ANOTHER:.0%}" in HOW_TO_READ
+    assert f"{READS:.0%}" in READINGS_MEAN

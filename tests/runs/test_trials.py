@@ -1,0 +1,155 @@
+"""whence evaluate on every engine, and ended at any moment: the table is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import whence
+from tests.runs.conftest import TEXTS
+
+PATIENCE = 300.0  # seconds, on a machine that others use too
+CODE_OF_FAILURES = 3
+PARTS = 7
+TABLES = ("table.csv", "table.tex", "table.html")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One evaluation, of which only the engine and the place are left to say."""
+
+    data: Path
+    model: Path
+
+    def command(self, out: Path, *more: str) -> list[str]:
+        """As it is typed: metrics of all four groups, and methods that draw by lot."""
+        return [
+            *(sys.executable, "-W", "ignore", "-m", "whence.cli.main", "evaluate"),
+            *("--data", str(self.data), "--model", str(self.model), "--out", str(out)),
+            *("--methods", "gradient-l2,occlusion,random", "--rationale", "why"),
+            *("--metrics", "comprehensiveness,auprc,consistency,robustness,compactness"),
+            *("--set", "consistency.seeds=1", "--set", "robustness.neighbours=1"),
+            *("--rankings", "4", "--planted", "0", "--part", "2", *more),
+        ]
+
+    def begun(self, out: Path, *more: str) -> subprocess.Popen[str]:
+        """A process that has written at least one part."""
+        process = subprocess.Popen(
+            self.command(out, *more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + PATIENCE
+        while not list(out.glob("parts/*.parquet")) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        return process
+
+    def done(self, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        """Begun or continued, and done."""
+        done = subprocess.run(self.command(out, *more), capture_output=True, text=True)
+        assert done.returncode == CODE_OF_FAILURES, done.stderr
+        return done
+
+
+@pytest.fixture(scope="module")
+def asked(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    file = tmp_path_factory.mktemp("data") / "texts.jsonl"
+    texts = [f"{text} {word}" for word in ("food", "prices") for text in TEXTS]
+    texts[4] = "the " * 100  # over the model's limit: a failure
+    rows = [{"text": text, "why": [text.split()[-1]]} for text in texts]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Asked(file, folder)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(asked: Asked, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of one process that nobody disturbed, and what it printed."""
+    out = tmp_path_factory.mktemp("inline") / "run"
+    return out, asked.done(out).stdout
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return list(whence.open_run(out).records())
+
+
+def check_same(out: Path, printed: str, undisturbed: tuple[Path, str]) -> None:
+    """All values of all texts, every file, and what is printed; no part is there twice."""
+    folder, expected = undisturbed
+    assert records(out) == records(folder)
+    for name in TABLES:
+        assert (out / name).read_bytes() == (folder / name).read_bytes()
+    assert printed == expected
+    assert len(list((out / "parts").iterdir())) == PARTS
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_table_of_one(
+    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
+) -> None:
+    # would catch: another seed or another batch in a worker, settings of metrics that are lost
+    done = asked.done(tmp_path / "run", "--workers", "2")
+    check_same(tmp_path / "run", done.stdout, undisturbed)
+    assert "%|" not in done.stderr  # no bars of workers
+    folder, _ = undisturbed
+    values = (folder / "table.csv").read_text()
+    for metric in ("comprehensiveness", "auprc", "consistency", "robustness", "compactness"):
+        assert f"{metric}," in values
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_ray_gives_the_table_of_one_process(
+    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    done = asked.done(tmp_path / "run", "--engine", "ray", "--workers", "1")
+    check_same(tmp_path / "run", done.stdout, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_stops_after_the_parts_at_hand(
+    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path, workers: str
+) -> None:
+    out = tmp_path / "run"
+    process = asked.begun(out, "--workers", workers)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    printed, complaints = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, complaints
+    assert "stopping after the part at hand" in complaints
+    assert printed.endswith("The same command goes on from here.\n")
+    parts = len(whence.open_run(out).parts)
+    assert 0 < parts < PARTS
+    assert f"Not all texts are done: {2 * parts} of {2 * PARTS}." in printed
+    check_same(out, asked.done(out, "--workers", workers).stdout, undisturbed)
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on_and_ends_as_if_never_disturbed(
+    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    process = asked.begun(out)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE)
+    assert not (out / "table.csv").exists()
+    shown = subprocess.run(
+        [sys.executable, "-m", "whence.cli.main", "evaluate", "--data", str(out)],
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "Not all texts are done: " in shown.stdout
+    check_same(out, asked.done(out).stdout, undisturbed)
