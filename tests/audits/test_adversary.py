@@ -98,9 +98,10 @@ def test_the_search_finds_what_a_grid_finds() -> None:
     # the word's value is ±1 and the others' 0, so the weight on it is what is written
     at = planted_logits(model, grid[:, 1] * np.sign(float(plain.logits[0, 1])))
     kept = model.change(plain.logits.double(), at) <= 0.05
-    of_head = float(jensen_shannon(grid, own)[kept].max())
+    of_head = float(jensen_shannon(grid, own.expand_as(grid))[kept].max())
     # the other head is free: its best is the farthest corner
-    free = float(jensen_shannon(torch.eye(3, dtype=torch.float64), own).max())
+    corners = torch.eye(3, dtype=torch.float64)
+    free = float(jensen_shannon(corners, own.expand_as(corners)).max())
 
     (observations,) = Adversary(steps=60)(model, [case])
     observed = values(observations, "jsd")[Place(0)]

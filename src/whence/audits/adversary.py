@@ -85,10 +85,10 @@ class Adversary:
     jsd at every layer True True
     """
 
-    epsilon: float = 0.05
+    epsilon: int | float = 0.05
     steps: int = 15
     restarts: int = 2
-    rate: float = 10.0
+    rate: int | float = 10.0
 
     name: ClassVar[str] = "adversary"
     null: ClassVar[str] = "any other attention would do: ε-max JSD is ln 2 = 0.69"

@@ -129,7 +129,7 @@ def frozen_attention(
         return copied
 
     free, uniform_ones = [], []
-    maps: list[list[Float[np.ndarray, "layer head query key"]]] = []
+    maps: list[list[Float[np.ndarray, "_ _ _ _"]]] = []
     for number in range(seed, seed + seeds):
         copied = trained(number, is_uniform=False)
         done += 1
@@ -183,10 +183,8 @@ def _guesses_with_uniform(model: Model, passages: Sequence[Passage]) -> Any:
     return labels
 
 
-def _attention_of(
-    model: Model, passages: Sequence[Passage]
-) -> list[Float[np.ndarray, "layer head query key"]]:
-    """All attention on each text."""
+def _attention_of(model: Model, passages: Sequence[Passage]) -> list[Float[np.ndarray, "_ _ _ _"]]:
+    """All attention on each text: layer, head, query and key, whose numbers differ by text."""
     every = []
     for passage in passages:
         maps = trace(model, [passage], needs=Needs.ATTENTION).attentions
@@ -206,7 +204,7 @@ def _lost(
 
 
 def _between_seeds(
-    maps: Sequence[Sequence[Float[np.ndarray, "layer head query key"]]], seed: int
+    maps: Sequence[Sequence[Float[np.ndarray, "_ _ _ _"]]], seed: int
 ) -> Estimate | None:
     """The divergence between two copies, the mean over pairs on each text."""
     if len(maps) < 2:
@@ -225,8 +223,8 @@ def divergence(
 ) -> Float[np.ndarray, "*rows"]:
     """The Jensen-Shannon divergence of each row, in nats: at most ln 2.
 
-    >>> divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(4)
-    np.float64(0.6931)
+    >>> float(divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(4))
+    0.6931
     """
     middle = (one + other) / 2
 
@@ -234,4 +232,4 @@ def divergence(
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(p > 0, p * np.log(p / middle), 0.0).sum(-1)
 
-    return np.maximum((kl(one) + kl(other)) / 2, 0.0)
+    return np.asarray(np.maximum((kl(one) + kl(other)) / 2, 0.0))

@@ -77,7 +77,7 @@ def fit(
     steps done, of how many. ``run`` is a forward pass other than the model's own.
     """
     hf = model.hf
-    run = run or hf
+    passing = run or hf
     order = np.random.default_rng([seed, ORDER_STREAM])
     targets = torch.tensor(labels, device=model.device)
     weights = [p for p in hf.parameters() if p.is_floating_point()]
@@ -102,7 +102,7 @@ def fit(
                 inputs = model.batch(epochs(epoch)).inputs
                 shuffled = torch.from_numpy(order.permutation(len(labels))).to(model.device)
                 for rows in shuffled.split(training.batch):
-                    logits = run(**_rows_of(inputs, rows)).logits
+                    logits = passing(**_rows_of(inputs, rows)).logits
                     loss = functional.cross_entropy(
                         logits, targets[rows], label_smoothing=training.smoothing
                     )

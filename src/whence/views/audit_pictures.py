@@ -41,11 +41,11 @@ def histogram(values: Sequence[float], most: float, names: tuple[str, str], labe
     return _picture([*_frame(names, ("0", f"{most:.2f}"), str(tallest)), *bars], label)
 
 
-def _x(value: float) -> float:
+def _x(value: int | float) -> float:
     return LEFT + (WIDE - LEFT - RIGHT) * min(max(value, 0.0), 1.0)
 
 
-def _y(value: float) -> float:
+def _y(value: int | float) -> float:
     return FLOOR - (FLOOR - TOP) * min(max(value, 0.0), 1.0)
 
 
@@ -64,7 +64,7 @@ def _frame(names: tuple[str, str], ends: tuple[str, str], top: str) -> list[str]
     ]
 
 
-def _word(x: float, y: float, anchor: str, content: str) -> str:
+def _word(x: int | float, y: int | float, anchor: str, content: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(content)}</text>'
 
 
