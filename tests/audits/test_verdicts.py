@@ -16,8 +16,8 @@ from whence.core.audited import Audit, May, Why
 
 SEEDS = range(20)
 FEW = range(2)
-TEXTS = 18
-TESTS = (Permutation(permutations=10, of_heads=1), Uniform(), Adversary())
+TEXTS = 12
+TESTS = (Permutation(permutations=5, of_heads=1), Uniform(), Adversary())
 
 
 def audit_of(planted: Planted) -> Audit:

@@ -237,3 +237,11 @@ def test_a_damaged_table_is_refused_or_shown() -> None:
         counts["shown"] += 1
     assert min(counts.values()) > 10
     assert in_lines == []
+
+
+def test_curves_of_random_rankings_alone_draw_nothing() -> None:
+    """A table whose methods all failed crashed the page: there was no scale for no line."""
+    alone = tuple(curve for curve in whole().curves if not curve.method)
+    assert alone
+    page = evaluation(measured(), curves=alone).to_html()
+    assert "<figure>" not in page

@@ -80,7 +80,7 @@ class Adversary:
     >>> from whence.core.target import Target
     >>> model = whence.load("sentiment")
     >>> case = Case(model.encode("not a bad film at all"), Target())
-    >>> jsd, change = Adversary(steps=5)(model, [case])[0][-2:]
+    >>> jsd, change = Adversary()(model, [case])[0][-2:]
     >>> print(jsd.quantity, "at", jsd.place, 0.3 < jsd.value < np.log(2), change.value <= 0.05)
     jsd at every layer True True
     """

@@ -182,7 +182,7 @@ def _curves(evaluation: Evaluation) -> Iterator[str]:
     for removal in removals:
         of_removal = {c.method: c for c in evaluation.curves if c.removal == removal}
         random = of_removal.pop("", None)
-        if random is None:
+        if random is None or not of_removal:
             continue
         drawn = {name: _drawable(curve, random) for name, curve in of_removal.items()}
         between = pictures.limits(list(drawn.values()))
