@@ -50,7 +50,6 @@ def audit_with(texts: list[list[Observation]], model: str = "tiny") -> Audit:
         texts=len(texts),
         failed=0,
         seed=0,
-        layers=LAYERS,
         effects=effects,
         skipped={"flow": "on 1 of 9 texts: it is too long."},
         forwards=1234,

@@ -18,7 +18,7 @@ from whence.core.audit import Effect, Place
 from whence.core.once import once
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
-from whence.core.writing import write_json, write_text
+from whence.core.writing import write_json, written
 
 SCHEMA = 1
 PERMUTATION, UNIFORM, ADVERSARY = "permutation", "uniform", "adversary"
@@ -138,13 +138,18 @@ class Audit:
     texts: int
     failed: int
     seed: int
-    layers: int
     effects: tuple[Effect, ...]
     heads: HeadsFound | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
     backwards: int = 0
+
+    @property
+    def layers(self) -> int:
+        """How many layers were tested."""
+        tested = [effect.place.layer for effect in self.effects if effect.place.layer is not None]
+        return max(tested, default=-1) + 1
 
     def effect(
         self, test: str, quantity: str, place: Place = EVERYWHERE, reading: str = ""
@@ -250,7 +255,6 @@ class Audit:
             texts=stored["texts"].whole(),
             failed=stored["failed"].whole(),
             seed=stored["seed"].whole(),
-            layers=stored["layers"].whole(),
             effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
             heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
@@ -271,15 +275,9 @@ class Audit:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
-        return _written(render("audit_page", self), path)
+        return written(render("audit_page", self), path)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """All effects, one in a line; also written to ``path``."""
         rows = self.records()
-        return _written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)
-
-
-def _written(content: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(path, content)
-    return content
+        return written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)

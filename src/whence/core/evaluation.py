@@ -23,7 +23,7 @@ from whence.core.planted import PlantedTruth
 from whence.core.registry import Better
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
-from whence.core.writing import write_json, write_text
+from whence.core.writing import write_json, written
 
 SCHEMA = 1
 SAME = 1e-9  # means that differ by less are equal but for rounding
@@ -269,7 +269,7 @@ class Evaluation:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
-        return _written(render("evaluation_page", self), path)
+        return written(render("evaluation_page", self), path)
 
     def _repr_html_(self) -> str:
         return render("evaluation_fragment", self)
@@ -277,11 +277,11 @@ class Evaluation:
     def to_csv(self, path: str | Path | None = None) -> str:
         """All cells, one in a line, with all their digits; also written to ``path``."""
         rows = self.records()
-        return _written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)
+        return written(draw("records_csv", list(rows[0]) if rows else [], rows, True), path)
 
     def to_latex(self, path: str | Path | None = None) -> str:
         """The table for a paper that uses the package booktabs; also written to ``path``."""
-        return _written(draw("evaluation_latex", self), path)
+        return written(draw("evaluation_latex", self), path)
 
     def to_parquet(self, path: str | Path) -> Path:
         """The same as a Parquet file."""
@@ -300,12 +300,6 @@ def _plain(column: dict[str, Any]) -> dict[str, Any]:
             cell["verdict"] = str(cell["verdict"])
     column["settings"] = dict(column["settings"])
     return column
-
-
-def _written(content: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(path, content)
-    return content
 
 
 def _are_clear(columns: Sequence[Column]) -> bool:

@@ -177,3 +177,10 @@ def _flush_folder(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def written(content: str, path: str | Path | None) -> str:
+    """The content itself; also written to ``path`` when one is given."""
+    if path is not None:
+        write_text(path, content)
+    return content

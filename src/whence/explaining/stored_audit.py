@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whence.core.audit import Effect, Observation, effects_of
+from whence.core.audit import Observation, effects_of
 from whence.core.audited import ADVERSARY, HEADS, PERMUTATION, READINGS, Audit, HeadsFound
 from whence.core.pruning import helping, hurting, spared
 from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
@@ -56,7 +56,6 @@ def audit_of(run: Run) -> Audit:
         texts=state.done - state.failed,
         failed=state.failed,
         seed=seed,
-        layers=_layers(effects),
         effects=effects,
         heads=_heads(observed, seed),
         skipped=_skipped(records),
@@ -105,11 +104,6 @@ def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound |
 def _is_shown(one: Observation) -> bool:
     """Whether a figure shows it text by text: what is of heads would be too much."""
     return one.test in (PERMUTATION, ADVERSARY) and one.place.head is None
-
-
-def _layers(effects: Sequence[Effect]) -> int:
-    layers = [effect.place.layer for effect in effects if effect.place.layer is not None]
-    return max(layers, default=-1) + 1
 
 
 def _skipped(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

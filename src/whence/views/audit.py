@@ -178,11 +178,7 @@ def audit_view(audit: Audit) -> RenderableType:
 
 
 def _places(verdicts: Sequence[PlaceVerdict]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style=BOLD)
-    table.add_column("attention of")
-    for name in ("shuffled", "even", "another"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    table = _table("attention of", "shuffled", "even", "another")
     for verdict in verdicts:
         table.add_row(
             wording.visible(str(verdict.place)),
@@ -195,11 +191,7 @@ def _places(verdicts: Sequence[PlaceVerdict]) -> Table:
 
 
 def _readings(verdicts: Sequence[ReadingVerdict]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style=BOLD)
-    table.add_column("reading")
-    for name in ("beaten", "τ, left out", "τ, gradient"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    table = _table("reading", "beaten", "τ, left out", "τ, gradient")
     for verdict in verdicts:
         table.add_row(
             wording.visible(verdict.reading),
@@ -208,6 +200,16 @@ def _readings(verdicts: Sequence[ReadingVerdict]) -> Table:
             shown(verdict.tau_gradient),
             Text(str(verdict.may), TINTS[verdict.may]),
         )
+    return table
+
+
+def _table(what: str, *numbers: str) -> Table:
+    """A table without lines: names, numbers with their intervals, and the verdict."""
+    table = Table(box=None, pad_edge=False, header_style=BOLD)
+    table.add_column(what)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
     return table
 
 
