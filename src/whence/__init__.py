@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _VERBS = {
+    "adversarial_model": "whence.retraining.adversarial",
     "arbitrate": "whence.explaining.arbitrate",
     "attend": "whence.explaining.attend",
+    "attention_diagnostic": "whence.retraining.diagnostic",
     "audit": "whence.explaining.audit",
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
@@ -43,6 +45,7 @@ _VERBS = {
     "tuned_for_removal": "whence.retraining.tuning",
 }
 _TYPES = {
+    "Adversarial": "whence.retraining.adversarial",
     "Agreement": "whence.core.agreement",
     "AttentionMaps": "whence.core.maps",
     "Attribution": "whence.core.attribution",
@@ -50,6 +53,7 @@ _TYPES = {
     "Audit": "whence.core.audited",
     "Comparison": "whence.core.comparison",
     "Cost": "whence.core.attribution",
+    "Diagnostic": "whence.retraining.diagnostic",
     "Error": "whence.core.attribution",
     "Evaluation": "whence.core.evaluation",
     "Evidence": "whence.core.evidence",
@@ -98,6 +102,7 @@ _HOME_OF = {**_VERBS, **_TYPES, **_ERRORS}
 _PACKAGES = ("generation", "notebook", "theory")
 
 __all__ = [
+    "Adversarial",
     "Agreement",
     "AttentionMaps",
     "Attribution",
@@ -106,6 +111,7 @@ __all__ = [
     "AuthorError",
     "Comparison",
     "Cost",
+    "Diagnostic",
     "Error",
     "Evaluation",
     "Evidence",
@@ -144,8 +150,10 @@ __all__ = [
     "Unsupported",
     "Verdict",
     "WhenceError",
+    "adversarial_model",
     "arbitrate",
     "attend",
+    "attention_diagnostic",
     "audit",
     "closed_forms",
     "compare",
@@ -229,6 +237,8 @@ if TYPE_CHECKING:
     from whence.models.labels import Prediction
     from whence.models.load import load
     from whence.models.model import Model
+    from whence.retraining.adversarial import Adversarial, adversarial_model
+    from whence.retraining.diagnostic import Diagnostic, attention_diagnostic
     from whence.retraining.frozen import Frozen, frozen_attention
     from whence.retraining.roar import roar
     from whence.retraining.small import train_small

@@ -12,13 +12,14 @@ from jaxtyping import Float
 from tests.audits.planted import irrelevant, second_layer_only, selects
 from tests.families import build, inputs
 from tests.tolerance import rounding
-from whence.audits.adversary import Adversary, jensen_shannon, mean_jsd
+from whence.audits.adversary import Adversary, mean_jsd
 from whence.audits.case import Case
 from whence.audits.places import plain_trace
 from whence.core.audit import Observation, Place
 from whence.core.errors import SettingsError
 from whence.core.target import Target
 from whence.models.model import Model
+from whence.theory import jsd as jensen_shannon
 from whence.trace import attention
 
 LN_2 = float(np.log(2))

@@ -16,7 +16,7 @@ import whence
 from tests.labs.test_imports import foreign
 from whence.labs import debate as lab
 from whence.labs.debating.adversary import Search, exact, search
-from whence.labs.debating.divergence import MOST, jsd, kl, tvd
+from whence.labs.debating.distance import tvd
 from whence.labs.debating.importance import gradient_importance, kendall, leave_one_out
 from whence.labs.debating.network import ENCODERS, Encoder, Network, Reading, read, uniform
 from whence.labs.debating.permutation import permutation_changes, permuted
@@ -24,6 +24,7 @@ from whence.labs.debating.summary import accuracy, f1, mean_of
 from whence.labs.debating.texts import FILE, Texts, as_texts, batches, bundled, vocabulary
 from whence.labs.debating.training import Training, labelled, opposed, train
 from whence.notebook.book import Notebook
+from whence.theory import jsd, kl
 
 PAIRS = [
     ("a fine and lovely film", 1),
@@ -270,9 +271,9 @@ def test_where_all_words_vote_alike_attention_may_lie_anywhere() -> None:
     votes = torch.full((2, 4), 0.3)
     present = torch.tensor([[True] * 4, [True, True, True, False]])
     result = search(weights, votes, present, QUICK_SEARCH, dice())
-    assert float(result.divergence.min()) > 0.98 * MOST
+    assert float(result.divergence.min()) > 0.98 * lab.MOST
     assert float(result.change.max()) < 1e-6
-    assert float(exact(weights[0], votes[0], 0.05).divergence) == pytest.approx(MOST)
+    assert float(exact(weights[0], votes[0], 0.05).divergence) == pytest.approx(lab.MOST)
     assert float(result.weights[1, 3]) == 0
 
 

@@ -43,6 +43,7 @@ from whence.audits.case import Case, Price
 from whence.audits.places import (
     check_can_edit,
     layers_of,
+    mean_over_rows,
     places_in,
     rows_that_matter,
     whole_layers,
@@ -56,6 +57,7 @@ from whence.models.batches import Batch
 from whence.models.model import Model
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
+from whence.theory.divergence import jsd
 from whence.trace.attention import Layer
 from whence.trace.edits import Edit, in_order_of
 from whence.trace.forecast import lengths_of
@@ -289,26 +291,7 @@ def mean_jsd(
     matters: Bool[Tensor, "row query"],
 ) -> Float[Tensor, " row"]:
     """The mean over heads and over the queries that matter; 0 where there are none."""
-    chosen = matters[:, None].to(p.dtype)
-    counted = (chosen.sum((1, 2)) * p.shape[1]).clamp(min=1)
-    return (jensen_shannon(p, q) * chosen).sum((1, 2)) / counted
-
-
-def jensen_shannon(
-    p: Float[Tensor, "*any key"], q: Float[Tensor, "*any key"]
-) -> Float[Tensor, "*any"]:
-    """H((p + q) / 2) − (H(p) + H(q)) / 2, in nats: 0 for equals, ln 2 for what never meets.
-
-    >>> here, there = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
-    >>> jensen_shannon(here, there), jensen_shannon(here, here)
-    (tensor(0.6931), tensor(0.))
-    """
-    return entropy((p + q) / 2) - (entropy(p) + entropy(q)) / 2
-
-
-def entropy(p: Float[Tensor, "*any key"]) -> Float[Tensor, "*any"]:
-    """−Σ p log p, where 0 log 0 is 0."""
-    return -(p * p.clamp(min=NO_WEIGHT).log()).sum(-1)
+    return mean_over_rows(jsd(p, q), matters)
 
 
 def _freed(plain: Trace, layer: Layer, rows: Sequence[_Row]) -> _Free:

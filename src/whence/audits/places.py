@@ -102,6 +102,19 @@ def rows_that_matter(plain: Trace, i: int, layer: Layer) -> Bool[Tensor, " query
     return rows & (places <= at) if is_causal or layer.kind == "cross" else rows
 
 
+def mean_over_rows(
+    values: Float[Tensor, "row head query"], matters: Bool[Tensor, "row query"]
+) -> Float[Tensor, " row"]:
+    """The mean over heads and over the queries that matter; 0 where there are none.
+
+    >>> mean_over_rows(torch.tensor([[[1.0, 5.0]]]), torch.tensor([[True, False]]))
+    tensor([1.])
+    """
+    chosen = matters[:, None].to(values.dtype)
+    counted = (chosen.sum((1, 2)) * values.shape[1]).clamp(min=1)
+    return (values * chosen).sum((1, 2)) / counted
+
+
 def _token_that_is_read(model: Model, passage: Passage) -> int | None:
     """None where the head reads several."""
     finding = readout(model)

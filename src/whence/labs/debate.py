@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import log
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.labs.debating.adversary import Adversary, Search, exact, search
-from whence.labs.debating.divergence import MOST, jsd, tvd
+from whence.labs.debating.distance import tvd
 from whence.labs.debating.importance import gradient_importance, kendall, leave_one_out
 from whence.labs.debating.network import ENCODERS, Encoder, Network, Reading, read, uniform
 from whence.labs.debating.permutation import permutation_changes
@@ -27,8 +28,10 @@ from whence.labs.debating.texts import UNKNOWN, Texts, as_texts, bundled, vocabu
 from whence.labs.debating.training import Training, labelled, opposed, train
 from whence.notebook import Notebook, drawing
 from whence.notebook.drawing import BLUE, GREY, INK, ORANGE, PURPLE
+from whence.theory import jsd
 
 TITLE = "Is attention explanation? The debate on small models, made anew"
+MOST = log(2)  # the largest Jensen–Shannon divergence: no place in common
 
 # ---------------------------------------------------------------------- settings
 
@@ -545,7 +548,7 @@ def _f1_of_praise(data: Data) -> float:
 def unlikeness(one: Trained, other: Trained) -> tuple[np.ndarray, np.ndarray]:
     """TVD of the answers and JSD of the attentions of two models, for each test sentence."""
     answers = tvd(one.test.probability, other.test.probability)
-    attention = jsd(one.test.weights, other.test.weights).clamp_min(0)
+    attention = jsd(one.test.weights, other.test.weights)
     return answers.numpy(), attention.numpy()
 
 

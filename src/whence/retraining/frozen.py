@@ -33,6 +33,7 @@ from whence.models.untouched import configs_of
 from whence.retraining.labelled import encoded, labelled, numbered
 from whence.retraining.training import Training, check_trainable, fit, guesses
 from whence.retraining.tuning import split
+from whence.theory.divergence import MOST, jsd
 from whence.trace.attention import Observer, check_editable, observing
 from whence.trace.edits import uniform
 from whence.trace.trace import trace
@@ -123,13 +124,13 @@ def frozen_attention(
                 words = f"{kind} attention, seed {number}: step {step} of {of}"
                 progress(Step(words, done * of + step, 2 * seeds * of))
 
-        copied = _copy(model)
+        copied = copy_of(model)
         run = with_uniform(copied.hf) if is_uniform else None
         fit(copied, lambda _: passages, labels, training, number, tell, run)
         return copied
 
     free, uniform_ones = [], []
-    maps: list[list[Float[np.ndarray, "_ _ _ _"]]] = []
+    maps: list[list[Float[Tensor, "_ _ _ _"]]] = []
     for number in range(seed, seed + seeds):
         copied = trained(number, is_uniform=False)
         done += 1
@@ -169,7 +170,8 @@ def with_uniform(hf: Any) -> Callable[..., Any]:
     return run
 
 
-def _copy(model: Model) -> Model:
+def copy_of(model: Model) -> Model:
+    """The same weights, to be trained further."""
     return Model(
         hf=copy.deepcopy(model.hf), tokenizer=model.tokenizer, task=model.task, name=model.name
     )
@@ -183,13 +185,13 @@ def _guesses_with_uniform(model: Model, passages: Sequence[Passage]) -> Any:
     return labels
 
 
-def _attention_of(model: Model, passages: Sequence[Passage]) -> list[Float[np.ndarray, "_ _ _ _"]]:
+def _attention_of(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "_ _ _ _"]]:
     """All attention on each text: layer, head, query and key, whose numbers differ by text."""
     every = []
     for passage in passages:
         maps = trace(model, [passage], needs=Needs.ATTENTION).attentions
         layers = [layer[0] for of_kind in maps.values() for layer in of_kind]
-        every.append(torch.stack(layers).double().cpu().numpy())
+        every.append(torch.stack(layers).double().cpu())
     return every
 
 
@@ -204,32 +206,15 @@ def _lost(
 
 
 def _between_seeds(
-    maps: Sequence[Sequence[Float[np.ndarray, "_ _ _ _"]]], seed: int
+    maps: Sequence[Sequence[Float[Tensor, "_ _ _ _"]]], seed: int
 ) -> Estimate | None:
     """The divergence between two copies, the mean over pairs on each text."""
     if len(maps) < 2:
         return None
     of_texts = []
     for of_copies in zip(*maps, strict=True):
-        pairs = [float(divergence(one, other).mean()) for one, other in combinations(of_copies, 2)]
+        pairs = [float(jsd(one, other).mean()) for one, other in combinations(of_copies, 2)]
         of_texts.append(np.mean(pairs))
     (mean,) = means(np.array(of_texts)[:, None], seed)
-    low, high = mean.interval or (0.0, float(np.log(2)))
+    low, high = mean.interval or (0.0, MOST)
     return Estimate(mean.mean, max(low, 0.0), high)
-
-
-def divergence(
-    one: Float[np.ndarray, "*rows key"], other: Float[np.ndarray, "*rows key"]
-) -> Float[np.ndarray, "*rows"]:
-    """The Jensen-Shannon divergence of each row, in nats: at most ln 2.
-
-    >>> float(divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(4))
-    0.6931
-    """
-    middle = (one + other) / 2
-
-    def kl(p: Any) -> Any:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(p > 0, p * np.log(p / middle), 0.0).sum(-1)
-
-    return np.asarray(np.maximum((kl(one) + kl(other)) / 2, 0.0))

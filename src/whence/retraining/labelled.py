@@ -8,6 +8,7 @@ from typing import Any
 
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.units import UnitKind
 from whence.models.model import Model
 from whence.runs.data import Data, open_data
 
@@ -66,9 +67,9 @@ def classes_of(rows: Sequence[Labelled]) -> tuple[str, ...]:
     return classes
 
 
-def encoded(model: Model, rows: Sequence[Labelled]) -> list[Passage]:
+def encoded(model: Model, rows: Sequence[Labelled], units: UnitKind = "word") -> list[Passage]:
     """The passages that the model reads; what is too long is cut."""
-    return [model.encode(row.text, row.pair, overflow="truncate") for row in rows]
+    return [model.encode(row.text, row.pair, units=units, overflow="truncate") for row in rows]
 
 
 def numbered(model: Model, rows: Sequence[Labelled]) -> list[int]:

@@ -22,6 +22,9 @@ LARGEST_NORM = 1.0  # of the gradients of a step
 
 # The passages of an epoch: the same each time, or others.
 Epochs = Callable[[int], Sequence[Passage]]
+# What is made small: a number for some of the texts, by their places.
+Loss = Callable[[Tensor], Tensor]
+Tell = Callable[[int, int], None]  # the steps done, of how many
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def fit(
     labels: Sequence[int],
     training: Training,
     seed: int,
-    tell: Callable[[int, int], None] = lambda _done, _of: None,
+    tell: Tell = lambda _done, _of: None,
     run: Callable[..., Any] | None = None,
 ) -> None:
     """Train the model's weights in place; dropout is on meanwhile.
@@ -76,11 +79,37 @@ def fit(
     ``epochs(e)`` gives the passages of epoch e, one for each label. ``tell`` is called with the
     steps done, of how many. ``run`` is a forward pass other than the model's own.
     """
-    hf = model.hf
-    passing = run or hf
-    order = np.random.default_rng([seed, ORDER_STREAM])
+    passing = run or model.hf
     targets = torch.tensor(labels, device=model.device)
-    weights = [p for p in hf.parameters() if p.is_floating_point()]
+
+    def begin(epoch: int) -> Loss:
+        inputs = model.batch(epochs(epoch)).inputs
+
+        def loss(rows: Int[Tensor, " row"]) -> Float[Tensor, ""]:
+            logits = passing(**rows_of(inputs, rows)).logits
+            return functional.cross_entropy(
+                logits, targets[rows], label_smoothing=training.smoothing
+            )
+
+        return loss
+
+    with model.lock:
+        descend(model.hf, len(labels), begin, training, seed, tell)
+
+
+def descend(
+    module: nn.Module,
+    texts: int,
+    begin: Callable[[int], Loss],
+    training: Training,
+    seed: int,
+    tell: Tell = lambda _done, _of: None,
+    dropout: bool = True,
+) -> None:
+    """Train the weights of a module in place, by whatever loss ``begin(e)`` gives for epoch e."""
+    order = np.random.default_rng([seed, ORDER_STREAM])
+    weights = [p for p in module.parameters() if p.is_floating_point()]
+    device = weights[0].device
     for weight in weights:
         weight.requires_grad_(True)
     optimiser = torch.optim.AdamW(
@@ -88,33 +117,30 @@ def fit(
         lr=training.rate,
         weight_decay=training.decay,
         # all weights in one call: of a small model, half of a step is the calls
-        fused=model.device.type in ("cpu", "cuda"),
+        fused=device.type in ("cpu", "cuda"),
     )
-    steps_each = -(-len(labels) // training.batch)
+    steps_each = -(-texts // training.batch)
     steps = training.epochs * steps_each
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
 
     done = 0
-    with model.lock, seeded(hf, seed), torch.enable_grad():
-        hf.train()
+    with seeded(module, seed), torch.enable_grad():
+        module.train(dropout)
         try:
             for epoch in range(training.epochs):
-                inputs = model.batch(epochs(epoch)).inputs
-                shuffled = torch.from_numpy(order.permutation(len(labels))).to(model.device)
+                loss = begin(epoch)
+                shuffled = torch.from_numpy(order.permutation(texts)).to(device)
                 for rows in shuffled.split(training.batch):
-                    logits = passing(**_rows_of(inputs, rows)).logits
-                    loss = functional.cross_entropy(
-                        logits, targets[rows], label_smoothing=training.smoothing
-                    )
+                    value = loss(rows)
                     optimiser.zero_grad()
-                    loss.backward()
+                    value.backward()
                     nn.utils.clip_grad_norm_(weights, LARGEST_NORM)
                     optimiser.step()
                     schedule.step()
                     done += 1
                     tell(done, steps)
         finally:
-            hf.eval()
+            module.eval()
             for weight in weights:
                 weight.grad = None
     if not all(bool(weight.isfinite().all()) for weight in weights):
@@ -123,7 +149,7 @@ def fit(
         )
 
 
-def _rows_of(inputs: dict[str, Tensor], rows: Int[Tensor, " row"]) -> dict[str, Tensor]:
+def rows_of(inputs: dict[str, Tensor], rows: Int[Tensor, " row"]) -> dict[str, Tensor]:
     """Some rows of a padded batch, without the columns that are padding in all of them."""
     longest = int(inputs["attention_mask"][rows].sum(1).max())
     return {name: tensor[rows, :longest] for name, tensor in inputs.items()}

@@ -1,4 +1,5 @@
-"""Formulas for the single-layer attention classifier: gradients, the limits of LIME, exact values.
+"""Formulas: of the single-layer attention classifier (gradients, the limits of LIME, exact values),
+and how far two attentions are apart.
 
 What is public here is imported when it is first used.
 
@@ -26,7 +27,9 @@ _PUBLIC = {
     "gradient": "whence.theory.gradients",
     "heads_of": "whence.theory.heads",
     "importances": "whence.theory.gradients",
+    "jsd": "whence.theory.divergence",
     "kept_means": "whence.theory.limits",
+    "kl": "whence.theory.divergence",
     "large_bandwidth": "whence.theory.limits",
     "mean_field": "whence.theory.limits",
     "population_lime": "whence.theory.limits",
@@ -50,7 +53,9 @@ __all__ = [
     "gradient",
     "heads_of",
     "importances",
+    "jsd",
     "kept_means",
+    "kl",
     "large_bandwidth",
     "mean_field",
     "population_lime",
@@ -64,6 +69,7 @@ __all__ = [
 if TYPE_CHECKING:
     from whence.games.ratio import RatioOfSums
     from whence.models.single_layer import positional_encoding
+    from whence.theory.divergence import jsd, kl
     from whence.theory.exact import deletion_curve, exact_banzhaf, exact_lime, exact_shapley
     from whence.theory.gradients import gradient, importances
     from whence.theory.heads import Heads, heads_of, ratio_of, single_layer_of

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from whence.labs.debating.divergence import jsd
+from whence.theory import jsd
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _furthest(
     """Of the candidates that keep the answer within ε, the one furthest from α, in each text."""
     answer = (weights * votes).sum(-1).sigmoid()
     change = ((candidates * votes).sum(-1).sigmoid() - answer).abs()  # (candidate, text)
-    away = jsd(candidates, weights).clamp_min(0).masked_fill(change > allowed, -1.0)
+    away = jsd(candidates, weights).masked_fill(change > allowed, -1.0)
     divergence, best = away.max(0)
     texts = torch.arange(len(weights))
     return Adversary(candidates[best, texts], divergence, change[best, texts])

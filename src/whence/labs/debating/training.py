@@ -14,9 +14,10 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whence.labs.debating.divergence import kl, tvd
+from whence.labs.debating.distance import tvd
 from whence.labs.debating.network import Network, Reading
 from whence.labs.debating.texts import Texts, batches
+from whence.theory import kl
 
 Loss = Callable[[Reading, Int[Tensor, " row"]], Float[Tensor, ""]]
 

@@ -1,18 +1,19 @@
-"""How far two distributions are apart: Kullback–Leibler, Jensen–Shannon and total variation.
+"""How far two distributions are apart: Kullback–Leibler and Jensen–Shannon, both in nats.
 
-All are in nats, and shapes are broadcast. A place where both have no weight (padding) adds nothing.
+Gradients go through both. A place where both have no weight (padding, a hidden key) adds nothing.
+The total variation of two outputs is ``Model.change``. Core, which knows no torch, has its own
+table of divergences between heads (``core/heads.py``).
 """
 
 from __future__ import annotations
 
-import math
+from math import log
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-MOST = math.log(2)  # the largest Jensen–Shannon divergence: no place in common
-SMALLEST = torch.finfo(torch.float32).tiny
+MOST = log(2)  # the largest Jensen–Shannon divergence: no place in common
 
 
 def kl(
@@ -25,7 +26,8 @@ def kl(
     (0.3681, 0.5108)
     """
     # the logarithm of zero would make the gradient at padding not a number
-    log_p, log_q = p.clamp_min(SMALLEST).log(), q.clamp_min(SMALLEST).log()
+    smallest = torch.finfo(p.dtype).tiny
+    log_p, log_q = p.clamp_min(smallest).log(), q.clamp_min(smallest).log()
     return (p * (log_p - log_q)).sum(-1)
 
 
@@ -38,16 +40,5 @@ def jsd(
     tensor(True)
     """
     mixture = (p + q) / 2
-    return (kl(p, mixture) + kl(q, mixture)) / 2
-
-
-def tvd(p: Float[Tensor, "*#more"], q: Float[Tensor, "*#more"]) -> Float[Tensor, "*#more"]:
-    """Total variation distance of two answers, each given by its probability of the label 1.
-
-    ½ Σ_y |p(y) - q(y)| over both labels is ½ (|p - q| + |(1 - p) - (1 - q)|) = |p - q|. The
-    published code takes ½ |p - q|, which is half of it.
-
-    >>> float(tvd(torch.tensor(1.0), torch.tensor(0.25)))
-    0.75
-    """
-    return (p - q).abs()
+    divergence = (kl(p, mixture) + kl(q, mixture)) / 2
+    return divergence.clamp_min(0)  # of equals, rounding leaves the last digits on either side
