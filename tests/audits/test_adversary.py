@@ -29,17 +29,6 @@ def values(observations: list[Observation], quantity: str) -> dict[Place, float]
     return {o.place: o.value for o in observations if o.quantity == quantity}
 
 
-def test_jensen_shannon_is_that_of_scipy_and_ln_2_for_what_never_meets() -> None:
-    from scipy.spatial.distance import jensenshannon
-
-    rng = np.random.default_rng(0)
-    p, q = rng.dirichlet(np.ones(5), size=(2, 20))
-    ours = jensen_shannon(torch.from_numpy(p), torch.from_numpy(q)).numpy()
-    np.testing.assert_allclose(ours, jensenshannon(p, q, axis=1) ** 2, atol=1e-10)
-    here, there = torch.eye(3)[:2]
-    assert float(jensen_shannon(here, there)) == pytest.approx(LN_2)
-
-
 def test_rows_that_do_not_matter_are_not_counted() -> None:
     """Would catch: a mean over all rows, to which those that are free give ln 2 each."""
     p, q = torch.eye(2)[None, None], torch.eye(2).flip(0)[None, None]

@@ -24,7 +24,7 @@ from whence.labs.debating.summary import accuracy, f1, mean_of
 from whence.labs.debating.texts import FILE, Texts, as_texts, batches, bundled, vocabulary
 from whence.labs.debating.training import Training, labelled, opposed, train
 from whence.notebook.book import Notebook
-from whence.theory import jsd, kl
+from whence.theory import jsd
 
 PAIRS = [
     ("a fine and lovely film", 1),
@@ -52,36 +52,7 @@ def dice(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-# ---------------------------------------------------------------------- divergences
-
-
-def test_the_direction_of_kl() -> None:
-    """FACTS: KL((.9, .1) || (.5, .5)) = .3681, reverse .5108. Exchanged, both would be wrong."""
-    adversary, base = torch.tensor([0.9, 0.1]), torch.tensor([0.5, 0.5])
-    assert float(kl(adversary, base)) == pytest.approx(0.3681, abs=5e-5)
-    assert float(kl(base, adversary)) == pytest.approx(0.5108, abs=5e-5)
-
-
-def test_jsd_is_from_nothing_to_ln_2_in_nats() -> None:
-    """In bits the largest would be 1."""
-    p = torch.tensor([0.7, 0.3, 0.0, 0.0])
-    q = torch.tensor([0.0, 0.0, 0.4, 0.6])
-    assert float(jsd(p, p)) == pytest.approx(0, abs=1e-7)
-    assert float(jsd(p, q)) == pytest.approx(math.log(2))
-    r = torch.tensor([0.1, 0.2, 0.3, 0.4])
-    entropy = [-float(torch.xlogy(x, x).sum()) for x in ((p + r) / 2, p, r)]
-    assert float(jsd(p, r)) == pytest.approx(entropy[0] - (entropy[1] + entropy[2]) / 2)
-    assert float(jsd(p, r)) == pytest.approx(float(jsd(r, p)))
-
-
-def test_padding_gives_gradients_that_are_numbers() -> None:
-    """log 0 at a place without a word would make every gradient of the row not a number."""
-    logits = torch.randn(3, 4, generator=dice()).requires_grad_()
-    present = torch.tensor([[True] * 4, [True, True, False, False], [True] + [False] * 3])
-    weights = logits.masked_fill(~present, -torch.inf).softmax(-1)
-    jsd(weights, uniform(present)).sum().backward()
-    assert logits.grad is not None
-    assert bool(logits.grad.isfinite().all())
+# ---------------------------------------------------------------------- distances
 
 
 def test_the_distance_of_answers_counts_both_labels() -> None:

@@ -8,7 +8,7 @@ import torch
 
 import whence
 from whence.core.errors import InputError
-from whence.retraining.frozen import divergence, frozen_attention, with_uniform
+from whence.retraining.frozen import frozen_attention, with_uniform
 from whence.trace.edits import uniform
 from whence.trace.trace import trace
 
@@ -67,15 +67,6 @@ def test_before_any_training_it_is_the_edit(model: whence.Model) -> None:
     assert frozen.uniform == (of_uniform.mean(),)
     assert frozen.lost.mean == pytest.approx(of_free.mean() - of_uniform.mean())
     assert frozen.between_seeds is None
-
-
-def test_the_divergence_is_that_of_jensen_and_shannon() -> None:
-    scipy = pytest.importorskip("scipy.spatial.distance")
-    rng = np.random.default_rng(0)
-    one, other = rng.dirichlet(np.ones(6), size=(2, 9))
-    expected = [scipy.jensenshannon(p, q) ** 2 for p, q in zip(one, other, strict=True)]
-    np.testing.assert_allclose(divergence(one, other), expected, atol=1e-12)
-    assert divergence(one[0], one[0]) == 0
 
 
 def test_no_copies_are_refused(model: whence.Model, words_alone: list[tuple[str, str]]) -> None:

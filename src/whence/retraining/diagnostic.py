@@ -267,9 +267,6 @@ def _weights_of(
     model: Model, passages: Sequence[Passage], wish: Wish, seed: int
 ) -> list[Float[np.ndarray, " _"]]:
     """The weight of each token of each text, special ones left out; they sum to one."""
-    for passage in passages:
-        if not passage.unit_spans:
-            raise InputError(f"the text {passage.text!r} has no tokens to weigh; leave it out.")
     request = Request(wishes=(wish,), units="token", seed=seed, evidence=False, budget="full")
     every = []
     for passage, (outcome,) in zip(passages, run(model, passages, request), strict=True):

@@ -9,7 +9,6 @@ look at explains little. Over several seeds it also shows how far attention itse
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -28,6 +27,7 @@ from whence.core.registry import Needs
 from whence.core.roar import Estimate
 from whence.core.showing import visible
 from whence.games.game import check_is_model
+from whence.models.changes import copy_of
 from whence.models.model import TOKENS_PER_BATCH, Model
 from whence.models.untouched import configs_of
 from whence.retraining.labelled import encoded, labelled, numbered
@@ -168,13 +168,6 @@ def with_uniform(hf: Any) -> Callable[..., Any]:
                 config._attn_implementation_internal = implementation
 
     return run
-
-
-def copy_of(model: Model) -> Model:
-    """The same weights, to be trained further."""
-    return Model(
-        hf=copy.deepcopy(model.hf), tokenizer=model.tokenizer, task=model.task, name=model.name
-    )
 
 
 def _guesses_with_uniform(model: Model, passages: Sequence[Passage]) -> Any:
