@@ -148,8 +148,12 @@ def test_what_is_said_follows_from_the_furthest_copy_that_keeps_the_output() -> 
         "differs by 0.100 nats of at most 0.693 (λ = 0.1)."
     )
     assert answer(numbers(0.1, 0.03, 0.5)).startswith("Another attention would do")
-    assert answer(numbers(0.1, 0.03, 0.35)).startswith("Undecided")
-    assert answer(numbers(0.1, 0.045, 0.5)).startswith("No copy keeps the output")
+    assert answer(numbers(0.1, 0.03, 0.35)).startswith("Undecided: the furthest copy")
+    # at 0.045 the interval holds 0.05
+    assert answer(numbers(0.0, 0.01, 0.01), numbers(1.0, 0.045, 0.5)).startswith(
+        "Undecided: no copy that was pushed away"
+    )
+    assert answer(numbers(0.0, 0.045, 0.01)).startswith("Undecided: not even the control")
 
 
 @pytest.mark.parametrize("strengths", [(-0.1,), (float("nan"),), (float("inf"),)])

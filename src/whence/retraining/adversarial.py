@@ -51,8 +51,8 @@ from whence.trace.attention import Layer, Observer, check_editable, observing
 from whence.trace.edits import in_order_of
 from whence.trace.trace import Trace, trace
 
-STRENGTHS = (0.0, 0.003, 0.03, 0.3)
-OPPOSING = Training(epochs=10, batch=16, rate=3e-4, decay=0.0)
+STRENGTHS = (0.0, 0.03, 0.3, 1.0)
+OPPOSING = Training(epochs=5, batch=16, rate=1e-4, decay=0.0)
 BESIDE = 0.1  # of a tensor's size: how far from the base a copy begins
 SHUFFLE_STREAM = 17  # of random numbers: the order of weights in the control
 
@@ -125,7 +125,15 @@ class Adversarial:
 def _answer(furthest: Opponent | None) -> str:
     """What the copies say, in one sentence."""
     if furthest is None:
-        return f"No copy keeps the output (within {MATTERS:g}), so none says anything of attention."
+        return (
+            f"Undecided: not even the control keeps the output (within {MATTERS:g}). Train on more "
+            "texts, or at a smaller rate."
+        )
+    if furthest.strength == 0:
+        return (
+            f"Undecided: no copy that was pushed away from the attention keeps the output (within "
+            f"{MATTERS:g}). Either they hang together, or it takes more texts or other strengths."
+        )
     seen = f"by {furthest.jsd.mean:.3f} nats of at most {MOST:.3f} (λ = {furthest.strength:g})"
     if furthest.jsd.low > ANOTHER * MOST:
         return f"Another attention would do: a copy that gives the same output differs {seen}."
@@ -158,7 +166,8 @@ def adversarial_model(
     >>> import whence
     >>> texts = [("a fine film", "good"), ("a dull film", "bad")] * 20
     >>> model = whence.train_small(texts)
-    >>> adversarial = whence.adversarial_model(model, texts, strengths=(0, 0.1))
+    >>> training = whence.Training(epochs=20, rate=1e-3, decay=0.0)
+    >>> adversarial = whence.adversarial_model(model, texts, strengths=(0, 1), training=training)
     >>> control, opponent = adversarial.copies
     >>> control.tvd.mean < 0.01, opponent.jsd.mean > control.jsd.mean, opponent.accuracy
     (True, True, 1.0)
