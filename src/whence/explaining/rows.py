@@ -18,7 +18,6 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.registry import find_method, settings_dict
 from whence.core.request import Request, Wish
-from whence.core.target import as_target
 from whence.explaining.added import Added
 from whence.explaining.job import Outcome, job_of
 from whence.explaining.run import run
@@ -105,14 +104,14 @@ class ExplainRows:
         """The rows that share a request: all of them, or those with the same label."""
         if not self.gold:
             return [(self.request, list(passages))] if passages else []
-        by_label: dict[str | None, list[int]] = {}
+        by_label: dict[tuple[str | None, str | None], list[int]] = {}
         for place in passages:
-            by_label.setdefault(rows[place].label, []).append(place)
+            by_label.setdefault((rows[place].label, rows[place].foil), []).append(place)
         alike = []
-        for label, places in by_label.items():
-            target = replace(self.request.targets[0], label=label)
-            if label is not None and label.lstrip("-").isdigit():
-                target = as_target(int(label), target.read)
+        for (label, foil), places in by_label.items():
+            target = replace(self.request.targets[0], label=name_or_number(label))
+            if foil is not None:
+                target = replace(target, against=name_or_number(foil))
             alike.append((replace(self.request, targets=(target,)), places))
         return alike
 
@@ -133,6 +132,11 @@ class ExplainRows:
         half = len(passages) // 2
         first = self._outcomes(passages[:half], request, keep_games)
         return first + self._outcomes(passages[half:], request, keep_games)
+
+
+def name_or_number(label: str | None) -> str | int | None:
+    """Data often hold the numbers of labels."""
+    return int(label) if label is not None and label.lstrip("-").isdigit() else label
 
 
 # ---------------------------------------------------------------------- what was asked

@@ -59,8 +59,8 @@ def audit_of(run: Run) -> Audit:
         effects=effects,
         heads=_heads(observed, seed),
         skipped=_skipped(records),
-        forwards=sum(record["explaining"] + record["measuring"] for record in records),
-        backwards=sum(record["backwards"] for record in records),
+        forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records),
+        backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
     )
 
 
