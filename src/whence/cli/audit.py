@@ -69,7 +69,7 @@ def command(
     rankings: Annotated[
         int,
         typer.Option(help="Random rankings of each text that are the control.", metavar="N", min=1),
-    ] = 20,
+    ] = 10,
     part: Annotated[
         int,
         typer.Option(

@@ -36,9 +36,9 @@ from whence.runs.places import Place, place_of
 from whence.runs.run import Progress, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
-RANKINGS = 20  # random ones on each text
+RANKINGS = 10  # random ones on each text
 # texts that dear tests look at; the mean over so many is sure enough
-MOST = {"adversary": 60}
+MOST = {"permutation": 100, "adversary": 60}
 # names, or names with settings
 Tests = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
