@@ -16,6 +16,7 @@ from typing import Any
 from whence.core.attribution import check_schema
 from whence.core.audit import Effect, Place
 from whence.core.once import once
+from whence.core.pruning import Pruning
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, written
@@ -129,7 +130,8 @@ class HeadsFound:
 class Audit:
     """Where attention may be read as an explanation, in one model on one set of texts.
 
-    ``effects`` is all that was measured, over texts. ``skipped`` says which test was not done, and
+    ``effects`` is all that was measured, over texts; ``pruning`` is what several heads are worth
+    together. ``skipped`` says which test was not done, and
     why. The verdicts follow from the effects.
     """
 
@@ -140,6 +142,7 @@ class Audit:
     seed: int
     effects: tuple[Effect, ...]
     heads: HeadsFound | None = None
+    pruning: Pruning | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
@@ -233,6 +236,7 @@ class Audit:
         stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
         stored["effects"] = [asdict(effect) for effect in self.effects]
         stored["heads"] = None if self.heads is None else asdict(self.heads)
+        stored["pruning"] = None if self.pruning is None else asdict(self.pruning)
         stored["skipped"] = dict(self.skipped)
         stored["notes"] = list(self.notes)
         about = {"schema": SCHEMA, "kind": "audit"}
@@ -249,6 +253,7 @@ class Audit:
         """What ``to_dict`` gave."""
         check_schema(stored, "audit")
         stored = as_stored(stored, "audit")
+        pruning = stored.get("pruning")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -257,6 +262,7 @@ class Audit:
             seed=stored["seed"].whole(),
             effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
             heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
+            pruning=None if pruning is None else pruning.record(Pruning),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),

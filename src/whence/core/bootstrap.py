@@ -35,6 +35,21 @@ class Mean:
     texts: int
 
 
+def within(
+    interval: tuple[float, float] | None, possible: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The part of an interval that a mean can be in: a studentised one does not know its bounds.
+
+    >>> within((-0.1, 0.4), (0.0, 1.0)), within((1.1, 1.2), (0.0, 1.0))
+    ((0.0, 0.4), (1.0, 1.0))
+    """
+    if interval is None:
+        return None
+    least, most = possible
+    low, high = (min(max(end, least), most) for end in interval)
+    return low, high
+
+
 @dataclass(frozen=True, eq=False)
 class _Draws:
     """The same columns in many samples of the texts."""

@@ -6,17 +6,20 @@ model. Above 0 the head helps, below 0 it hurts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from whence.core.bootstrap import DRAWS, ROUNDING, Mean, means, told_apart
+from whence.core.audit import Place
+from whence.core.bootstrap import DRAWS, ROUNDING, Mean, means, told_apart, within
 from whence.core.errors import InputError, unknown_name
 
 HALVES_STREAM = 16  # of random numbers
 ORDERS_STREAM = 17
+MOST_STEPS = 9  # of a curve in an audit, none and all heads among them
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +203,124 @@ class PruningCurves:
         if order not in self.orders:
             raise unknown_name("order", order, self.orders)
         return self.orders.index(order)
+
+    def joined(self, other: PruningCurves) -> PruningCurves:
+        """These texts and those: the same orders and steps."""
+        same_steps = np.array_equal(self.steps, other.steps)
+        if self.orders != other.orders or not same_steps:
+            raise InputError("curves are joined where they have the same orders and steps.")
+        return replace(
+            self,
+            loss=np.concatenate([self.loss, other.loss], axis=2),
+            right=np.concatenate([self.right, other.right], axis=2),
+        )
+
+
+# ---------------------------------------------------------------------- what an audit keeps
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """The task at each step, as means over texts. ``right`` is empty for a regression."""
+
+    loss: tuple[Mean, ...]
+    right: tuple[Mean, ...]
+
+
+@dataclass(frozen=True)
+class PrunedOrder:
+    """What becomes of the task as heads go in one order.
+
+    ``below_random`` is how far the loss lies below the mean of the random orders, text by text: an
+    interval above 0 is a better order. ``apart`` are the steps at which that is not zero, all steps
+    judged together.
+    """
+
+    name: str
+    heads: tuple[Place, ...]
+    curve: MeanCurve
+    below_random: tuple[Mean, ...]
+    apart: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """Heads removed one after the other, on texts that did not decide in which order.
+
+    The orders come from ``ordered_on`` texts and are tried on ``texts`` others, of ``held_out``
+    that there were. ``control`` is the mean of the random orders, each of which is in ``random``.
+    """
+
+    steps: tuple[int, ...]  # how many heads are removed
+    orders: tuple[PrunedOrder, ...]
+    random: tuple[MeanCurve, ...]
+    control: MeanCurve
+    ordered_on: int
+    texts: int
+    held_out: int
+    forwards: int
+
+    @property
+    def heads(self) -> int:
+        """How many there are: all of them are gone at the last step."""
+        return self.steps[-1]
+
+
+def pruning_of(
+    curves: PruningCurves,
+    orders: Mapping[str, Sequence[Place]],
+    *,
+    ordered_on: int,
+    held_out: int,
+    forwards: int,
+    seed: int = 0,
+) -> Pruning:
+    """What an audit keeps of curves. ``orders`` are those that are no random ones, with heads."""
+    control = [name for name in curves.orders if name not in orders]
+    pruned = []
+    for name, heads in orders.items():
+        pruned.append(
+            PrunedOrder(
+                name=name,
+                heads=tuple(heads),
+                curve=_mean_curve(curves, [name], seed),
+                below_random=tuple(curves.below(name, control, seed)),
+                apart=tuple(curves.told_apart(name, control, seed).tolist()),
+            )
+        )
+    return Pruning(
+        steps=tuple(curves.steps.tolist()),
+        orders=tuple(pruned),
+        random=tuple(_mean_curve(curves, [name], seed) for name in control),
+        control=_mean_curve(curves, control, seed),
+        ordered_on=ordered_on,
+        texts=curves.loss.shape[2],
+        held_out=held_out,
+        forwards=forwards,
+    )
+
+
+def _mean_curve(curves: PruningCurves, orders: Sequence[str], seed: int) -> MeanCurve:
+    """Of one order, or of the mean of several on each text."""
+    rows = [curves.orders.index(order) for order in orders]
+    right = curves.right[rows].mean(0).T
+    is_known = bool(np.isfinite(right).all())
+    return MeanCurve(
+        loss=_possible(means(curves.loss[rows].mean(0).T, seed), (0.0, inf)),
+        right=_possible(means(right, seed), (0.0, 1.0)) if is_known else (),
+    )
+
+
+def _possible(every: Sequence[Mean], between: tuple[float, float]) -> tuple[Mean, ...]:
+    """With intervals that hold nothing which the mean cannot be."""
+    return tuple(replace(mean, interval=within(mean.interval, between)) for mean in every)
+
+
+def even_steps(heads: int, most: int = MOST_STEPS) -> tuple[int, ...]:
+    """Numbers of heads to remove, from none to all, at most so many of them.
+
+    >>> even_steps(48), even_steps(3)
+    ((0, 6, 12, 18, 24, 30, 36, 42, 48), (0, 1, 2, 3))
+    """
+    steps = np.linspace(0, heads, min(most, heads + 1))
+    return tuple(np.unique(np.round(steps).astype(int)).tolist())

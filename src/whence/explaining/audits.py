@@ -130,13 +130,17 @@ def _case(model: Model, explained: Explained, seed: int) -> Case:
     attribution = next(iter(outcome.attributions.values()))
     passage = attribution.passage or explained.passage
     assert passage is not None
-    label = explained.row.label
-    index = None
-    if label is not None and model.kind.has_classes:
-        name = int(label) if label.lstrip("-").isdigit() else label
-        nothing_said = np.zeros(len(model.labels_of(passage)))
-        index = model.resolve(Target(name), nothing_said, passage).index
-    return Case(passage, attribution.target, index, seed)
+    label = label_of(model, passage, explained.row)
+    return Case(passage, attribution.target, label, seed)
+
+
+def label_of(model: Model, passage: Passage, row: Row) -> int | None:
+    """The index of the true label, where the data tell it."""
+    if row.label is None or not model.kind.has_classes:
+        return None
+    name = int(row.label) if row.label.lstrip("-").isdigit() else row.label
+    nothing_said = np.zeros(len(model.labels_of(passage)))
+    return model.resolve(Target(name), nothing_said, passage).index
 
 
 def _record(one: Observation) -> dict[str, Any]:
@@ -191,7 +195,9 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
 def asked_of_audit(work: AuditRows) -> dict[str, Any]:
     """What the manifest says: that of the trial, and the tests with all settings."""
     tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
-    return asked_of_trials(work.trial) | {"tests": tests, "most": dict(work.most)}
+    more = {"tests": tests, "most": dict(work.most)}
+    is_number = work.trial.explain.model.is_regression
+    return asked_of_trials(work.trial) | more | {"is_number": is_number}
 
 
 def opened(asked: Mapping[str, Any]) -> AuditRows:
