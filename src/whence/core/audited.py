@@ -15,6 +15,7 @@ from typing import Any
 
 from whence.core.attribution import check_schema
 from whence.core.audit import Effect, Place
+from whence.core.figure import Figure
 from whence.core.once import once
 from whence.core.pruning import Pruning
 from whence.core.render import draw, render
@@ -282,6 +283,15 @@ class Audit:
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
         return written(render("audit_page", self), path)
+
+    def figure(self, name: str) -> Figure:
+        """One figure of the page by itself, as SVG, which a notebook shows.
+
+        They are heads, pruning, correlation, permutation and adversary.
+
+        >>> audit.figure("correlation").save("correlation.svg")       # doctest: +SKIP
+        """
+        return Figure(name, draw("audit_figure", self, name))
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """All effects, one in a line; also written to ``path``."""

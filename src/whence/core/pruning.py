@@ -14,7 +14,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.audit import Place
-from whence.core.bootstrap import DRAWS, ROUNDING, Mean, means, told_apart, within
+from whence.core.bootstrap import (
+    DRAWS,
+    FEWEST_TEXTS,
+    ROUNDING,
+    Mean,
+    means,
+    told_apart,
+    wilson,
+    within,
+)
 from whence.core.errors import InputError, unknown_name
 
 HALVES_STREAM = 16  # of random numbers
@@ -304,16 +313,25 @@ def _mean_curve(curves: PruningCurves, orders: Sequence[str], seed: int) -> Mean
     """Of one order, or of the mean of several on each text."""
     rows = [curves.orders.index(order) for order in orders]
     right = curves.right[rows].mean(0).T
+    loss = []
+    for mean in means(curves.loss[rows].mean(0).T, seed):
+        loss.append(replace(mean, interval=within(mean.interval, (0.0, inf))))
     is_known = bool(np.isfinite(right).all())
-    return MeanCurve(
-        loss=_possible(means(curves.loss[rows].mean(0).T, seed), (0.0, inf)),
-        right=_possible(means(right, seed), (0.0, 1.0)) if is_known else (),
-    )
+    return MeanCurve(tuple(loss), _shares(right) if is_known else ())
 
 
-def _possible(every: Sequence[Mean], between: tuple[float, float]) -> tuple[Mean, ...]:
-    """With intervals that hold nothing which the mean cannot be."""
-    return tuple(replace(mean, interval=within(mean.interval, between)) for mean in every)
+def _shares(right: Float[np.ndarray, "text step"]) -> tuple[Mean, ...]:
+    """With Wilson's intervals: texts that are all right have no spread that could be drawn again.
+
+    Of the mean of several orders these are too wide rather than too narrow, as it is less spread
+    than a share.
+    """
+    texts = len(right)
+    shares = []
+    for share in right.mean(0).tolist():
+        interval = wilson(share, texts) if texts >= FEWEST_TEXTS else None
+        shares.append(Mean(share, interval, texts))
+    return tuple(shares)
 
 
 def even_steps(heads: int, most: int = MOST_STEPS) -> tuple[int, ...]:

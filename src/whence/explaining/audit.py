@@ -25,8 +25,8 @@ from whence.explaining.audits import (
 )
 from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
 from whence.explaining.evaluate import trial_rows
-from whence.explaining.rows import ExplainRows, fitting
 from whence.explaining.pruning import has_heads, pruned
+from whence.explaining.rows import ExplainRows, fitting
 from whence.explaining.stored_audit import PRUNING, audit_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
