@@ -191,15 +191,16 @@ class PruningCurves:
         Orders are compared text by text. An interval above 0 is an order that is better than they
         are; it is of the texts, with these orders given.
         """
-        return means(self._gaps(order, others), seed)
+        return means(self.gaps(order, others), seed)
 
     def told_apart(
         self, order: str, others: Sequence[str], seed: int = 0
     ) -> Bool[np.ndarray, " step"]:
         """The steps at which that is not zero, where all steps are judged together."""
-        return told_apart(self._gaps(order, others), seed)
+        return told_apart(self.gaps(order, others), seed)
 
-    def _gaps(self, order: str, others: Sequence[str]) -> Float[np.ndarray, "text step"]:
+    def gaps(self, order: str, others: Sequence[str]) -> Float[np.ndarray, "text step"]:
+        """The same text by text."""
         if not others:
             raise InputError("an order is compared with at least one other.")
         mean_of_others = self.loss[[self._row(other) for other in others]].mean(0)
@@ -241,8 +242,8 @@ class PrunedOrder:
     """What becomes of the task as heads go in one order.
 
     ``below_random`` is how far the loss lies below the mean of the random orders, text by text: an
-    interval above 0 is a better order. ``apart`` are the steps at which that is not zero, all steps
-    judged together.
+    interval above 0 is a better order. ``apart`` are the steps at which that is not zero, where all
+    steps of all orders are judged together.
     """
 
     name: str
@@ -286,15 +287,17 @@ def pruning_of(
 ) -> Pruning:
     """What an audit keeps of curves. ``orders`` are those that are no random ones, with heads."""
     control = [name for name in curves.orders if name not in orders]
+    gaps = [curves.gaps(name, control) for name in orders]
+    of_orders = np.split(told_apart(np.concatenate(gaps, axis=1), seed), len(orders))
     pruned = []
-    for name, heads in orders.items():
+    for (name, heads), apart in zip(orders.items(), of_orders, strict=True):
         pruned.append(
             PrunedOrder(
                 name=name,
                 heads=tuple(heads),
                 curve=_mean_curve(curves, [name], seed),
                 below_random=tuple(curves.below(name, control, seed)),
-                apart=tuple(curves.told_apart(name, control, seed).tolist()),
+                apart=tuple(apart.tolist()),
             )
         )
     return Pruning(

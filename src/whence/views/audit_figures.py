@@ -34,7 +34,7 @@ ABOUT_ADVERSARY = (
     "seen is not the reason (Jain & Wallace 2019, figure 8)."
 )
 ABOUT_CORRELATION = (
-    "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, figures 2 to 4). Bars are texts, "
+    "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
     "the upright line is their mean, and the grey outline is what the same weights reach when they "
     "stand on other words. The last row is the yardstick: how far gradients agree with leaving "
     "words out. At the end of a row: the mean, and on how many texts p < .05; chance reaches that "
