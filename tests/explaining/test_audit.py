@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import whence
+from tests.audits.removing import counted
 from tests.families import build
 from whence.audits.case import Case
 from whence.audits.pruning import pruning_curve
@@ -183,8 +184,10 @@ def test_whoever_asks_to_stop_gets_no_curve_and_the_next_call_makes_it(
     assert run.is_complete
     assert not is_whole(run)
     said: list[str] = []
-    done = audited(work, data, choice, place, Manner(), say=said.append)
+    with counted(model) as passes:
+        done = audited(work, data, choice, place, Manner(), say=said.append)
     assert done.pruning is not None
+    assert sum(passes) == done.pruning.forwards
     assert len(said) == 1
     assert is_whole(run)
     assert done.forwards == stopped.forwards + done.pruning.forwards
