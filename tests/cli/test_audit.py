@@ -56,7 +56,7 @@ def test_a_curve_that_is_left_is_made_by_the_same_command(
     asked = ("audit", "--data", reviews, "--tests", "heads", *few, "--out", folder)
     first = whence(*asked)
     assert "heads removed one after the other" in first.err
-    assert "held-out texts is" in first.out
+    assert "held-out text is" in first.out
     (folder / "pruning.json").unlink()
     left = whence("audit", "--data", folder)
     assert "The pruning curve is not done. The same command makes it." in left.out

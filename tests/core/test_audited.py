@@ -38,13 +38,16 @@ RULES = [
     ((LARGE, LARGE, NEAR), (May.YES, Why.TIED)),
     ((SMALL, LARGE, NEAR), (May.NO, Why.IDLE)),
     ((LARGE, SMALL, NEAR), (May.NO, Why.EVEN)),
-    ((LARGE, LARGE, FAR), (May.NO, Why.ANOTHER)),
+    ((LARGE, LARGE, FAR), (May.SEVERAL, Why.ANOTHER)),
+    ((SMALL, LARGE, FAR), (May.NO, Why.IDLE)),
+    ((LARGE, SMALL, FAR), (May.NO, Why.EVEN)),
+    ((UNSURE, LARGE, FAR), (May.OPEN, Why.UNSURE)),
     ((UNSURE, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, UNSURE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, BETWEEN), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, None), (May.OPEN, Why.UNSURE)),
     ((None, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
-    ((None, None, FAR), (May.NO, Why.ANOTHER)),
+    ((None, None, FAR), (May.OPEN, Why.UNSURE)),
 ]
 
 

@@ -15,7 +15,7 @@ from whence.audits.case import Case
 from whence.audits.pruning import pruning_curve
 from whence.core.audit import Place
 from whence.core.audited import Audit, May
-from whence.core.errors import InputError, LoadError, SettingsError, UnknownName
+from whence.core.errors import InputError, LoadError, SettingsError, UnknownName, Unsupported
 from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
@@ -113,6 +113,41 @@ def test_the_model_is_left_as_it_was(model: whence.Model) -> None:
     whence.audit(model, TEXTS[:1], QUICK)
     assert (model.fingerprint, model.config._attn_implementation, model.hf.training) == before
     assert all(parameter.grad is None for parameter in model.hf.parameters())
+
+
+def test_the_passes_of_the_tests_are_counted(model: whence.Model) -> None:
+    without = whence.audit(model, TEXTS[:2], {"uniform": {}})
+    both = whence.audit(model, TEXTS[:2], {"uniform": {}, "adversary": {"steps": 2, "restarts": 1}})
+    layers = model.config.num_hidden_layers
+    # each layer and all of them: two steps and a last look; and the text as it is
+    assert both.forwards - without.forwards == 2 * ((layers + 1) * 3 + 1)
+    assert both.backwards - without.backwards == 2 * (layers + 1) * 2
+
+
+def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
+    """Minimal pairs: the loss is over the two words, and heads are valued by the right one."""
+    model = build("gpt2")
+    rows = [
+        {"text": "the food is", "right": " great", "wrong": " is"},
+        {"text": "the prices are not", "right": " is", "wrong": " great"},
+    ]
+    columns = {"text": "text", "label": "right", "foil": "wrong"}
+    found = whence.audit(model, rows, ["heads"], **columns)
+    whole = found.effect("heads", "loss")
+    assert whole is not None
+    losses = []
+    for row in rows:
+        passage = model.encode(row["text"])
+        logits = model.logits([passage])[0]
+        words = [whence.Target(row[name]) for name in ("right", "wrong")]
+        right, wrong = (logits[model.resolve(word, logits, passage).index] for word in words)
+        losses.append(np.logaddexp(0.0, wrong - right))
+    assert whole.mean == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match=r"DebertaV2.*cannot be edited.*whence\.attend"):
+        whence.audit(build("deberta-v2"), TEXTS)
 
 
 # ---------------------------------------------------------------------- the pruning curve

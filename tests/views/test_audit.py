@@ -37,8 +37,8 @@ TOLD_APART = observed(
 def test_layers_are_told_apart_in_words() -> None:
     said = " ".join(audit_sentences(audit_with(TOLD_APART)))
     assert "In layer 1 attention may be read as an explanation" in said
-    assert "In layer 0 attention may not be read as an explanation: a very different" in said
-    assert "Of 4 heads, 2 may be read, 2 may not" in said
+    assert "In layer 0 attention may be read as one explanation of several: the output" in said
+    assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
     assert "attention-mean may be read; rollout may not" in said
     assert "gradients do by 0.60" in said
 

@@ -54,6 +54,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    foil: o.FoilColumn = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
@@ -112,11 +113,13 @@ def command(
     wanted = _wanted(tests, setting or [])
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, split=split)
     for guessed in opened.columns.notes:
         note(guessed)
     with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.audit import audit_rows, audited, is_whole
+        from whence.explaining.audit_forecast import forecast_audit
         from whence.explaining.data_set import check_can_be_loaded
         from whence.runs.places import place_of
 
@@ -126,16 +129,20 @@ def command(
             loaded_model,
             wanted,
             rankings,
+            gold=foil is not None,
             targets=(Target(target, against, read),),
             seed=seed,
             overflow=overflow,
             memory=memory,
         )
+        choice = Choice(sample, seed, limit)
+        if again or not is_run(folder):
+            note(str(forecast_audit(work, opened, choice)))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             result = audited(
                 work,
                 opened,
-                Choice(sample, seed, limit),
+                choice,
                 place_of(folder),
                 manner,
                 part=part,

@@ -40,6 +40,7 @@ class May(StrEnum):
     """Whether attention may be read as an explanation."""
 
     YES = "may be read"
+    SEVERAL = "one of several"
     NO = "may not be read"
     OPEN = "undecided"
 
@@ -49,7 +50,7 @@ class Why(StrEnum):
 
     IDLE = "the output hardly changes when the weights are shuffled"
     EVEN = "looking at everything alike gives nearly the same output"
-    ANOTHER = "a very different attention gives the same output"
+    ANOTHER = "the output hangs on the weights, and a very different attention gives it too"
     TIED = "the output hangs on the weights, and no very different attention gives it"
     WEAK = "it names words that matter no better than chance, or hardly so"
     READS = "the words that it names matter more than random ones"
@@ -86,8 +87,10 @@ def may_be_read(
     """The verdict on a place.
 
     Attention whose weights can be shuffled, or made even, without changing the output does not
-    explain it. Nor does one that a very different attention could replace (Jain & Wallace 2019). It
-    may be read where shuffling changes the output and no very different attention keeps it.
+    explain it. Where the weights matter, and a very different attention would have done as well, it
+    is one explanation of several: Jain & Wallace (2019) would not call it one, Wiegreffe & Pinter
+    (2019) answer that an explanation need not be the only one. Where no very different attention
+    keeps the output, it may be read without that reserve.
     """
     matters = permutation.is_above(MATTERS) if permutation else None
     needed = uniform.is_above(MATTERS) if uniform else None
@@ -96,11 +99,9 @@ def may_be_read(
         return May.NO, Why.IDLE
     if needed is False:
         return May.NO, Why.EVEN
-    if replaceable is True:
-        return May.NO, Why.ANOTHER
-    if matters and needed and replaceable is False:
-        return May.YES, Why.TIED
-    return May.OPEN, Why.UNSURE
+    if not (matters and needed) or replaceable is None:
+        return May.OPEN, Why.UNSURE
+    return (May.SEVERAL, Why.ANOTHER) if replaceable else (May.YES, Why.TIED)
 
 
 def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:

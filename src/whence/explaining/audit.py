@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from whence.audits.places import check_can_edit
 from whence.core.audited import Audit
 from whence.core.errors import InputError
 from whence.core.request import AnyTarget, Overflow, targets_of
@@ -53,6 +54,7 @@ def audit(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
+    foil: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -76,21 +78,24 @@ def audit(
     ``tests`` are some of ``permutation``, ``uniform``, ``adversary`` and ``heads``; all without.
     The readings of attention (means, rollout, flow …) are compared with gradients and with leaving
     words out, and put on trial as ``whence.evaluate`` does it. ``label`` names the column of the
-    true label, by which heads are valued. The other keywords are those of ``whence.evaluate``.
+    true label, by which heads are valued; with ``foil``, a column of what each label is contrasted
+    with, the label is what readings explain, too. The other keywords are those of
+    ``whence.evaluate``.
     """
     check_is_model(model)
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, split=split)
     options: dict[str, Any] = {
         "targets": targets_of(target, read),
         "seed": seed,
         "overflow": overflow,
         "memory": memory,
     }
-    work = audit_rows(model, tests, rankings, **options)
+    work = audit_rows(model, tests, rankings, gold=foil is not None, **options)
     choice = Choice(sample, seed, limit)
     more: dict[str, Any] = {"part": part, "progress": progress}
     if out is not None:
@@ -99,14 +104,17 @@ def audit(
         return audited(work, opened, choice, place_of(folder), manner, **more)
 
 
-def audit_rows(model: Model, tests: Tests | None, rankings: int, **options: Any) -> AuditRows:
+def audit_rows(
+    model: Model, tests: Tests | None, rankings: int, gold: bool = False, **options: Any
+) -> AuditRows:
     """The work of an audit, checked before anything is run. ``options`` are those of a Request."""
+    check_can_edit(model)
     wanted = tests if isinstance(tests, Mapping) else {name: {} for name in tests or TESTS}
     if not wanted:
         raise InputError("there are no tests: name some, or leave tests= out for all.")
     methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
     request = fitting(model, request_of(model, methods, evidence=False, **options))
-    trial = trial_rows(ExplainRows(model, request), METRICS, None, None, rankings)
+    trial = trial_rows(ExplainRows(model, request, gold), METRICS, None, None, rankings)
     most = {name: texts for name, texts in MOST.items() if name in wanted}
     return AuditRows(trial, tests_of(wanted), most)
 
@@ -124,7 +132,7 @@ def audited(
     say: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """The audit as asked, begun or continued in a place. ``say`` is told of each step."""
-    order = Order(work, WORK, READER, asked_of_audit(work), gold=False)
+    order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
     stop = stop or Stop()
     if manner.again:
         place.remove(PRUNING)

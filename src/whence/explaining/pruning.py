@@ -30,14 +30,14 @@ from whence.core.pruning import (
     random_orders,
 )
 from whence.core.writing import json_text
-from whence.explaining.audits import AuditRows, label_of, observation_of
+from whence.explaining.audits import AuditRows, observation_of
 from whence.explaining.stored_audit import PRUNING, head_values
 from whence.runs.data import Row
 from whence.runs.kept_rows import KeptRows
 from whence.runs.run import Run, Stop
 
 MOST_TEXTS = 60  # on which the curve is run: the mean over so many is sure enough
-RANDOM_ORDERS = 5
+INFORMED, RANDOM_ORDERS = 2, 5
 AT_ONCE = 8  # texts, after which somebody may have asked to stop
 BY_WORTH, BY_MOVEMENT = "least worth first", "least moving first"
 Orders = Mapping[str, Sequence[Place]]
@@ -46,6 +46,17 @@ Orders = Mapping[str, Sequence[Place]]
 def has_heads(asked: Mapping[str, Any]) -> bool:
     """Whether an audit was asked what each head is worth, which gives the orders."""
     return any(test["name"] == HeadRemoval.name for test in asked["tests"])
+
+
+def passes_of_curve(texts: int, heads: int) -> int:
+    """What the curve of so many texts costs at most.
+
+    >>> passes_of_curve(200, 48)  # 60 texts: 7 orders at 7 steps; all heads, none, and the target
+    3120
+    """
+    held_out = texts - texts // 2 if texts > 1 else 0
+    between = max(len(even_steps(heads)) - 2, 0)
+    return min(held_out, MOST_TEXTS) * ((INFORMED + RANDOM_ORDERS) * between + 3)
 
 
 def pruned(work: AuditRows, run: Run, stop: Stop) -> None:
@@ -124,10 +135,10 @@ def _curves(
 def _case(work: AuditRows, row: Row) -> Case:
     """As the tests had it: the target is fixed on the whole text."""
     explain = work.trial.explain
-    model, asked = explain.model, explain.request.targets[0]
+    model, asked = explain.model, explain.target_of(row)
     passage = model.placed(explain.encoded(row), asked)
     target = model.resolve(model.located(asked, passage), model.logits([passage])[0], passage)
-    return Case(passage, target, label_of(model, passage, row), explain.request.seed)
+    return work.case_of(passage, target, row)
 
 
 def _rows_of(run: Run, places: Sequence[int]) -> list[Row]:

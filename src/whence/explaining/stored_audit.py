@@ -76,9 +76,9 @@ def audit_of(run: Run) -> Audit:
         pruning=pruning,
         skipped=_skipped(records),
         notes=(f"There is no pruning curve: {no_pruning}",) if no_pruning else (),
-        forwards=sum(record["explaining"] + record["measuring"] for record in records)
+        forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
         + (0 if pruning is None else pruning.forwards),
-        backwards=sum(record["backwards"] for record in records),
+        backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
     )
 
 

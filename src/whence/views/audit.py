@@ -27,7 +27,12 @@ from whence.views import wording
 from whence.views.evaluation import wording_list
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
-TINTS = {May.YES: Style(color="green"), May.NO: Style(color="red"), May.OPEN: Style(dim=True)}
+TINTS = {
+    May.YES: Style(color="green"),
+    May.SEVERAL: Style(color="yellow"),
+    May.NO: Style(color="red"),
+    May.OPEN: Style(dim=True),
+}
 WIDTH = 100
 GAP = 2  # columns between those of a table
 NOTHING = "–"
@@ -36,9 +41,9 @@ HOW_TO_READ = (
     "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how far "
     "the output's probabilities move when the weights are permuted, or made equal. Another: how "
     "different an attention can be that gives the same output, as a share of the most (ln 2). "
-    f"Attention may be read where shuffling and evening out move the output by more than "
-    f"{MATTERS:.2f} and another attention is no further away than {ANOTHER:.0%}; it may not where "
-    "one of these is clearly otherwise."
+    f"Attention may be read where shuffling and evening out each move the output by more than "
+    f"{MATTERS:.2f}, and may not where one of them clearly does not. It is one of several "
+    f"explanations if an attention further away than {ANOTHER:.0%} gives the same output."
 )
 READINGS_MEAN = (
     f"Beaten: the share of random rankings of the words that the reading does better than, by "
@@ -71,7 +76,7 @@ def _of_layers(audit: Audit) -> list[str]:
     for verdict in audit.of_layers:
         groups.setdefault((verdict.may, str(verdict.why)), []).append(_layer(verdict))
     said = []
-    for may in (May.YES, May.NO, May.OPEN):
+    for may in May:
         for (verdict, why), names in groups.items():
             if verdict is may:
                 said.append(f"In {_layers(names)} attention {_may(may)}: {why}.")
@@ -81,6 +86,8 @@ def _of_layers(audit: Audit) -> list[str]:
 def _may(may: May) -> str:
     if may is May.OPEN:
         return "is neither cleared nor ruled out"
+    if may is May.SEVERAL:
+        return "may be read as one explanation of several"
     return f"{may} as an explanation"
 
 
@@ -105,8 +112,9 @@ def _of_heads(audit: Audit) -> list[str]:
         return []
     counts = {may: sum(v.may is may for v in heads) for may in May}
     return [
-        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.NO]} may not, and of "
-        f"{counts[May.OPEN]} the texts do not tell."
+        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.SEVERAL]} as one "
+        f"explanation of several, {counts[May.NO]} may not, and of {counts[May.OPEN]} the texts do "
+        "not tell."
     ]
 
 

@@ -20,11 +20,12 @@ from whence.views.document import GROUND, document, static
 from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
 
 SHEETS = ("report.css", "evaluation.css", "audit.css", "drawing.css")
-CLASSES = {May.YES: "better", May.NO: "worse", May.OPEN: "open"}
+CLASSES = {May.YES: "better", May.SEVERAL: "several", May.NO: "worse", May.OPEN: "open"}
 LEAD = 2  # sentences that are the answer itself
 ABOUT_HEADS = (
     "How far the output's probabilities move, on average over texts, when the weights of one head "
-    "are shuffled. Green may be read, red may not, grey is undecided. Point at a cell for its "
+    "are shuffled. Green may be read, yellow is one explanation of several, red may not be read, "
+    "grey is undecided. Point at a cell for its "
     "interval and the reason."
 )
 
