@@ -143,6 +143,10 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
         right, wrong = (logits[model.resolve(word, logits, passage).index] for word in words)
         losses.append(np.logaddexp(0.0, wrong - right))
     assert whole.mean == pytest.approx(np.mean(losses), rel=1e-5)
+    # the curve, too, is of the two words: with all heads it is the loss of the held-out text
+    assert found.pruning is not None
+    _, (held_out,) = halves(len(rows), found.seed)
+    assert found.pruning.control.loss[0].mean == pytest.approx(losses[held_out], rel=1e-5)
 
 
 def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
@@ -178,7 +182,7 @@ def test_the_curve_is_that_of_the_half_that_did_not_order_the_heads(
     assert by_worth.name == "least worth first"
     assert list(by_worth.heads) == sorted(heads, key=lambda head: worth[head])
 
-    cases = [labelled(model, TEXTS[row], row % 2) for row in held_out]
+    cases = [labelled(model, TEXTS[row], int(row % 2)) for row in held_out]
     curve = pruning_curve(model, cases, {"own": by_worth.heads}, pruning.steps)
     means = [mean.mean for mean in by_worth.curve.loss]
     assert means == pytest.approx(curve.loss[0].mean(1).tolist(), abs=1e-6)
