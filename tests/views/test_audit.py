@@ -107,9 +107,21 @@ def test_at_eighty_columns_names_and_numbers_are_whole() -> None:
 
 def test_half_of_the_heads_are_told_beside_random_orders() -> None:
     said = " ".join(audit_sentences(audit_with(TOLD_APART)))
-    assert "Without 2 of 4 heads the loss on 12 held-out texts is 0.65 least worth first, " in said
-    assert "better than at random beyond doubt" in said
+    assert "Without 2 of 4 heads the loss on 12 held-out texts is 0.65 least worth first " in said
+    assert said.count("(better than at random beyond doubt)") == 2
     assert "It is 0.25 with all heads, and 1.05 where heads go in random orders." in said
+
+
+def test_an_order_that_is_worse_than_random_ones_is_called_so() -> None:
+    """The enemy: whatever is told apart is called better, or passed over."""
+    audit = audit_with(TOLD_APART)
+    assert audit.pruning is not None
+    first, *others = audit.pruning.orders
+    worse = replace(first, below_random=tuple(replace(m, mean=-m.mean) for m in first.below_random))
+    pruning = replace(audit.pruning, orders=(worse, *others))
+    said = " ".join(audit_sentences(replace(audit, pruning=pruning)))
+    assert "least worth first (worse than at random beyond doubt)" in said
+    assert "other (better than at random beyond doubt)" in said
 
 
 # ---------------------------------------------------------------------- figures

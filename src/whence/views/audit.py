@@ -142,14 +142,16 @@ def _pruned(audit: Audit) -> list[str]:
     whole, control = pruning.control.loss[0].mean, pruning.control.loss[half].mean
     parts = []
     for order in pruning.orders:
-        better = order.apart[half] and order.below_random[half].mean > 0
-        surely = ", better than at random beyond doubt" if better else ""
+        surely = ""
+        if order.apart[half]:
+            which = "better" if order.below_random[half].mean > 0 else "worse"
+            surely = f" ({which} than at random beyond doubt)"
         parts.append(f"{order.curve.loss[half].mean:.2f} {order.name}{surely}")
     texts = "1 held-out text" if pruning.texts == 1 else f"{pruning.texts} held-out texts"
     return [
         f"Without {pruning.steps[half]} of {pruning.heads} heads the loss on {texts} is "
-        f"{'; '.join(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where heads go "
-        "in random orders."
+        f"{wording_list(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where heads "
+        "go in random orders."
     ]
 
 

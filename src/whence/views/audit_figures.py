@@ -41,8 +41,9 @@ ABOUT_CORRELATION = (
     "on 5 %."
 )
 ABOUT_HEADS = (
-    "How far the loss rises, on average over texts, when the output of one head is set to zero. "
-    "Orange heads help, blue ones hurt. Point at a cell for its interval."
+    "How far the loss rises (orange) or falls (blue), on average over texts, when the output of "
+    "one head is set to zero. Colours are means: only what is marked is beyond doubt. Point at a "
+    "cell for its interval."
 )
 
 
@@ -234,8 +235,8 @@ def about_pruning(audit: Audit) -> str:
         f"texts, and the curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
         "without a head, movement the size of its change on each text. Bands are 95 % intervals "
         f"over texts; the grey lines are {len(pruning.random)} random orders and their mean. "
-        "The last panel compares with that mean, text by text: above 0 the order is better, and "
-        "a full point is so beyond doubt, all points judged together."
+        "The last panel compares with that mean, text by text: above 0 the order is better, below "
+        "it is worse. A full point is so beyond doubt, all points judged together."
     )
 
 

@@ -320,9 +320,9 @@ class Cell:
 CELL_WIDE, CELL_HIGH, LAYER_WIDE = 26, 20, 52
 # how each mark is drawn, around the middle of a cell, and what it says
 MARKS = {
-    "helps": ("M-4 0H4M0 -4V4", "worth something beyond doubt"),
-    "hurts": ("M-4 0H4", "the task does better without it"),
-    "can go": ("M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "it can go"),
+    "helps": ("M-4 0H4M0 -4V4", "it helps beyond doubt"),
+    "hurts": ("M-4 0H4", "it hurts, on held-out texts too"),
+    "can go": ("M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "it can go alone: the loss hardly rises"),
 }
 
 
