@@ -10,7 +10,7 @@ import whence
 from tests.families import build
 from whence.core.errors import InputError
 from whence.explaining.audit import audit_rows
-from whence.explaining.audit_forecast import TRIAL, forecast_audit
+from whence.explaining.audit_forecast import CURVE, TRIAL, forecast_audit
 from whence.runs.data import Choice, open_data
 
 TEXTS = ["the food is great but not the prices", "not bad at all", "", "bad food and bad service"]
@@ -34,6 +34,18 @@ def test_the_forecast_is_what_is_paid() -> None:
     assert of_tests < paid <= every
     assert paid > 0.6 * every
     assert forecast.seconds > 0
+
+
+def test_the_pruning_curve_is_forecast() -> None:
+    """At most: orders may share a set of heads, which is run once."""
+    model = build("bert")
+    texts = ["the food is great but", "not bad at all and", "bad food and bad service"]
+    forecast = forecast_audit(audit_rows(model, ["heads"], 2), open_data(texts), Choice())
+    done = whence.audit(model, texts, ["heads"], rankings=2)
+    assert done.pruning is not None
+    assert 0.8 * forecast.passes[CURVE] <= done.pruning.forwards <= forecast.passes[CURVE]
+    without = forecast_audit(audit_rows(model, ["uniform"], 2), open_data(texts), Choice())
+    assert CURVE not in without.passes
 
 
 def test_a_test_on_a_few_texts_costs_no_more_than_these() -> None:

@@ -118,7 +118,7 @@ def command(
     for guessed in opened.columns.notes:
         note(guessed)
     with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.audit import audit_rows, audited
+        from whence.explaining.audit import audit_rows, audited, is_whole
         from whence.explaining.audit_forecast import forecast_audit
         from whence.explaining.data_set import check_can_be_loaded
         from whence.runs.places import place_of
@@ -148,13 +148,14 @@ def command(
                 part=part,
                 stop=stop,
                 progress=progress,
+                say=note,
             )
         run = open_run(folder, check=False)
         if out is not None and "://" not in out:
             _write_all(result, Path(out))
         _tell(result, run, as_json, html)
         # in here: without --out the folder is gone afterwards
-        if stop.asked and not run.is_complete:
+        if stop.asked and not is_whole(run):
             raise typer.Exit(INTERRUPTED)
         if run.state.failed:
             raise typer.Exit(SOME_FAILED)
@@ -179,6 +180,13 @@ def _audit(run: Run) -> Audit:
     return audit_of(run)
 
 
+def _lacks_curve(run: Run) -> bool:
+    """Whether heads were tested on all texts, and not removed one after the other yet."""
+    from whence.explaining.audit import is_whole
+
+    return run.is_complete and not is_whole(run)
+
+
 def _write_all(result: Audit, folder: Path) -> None:
     """The verdict and its effects beside the parts."""
     result.to_csv(folder / "effects.csv")
@@ -193,10 +201,12 @@ def _tell(result: Audit, run: Run, as_json: bool, html: Path | None) -> None:
     else:
         from whence.views.audit import audit_view
 
-        show(lambda _: audit_view(result))
+        show(lambda console: audit_view(result, console.width))
         tell_failures(run, is_kept=True)
         if not run.is_complete:
             emit("Not all texts are done. The same command goes on from here.")
+        elif _lacks_curve(run):
+            emit("The pruning curve is not done. The same command makes it.")
     if html is not None:
         result.to_html(html)
         note(f"page written to {html.resolve()}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,15 @@ from whence.explaining.audits import (
 )
 from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
 from whence.explaining.evaluate import trial_rows
+from whence.explaining.pruning import has_heads, pruned
 from whence.explaining.rows import ExplainRows, fitting
-from whence.explaining.stored_audit import audit_of
+from whence.explaining.stored_audit import PRUNING, audit_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
 from whence.runs.data import Choice, Data, open_data
 from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
-from whence.runs.run import Progress, Stop, check_engine
+from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
 RANKINGS = 10  # random ones on each text
@@ -128,8 +129,21 @@ def audited(
     part: int = PART,
     stop: Stop | None = None,
     progress: Progress | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Audit:
-    """The audit as asked, begun or continued in a place."""
+    """The audit as asked, begun or continued in a place. ``say`` is told of each step."""
     order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
+    stop = stop or Stop()
+    if manner.again:
+        place.remove(PRUNING)
     run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
+    if run.is_complete and not is_whole(run) and not stop.asked:
+        say("heads removed one after the other")
+        pruned(work, run, stop)
     return audit_of(run)
+
+
+def is_whole(run: Run) -> bool:
+    """Whether nothing is left to do: neither texts, nor the pruning curve over all of them."""
+    has_curve = run.place.has(PRUNING) or not has_heads(run.manifest.asked)
+    return run.is_complete and has_curve

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from whence.audits.case import Case, Price
+from whence.audits.heads import HeadRemoval
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
 from whence.core.budget import spoken
@@ -20,11 +21,12 @@ from whence.core.passage import Passage
 from whence.explaining.audits import AuditRows
 from whence.explaining.forecast import forecast_of, timed_pass
 from whence.explaining.job import job_of
+from whence.explaining.pruning import passes_of_curve
 from whence.runs.data import Choice, Data, chosen
 
 LOOKED_AT = 100  # texts by which the usual length is known
 BACKWARD = 2  # passes that a backward pass counts as
-TRIAL = "readings"
+TRIAL, CURVE = "readings", "pruning"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
     for test in work.tests:
         on_texts = min(texts, work.most.get(test.name, texts))
         passes[test.name] = on_texts * _weight(price_on([test], places))
+    if HeadRemoval.name in passes:
+        heads = sum(place.head is not None for place in places)
+        passes[CURVE] = passes_of_curve(texts, heads)
 
     plain = timed_pass(job, usual, texts * of_trial)
     edited = _timed_edit(work, case)

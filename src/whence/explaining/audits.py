@@ -106,18 +106,23 @@ class AuditRows:
         return self.trial.explain.request.seed
 
     def _case(self, explained: Explained) -> Case:
-        model, outcome = self._model, explained.outcome
+        outcome = explained.outcome
         assert isinstance(outcome, Outcome)
         attribution = next(iter(outcome.attributions.values()))
         passage = attribution.passage or explained.passage
         assert passage is not None
-        label, index = explained.row.label, None
+        return self.case_of(passage, attribution.target, explained.row)
+
+    def case_of(self, passage: Passage, target: Target, row: Row) -> Case:
+        """A text under audit, with what is true of it where the data tell; the target is fixed."""
+        model, index = self._model, None
         if self.trial.explain.gold:
-            index = attribution.target.index
-        elif label is not None and model.kind.has_classes:
+            index = target.index
+        elif row.label is not None and model.kind.has_classes:
             nothing_said = np.zeros(len(model.labels_of(passage)))
-            index = model.resolve(Target(name_or_number(label)), nothing_said, passage).index
-        return Case(passage, attribution.target, index, self._seed)
+            named = Target(name_or_number(row.label))
+            index = model.resolve(named, nothing_said, passage).index
+        return Case(passage, target, index, self._seed)
 
     def _correlated(self, outcome: Outcome, passage: Passage) -> list[dict[str, Any]]:
         scores = {name: one.scores for name, one in outcome.attributions.items()}
@@ -196,7 +201,9 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
 def asked_of_audit(work: AuditRows) -> dict[str, Any]:
     """What the manifest says: that of the trial, and the tests with all settings."""
     tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
-    return asked_of_trials(work.trial) | {"tests": tests, "most": dict(work.most)}
+    more = {"tests": tests, "most": dict(work.most)}
+    is_number = work.trial.explain.model.is_regression
+    return asked_of_trials(work.trial) | more | {"is_number": is_number}
 
 
 def opened(asked: Mapping[str, Any]) -> AuditRows:

@@ -18,6 +18,7 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.registry import find_method, settings_dict
 from whence.core.request import Request, Wish
+from whence.core.target import Target
 from whence.explaining.added import Added
 from whence.explaining.job import Outcome, job_of
 from whence.explaining.run import run
@@ -108,12 +109,18 @@ class ExplainRows:
         for place in passages:
             by_label.setdefault((rows[place].label, rows[place].foil), []).append(place)
         alike = []
-        for (label, foil), places in by_label.items():
-            target = replace(self.request.targets[0], label=name_or_number(label))
-            if foil is not None:
-                target = replace(target, against=name_or_number(foil))
+        for places in by_label.values():
+            target = self.target_of(rows[places[0]])
             alike.append((replace(self.request, targets=(target,)), places))
         return alike
+
+    def target_of(self, row: Row) -> Target:
+        """What is explained of a row: as it was asked for, or the label that the data give."""
+        target = self.request.targets[0]
+        if not self.gold:
+            return target
+        target = replace(target, label=name_or_number(row.label))
+        return target if row.foil is None else replace(target, against=name_or_number(row.foil))
 
     def _outcomes(
         self, passages: Sequence[Passage], request: Request, keep_games: bool
