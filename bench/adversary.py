@@ -65,7 +65,7 @@ def floor(model: Model, cases: Sequence[Case], test: Adversary) -> Callable[[], 
 def adversary_over_floor(model: Model, test: Adversary, rounds: int = ROUNDS) -> Ratio:
     """Seconds of the processor of a search over those of its bare passes."""
     cases = [Case(model.encode(text), Target()) for text in sentences(TEXTS)]
-    price = test.passes(model.config.num_hidden_layers, model.config.num_attention_heads)
+    price = test.passes(heads=0, wholes=model.config.num_hidden_layers + 1)
     return interleaved(
         f"adversarial attention, {TEXTS} texts, {test.restarts} starts of {test.steps} steps",
         lambda: test(model, cases),

@@ -101,16 +101,35 @@ def test_each_reading_is_compared_with_both_and_they_with_each_other() -> None:
     observations = Correlation()(scores, ["rollout"], seed=5)
 
     own = by_quantity(observations, "rollout")
-    assert set(own) == {"tau-gradient", "p-gradient", "tau-loo", "p-loo"}
+    kinds = ("tau", "shuffled", "p", "significant")
+    assert set(own) == {f"{kind}-{of}" for kind in kinds for of in ("gradient", "loo")}
     assert own["tau-gradient"].value == pytest.approx(1.0)
     assert own["tau-loo"].value == pytest.approx(-1.0)
     assert own["p-loo"].value == pytest.approx(2 / 24)
     assert own["tau-loo"].control == pytest.approx(
         shuffled_taus(attention, np.abs(loo), 20, seed=5).mean()
     )
+    copies = shuffled_taus(attention, np.abs(loo), 20, seed=5)
+    assert own["shuffled-loo"].value == pytest.approx(copies[0])
+    assert own["shuffled-loo"].value != pytest.approx(copies.mean())  # of which texts differ less
     yardstick = by_quantity(observations, "")
-    assert set(yardstick) == {"tau-gradient-loo", "p-gradient-loo"}
+    assert set(yardstick) == {f"{kind}-gradient-loo" for kind in kinds}
     assert yardstick["tau-gradient-loo"].value == pytest.approx(-1.0)
+
+
+def test_what_is_significant_is_so_in_both_directions() -> None:
+    """Of five units in the same, the opposite and another order, p is 2/120, 2/120 and more."""
+    one = np.arange(1.0, 6.0)
+    orders = {"same": one, "opposite": one[::-1], "other": np.array([2.0, 1.0, 4.0, 3.0, 5.0])}
+    scores = {**orders, LOO: one}
+    found = Correlation()(scores, list(orders))
+    shares = {o.reading: o for o in found if o.quantity == "significant-loo"}
+    assert {name: o.value for name, o in shares.items()} == {
+        "same": 1.0,
+        "opposite": 1.0,
+        "other": 0.0,
+    }
+    assert shares["same"].control == 0.05
 
 
 def test_what_ranks_nothing_gives_no_number() -> None:
@@ -121,7 +140,9 @@ def test_what_ranks_nothing_gives_no_number() -> None:
     observations = Correlation()(both, ["rollout", "mean"])
     assert [(o.reading, o.quantity) for o in observations] == [
         ("rollout", "tau-loo"),
+        ("rollout", "shuffled-loo"),
         ("rollout", "p-loo"),
+        ("rollout", "significant-loo"),
     ]
     short = {name: each[:2] for name, each in both.items()}
     assert Correlation()(short, ["rollout"]) == []

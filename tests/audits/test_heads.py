@@ -174,7 +174,7 @@ def test_as_many_passes_as_the_price_says_in_few_batches() -> None:
     cases = cases_of(model)
     with counted(model) as batches:
         HeadRemoval()(model, cases)
-    price = HeadRemoval().passes(layers=2, heads=4)
+    price = HeadRemoval().passes(heads=8, wholes=3)
     assert sum(batches) == len(cases) * price.forwards == 3 * 9
     assert price.backwards == 0
     assert len(batches) == 2  # the whole model on all texts, then all heads of all texts

@@ -126,7 +126,7 @@ def test_passes_are_what_is_paid(test: AuditTest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(type(model.hf), "forward", counted)
     monkeypatch.setattr(torch.autograd, "grad", counted_grad)
     test(model, [case])
-    price = test.passes(layers=2, heads=4)
+    price = test.passes(heads=8, wholes=3)
     # the starts of a search share the plain pass of their text, if they fit one batch
     assert price.forwards - 1 <= forwards <= price.forwards
     assert backwards == price.backwards

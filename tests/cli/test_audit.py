@@ -48,6 +48,23 @@ def test_an_audit_is_told_kept_and_told_again(
     assert (stored["kind"], stored["texts"], stored["failed"]) == ("audit", 5, 1)
 
 
+def test_a_curve_that_is_left_is_made_by_the_same_command(
+    whence: Whence, reviews: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "audit"
+    few = ("--limit", 3, "--rankings", 1)  # of which one is empty
+    asked = ("audit", "--data", reviews, "--tests", "heads", *few, "--out", folder)
+    first = whence(*asked)
+    assert "heads removed one after the other" in first.err
+    assert "held-out text is" in first.out
+    (folder / "pruning.json").unlink()
+    left = whence("audit", "--data", folder)
+    assert "The pruning curve is not done. The same command makes it." in left.out
+    assert "held-out" not in left.out
+    again = whence(*asked)
+    assert again.out == first.out
+
+
 def test_mistakes_are_one_line(whence: Whence, reviews: Path, tmp_path: Path) -> None:
     unknown = whence("audit", "--data", reviews, "--tests", "shuffle")
     assert (unknown.code, unknown.err.count("\n")) == (2, 1)

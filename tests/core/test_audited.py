@@ -38,13 +38,16 @@ RULES = [
     ((LARGE, LARGE, NEAR), (May.YES, Why.TIED)),
     ((SMALL, LARGE, NEAR), (May.NO, Why.IDLE)),
     ((LARGE, SMALL, NEAR), (May.NO, Why.EVEN)),
-    ((LARGE, LARGE, FAR), (May.NO, Why.ANOTHER)),
+    ((LARGE, LARGE, FAR), (May.SEVERAL, Why.ANOTHER)),
+    ((SMALL, LARGE, FAR), (May.NO, Why.IDLE)),
+    ((LARGE, SMALL, FAR), (May.NO, Why.EVEN)),
+    ((UNSURE, LARGE, FAR), (May.OPEN, Why.UNSURE)),
     ((UNSURE, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, UNSURE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, BETWEEN), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, None), (May.OPEN, Why.UNSURE)),
     ((None, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
-    ((None, None, FAR), (May.NO, Why.ANOTHER)),
+    ((None, None, FAR), (May.OPEN, Why.UNSURE)),
 ]
 
 
@@ -111,6 +114,47 @@ def test_an_effect_is_over_the_texts_that_have_it() -> None:
     assert only.values == ()
     (kept,) = effects_of(texts, shown=lambda _: True)
     assert len(kept.values) == 6
+
+
+RANGES = [
+    ("permutation", "change", 0.0, 1.0),
+    ("adversary", "jsd", 0.0, LN_2),
+    ("readings", "beaten", 0.0, 1.0),
+    ("correlation", "tau-loo", -1.0, 1.0),
+    ("correlation", "significant-gradient", 0.0, 1.0),
+    ("heads", "right", 0.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("test", "quantity", "least", "most"), RANGES)
+def test_intervals_hold_nothing_that_cannot_be(
+    test: str, quantity: str, least: float, most: float
+) -> None:
+    """Six texts at one end and one at the other: the bootstrap's own interval goes beyond."""
+    for end, other in ((least, most), (most, least)):
+        texts = [[Observation(test, quantity, value)] for value in [end] * 6 + [other]]
+        (clipped,) = effects_of(texts)
+        assert clipped.interval is not None
+        low, high = clipped.interval
+        assert least <= low <= clipped.mean <= high <= most
+        assert end in (low, high)  # it was beyond: the enemy returns it as it is
+
+
+def test_a_change_of_a_number_and_of_a_loss_may_be_larger() -> None:
+    """The enemy: the range of a probability for a regression, or of a loss for its change."""
+    texts = [[Observation("uniform", "change", value)] for value in (0.1, 0.2, 0.9, 0.8, 3.0, 2.0)]
+    (number,) = effects_of(texts, is_number=True)
+    assert number.interval is not None
+    assert number.interval[1] > 1.5
+    changes = (0.1, -0.2, -0.9, -0.3, 0.1, 0.0)
+    of_head = [[Observation("heads", "loss", value, Place(0, 1))] for value in changes]
+    (change,) = effects_of(of_head)
+    assert change.interval is not None
+    assert change.interval[0] < change.mean < 0
+    whole = [[Observation("heads", "loss", value)] for value in (0.0, 0.0, 0.0, 0.0, 2.0)]
+    (loss,) = effects_of(whole)
+    assert loss.interval is not None
+    assert loss.interval[0] == 0.0
 
 
 def test_it_survives_json(tmp_path: Path) -> None:

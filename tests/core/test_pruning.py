@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from math import sqrt
 
 import numpy as np
 import pytest
 
+from whence.core.audit import Place
 from whence.core.errors import InputError, UnknownName
 from whence.core.pruning import (
+    Pruning,
     PruningCurves,
+    even_steps,
     halves,
     helping,
     hurting,
     least_moving_first,
     least_worth_first,
+    pruning_of,
     random_orders,
     spared,
     worth,
 )
+from whence.core.stored import Stored
 
 
 def noise(seed: int, texts: int = 60, heads: int = 12) -> np.ndarray:
@@ -176,3 +183,111 @@ def test_orders_that_are_not_there_are_refused() -> None:
         curves().below("found", [])
     with pytest.raises(InputError, match="above 0"):
         spared(np.zeros((9, 1)), 0.0)
+
+
+# ---------------------------------------------------------------------- what an audit keeps
+
+
+PLACES = [Place(0, head) for head in range(4)]
+
+
+def curves_of(texts: int = 12, seed: int = 0) -> PruningCurves:
+    rng = np.random.default_rng(seed)
+    loss = rng.exponential(size=(4, 5, texts))
+    loss[0] -= loss[0].min() - 0.01
+    loss[2:] += 3.0  # random orders are much worse
+    right = rng.integers(0, 2, size=loss.shape).astype(float)
+    orders = ("worth", "moving", "random 1", "random 2")
+    return PruningCurves(orders, np.arange(5), loss, right)
+
+
+def kept(curves: PruningCurves) -> Pruning:
+    orders = {"worth": PLACES, "moving": PLACES[::-1]}
+    return pruning_of(curves, orders, ordered_on=12, held_out=20, forwards=99)
+
+
+def test_what_is_kept_are_means_over_texts_beside_the_mean_of_random_orders() -> None:
+    """The enemies: all orders as the control, and a difference of the wrong sign."""
+    curves = curves_of()
+    pruning = kept(curves)
+    assert [order.name for order in pruning.orders] == ["worth", "moving"]
+    assert (len(pruning.random), pruning.heads, pruning.texts) == (2, 4, 12)
+    control = curves.loss[2:].mean((0, 2))
+    own = curves.loss[0].mean(1)
+    assert [mean.mean for mean in pruning.control.loss] == pytest.approx(control)
+    assert [mean.mean for mean in pruning.orders[0].curve.loss] == pytest.approx(own)
+    assert [m.mean for m in pruning.orders[0].below_random] == pytest.approx(control - own)
+    assert all(pruning.orders[0].apart)
+    right = curves.right[1].mean(1)
+    assert [mean.mean for mean in pruning.orders[1].curve.right] == pytest.approx(right)
+
+
+def test_steps_of_all_orders_are_judged_together() -> None:
+    """Small effects: whoever judges each order by itself (the enemy) names more of them."""
+    together, alone = 0, 0
+    for seed in range(20):
+        losses = np.random.default_rng(seed).normal(5, 1, size=(4, 5, 30))
+        losses[2:] += 0.6
+        curves = PruningCurves(("worth", "moving", "a", "b"), np.arange(5), losses, losses * np.nan)
+        for order in kept(curves).orders:
+            by_itself = curves.told_apart(order.name, ["a", "b"])
+            assert not (np.array(order.apart) & ~by_itself).any()
+            together += sum(order.apart)
+            alone += int(by_itself.sum())
+    assert 0 < together < alone
+
+
+def test_a_share_of_texts_that_are_all_right_is_not_sure() -> None:
+    """The enemy: a bootstrap of twelve ones, whose interval has no width."""
+    curves = curves_of()
+    curves.right[0, 1] = 1.0
+    share = kept(curves).orders[0].curve.right[1]
+    assert share.mean == 1.0
+    assert share.interval is not None
+    low, high = share.interval
+    assert (low, high) == (pytest.approx(12 / (12 + 1.959964**2)), 1.0)  # Wilson's, in closed form
+
+
+def test_nothing_is_kept_that_cannot_be() -> None:
+    """Losses near 0 with one large one: the enemy is a loss below 0."""
+    curves = curves_of()
+    curves.loss[:] = 0.01
+    curves.loss[:, :, 0] = 5.0
+    for mean in kept(curves).control.loss:
+        assert mean.interval is not None
+        assert mean.interval[0] >= 0.0
+
+
+def test_a_regression_has_a_loss_only() -> None:
+    curves = curves_of()
+    pruning = kept(PruningCurves(curves.orders, curves.steps, curves.loss, curves.loss * np.nan))
+    assert pruning.control.right == ()
+    assert pruning.orders[0].curve.right == ()
+
+
+def test_curves_of_some_texts_and_of_others_are_those_of_all() -> None:
+    whole = curves_of()
+    parts = [
+        PruningCurves(whole.orders, whole.steps, whole.loss[..., texts], whole.right[..., texts])
+        for texts in (slice(0, 5), slice(5, None))
+    ]
+    joined = parts[0].joined(parts[1])
+    assert np.array_equal(joined.loss, whole.loss)
+    assert np.array_equal(joined.right, whole.right)
+    other = PruningCurves(whole.orders, whole.steps + 1, whole.loss, whole.right)
+    with pytest.raises(InputError, match="same orders and steps"):
+        whole.joined(other)
+
+
+def test_it_is_the_same_when_it_is_read_again() -> None:
+    pruning = kept(curves_of())
+    plain = json.loads(json.dumps(asdict(pruning)))
+    assert Stored(plain, "this curve").record(Pruning) == pruning
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8, 9, 10, 48, 144, 1000])
+def test_steps_go_from_none_to_all(heads: int) -> None:
+    steps = even_steps(heads)
+    assert (steps[0], steps[-1]) == (0, heads)
+    assert len(steps) == min(9, heads + 1)
+    assert np.ptp(np.diff(steps)) <= 1

@@ -5,13 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import whence
+from tests.audits.removing import counted
 from tests.families import build
+from whence.audits.case import Case
+from whence.audits.pruning import pruning_curve
 from whence.core.audit import Place
 from whence.core.audited import Audit, May
-from whence.core.errors import InputError, SettingsError, UnknownName
+from whence.core.errors import InputError, LoadError, SettingsError, UnknownName, Unsupported
+from whence.core.pruning import halves
+from whence.core.request import targets_of
+from whence.explaining.audit import audit_rows, audited, is_whole
+from whence.runs.data import Choice, open_data
+from whence.runs.manner import Manner
+from whence.runs.places import place_of
+from whence.runs.run import Stop
 
 TEXTS = [
     "the food is great but not the prices",
@@ -102,3 +113,154 @@ def test_the_model_is_left_as_it_was(model: whence.Model) -> None:
     whence.audit(model, TEXTS[:1], QUICK)
     assert (model.fingerprint, model.config._attn_implementation, model.hf.training) == before
     assert all(parameter.grad is None for parameter in model.hf.parameters())
+
+
+def test_the_passes_of_the_tests_are_counted(model: whence.Model) -> None:
+    without = whence.audit(model, TEXTS[:2], {"uniform": {}})
+    both = whence.audit(model, TEXTS[:2], {"uniform": {}, "adversary": {"steps": 2, "restarts": 1}})
+    layers = model.config.num_hidden_layers
+    # each layer and all of them: two steps and a last look; and the text as it is
+    assert both.forwards - without.forwards == 2 * ((layers + 1) * 3 + 1)
+    assert both.backwards - without.backwards == 2 * (layers + 1) * 2
+
+
+def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
+    """Minimal pairs: the loss is over the two words, and heads are valued by the right one."""
+    model = build("gpt2")
+    rows = [
+        {"text": "the food is", "right": " great", "wrong": " is"},
+        {"text": "the prices are not", "right": " is", "wrong": " great"},
+    ]
+    columns = {"text": "text", "label": "right", "foil": "wrong"}
+    found = whence.audit(model, rows, ["heads"], **columns)
+    whole = found.effect("heads", "loss")
+    assert whole is not None
+    losses = []
+    for row in rows:
+        passage = model.encode(row["text"])
+        logits = model.logits([passage])[0]
+        words = [whence.Target(row[name]) for name in ("right", "wrong")]
+        right, wrong = (logits[model.resolve(word, logits, passage).index] for word in words)
+        losses.append(np.logaddexp(0.0, wrong - right))
+    assert whole.mean == pytest.approx(np.mean(losses), rel=1e-5)
+    # the curve, too, is of the two words: with all heads it is the loss of the held-out text
+    assert found.pruning is not None
+    _, (held_out,) = halves(len(rows), found.seed)
+    assert found.pruning.control.loss[0].mean == pytest.approx(losses[held_out], rel=1e-5)
+
+
+def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match=r"DebertaV2.*cannot be edited.*whence\.attend"):
+        whence.audit(build("deberta-v2"), TEXTS)
+
+
+# ---------------------------------------------------------------------- the pruning curve
+
+
+def labelled(model: whence.Model, text: str, label: int) -> Case:
+    passage = model.encode(text)
+    target = model.resolve(None, model.logits([passage])[0], passage)
+    return Case(passage, target, label)
+
+
+def test_the_curve_is_that_of_the_half_that_did_not_order_the_heads(
+    model: whence.Model, audit: Audit, folder: Path
+) -> None:
+    """Made anew from the effects; the enemies: halves that are swapped, and other labels."""
+    pruning = audit.pruning
+    assert pruning is not None
+    ordering, held_out = halves(len(TEXTS), audit.seed)
+    assert (pruning.ordered_on, pruning.texts) == (len(ordering), len(held_out))
+
+    by_row: dict[int, dict[Place, float]] = {}
+    for one in whence.open_run(folder).table("observations").to_pylist():
+        if (one["test"], one["quantity"]) == ("heads", "loss") and one["head"] is not None:
+            by_row.setdefault(one["row"], {})[Place(one["layer"], one["head"])] = one["value"]
+    heads = list(by_row[0])
+    worth = {head: np.mean([by_row[row][head] for row in ordering]) for head in heads}
+    by_worth = pruning.orders[0]
+    assert by_worth.name == "least worth first"
+    assert list(by_worth.heads) == sorted(heads, key=lambda head: worth[head])
+
+    cases = [labelled(model, TEXTS[row], int(row % 2)) for row in held_out]
+    curve = pruning_curve(model, cases, {"own": by_worth.heads}, pruning.steps)
+    means = [mean.mean for mean in by_worth.curve.loss]
+    assert means == pytest.approx(curve.loss[0].mean(1).tolist(), abs=1e-6)
+    shares = [mean.mean for mean in by_worth.curve.right]
+    assert shares == pytest.approx(curve.right[0].mean(1).tolist())
+    # 2 orders and 5 random ones, each with steps between none and all; all; whole; the target
+    between = len(pruning.steps) - 2
+    assert pruning.forwards <= len(held_out) * (7 * between + 3)
+
+
+def test_a_second_call_reads_the_curve(
+    model: whence.Model, audit: Audit, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the curve was made again")
+
+    monkeypatch.setattr("whence.explaining.audit.pruned", refuse)
+    rows = [{"text": text, "label": i % 2} for i, text in enumerate(TEXTS)]
+    again = whence.audit(model, rows, QUICK, out=folder, part=3, text="text", label="label")
+    assert again.pruning == audit.pruning
+    assert again.forwards == audit.forwards
+
+
+def test_whoever_asks_to_stop_gets_no_curve_and_the_next_call_makes_it(
+    model: whence.Model, tmp_path: Path
+) -> None:
+    work = audit_rows(model, ["heads"], 2, targets=targets_of(None, None), seed=0)
+    data, choice, place = open_data(TEXTS[:2]), Choice(None, 0, None), place_of(tmp_path / "run")
+    stop = Stop()
+
+    def progress(done: int, failed: int, rows: int) -> None:
+        del failed
+        stop.asked = done == rows
+
+    stopped = audited(work, data, choice, place, Manner(), stop=stop, progress=progress)
+    assert (stopped.texts, stopped.pruning) == (2, None)
+    run = whence.open_run(tmp_path / "run")
+    assert run.is_complete
+    assert not is_whole(run)
+    said: list[str] = []
+    with counted(model) as passes:
+        done = audited(work, data, choice, place, Manner(), say=said.append)
+    assert done.pruning is not None
+    assert sum(passes) == done.pruning.forwards
+    assert len(said) == 1
+    assert is_whole(run)
+    assert done.forwards == stopped.forwards + done.pruning.forwards
+
+
+def test_without_heads_or_texts_there_is_no_curve(model: whence.Model, tmp_path: Path) -> None:
+    without = whence.audit(model, TEXTS[:2], ["uniform"], out=tmp_path / "without")
+    assert (without.pruning, without.notes) == (None, ())
+    assert is_whole(whence.open_run(tmp_path / "without"))
+    one = whence.audit(model, TEXTS[:1], ["heads"], out=tmp_path / "one")
+    assert one.pruning is None
+    assert one.notes == (
+        "There is no pruning curve: one half of the texts orders the heads and the other tries the "
+        "order, so it takes two texts on which heads were tested; there are 1.",
+    )
+    assert is_whole(whence.open_run(tmp_path / "one"))
+
+
+def test_a_damaged_curve_is_named(model: whence.Model, tmp_path: Path) -> None:
+    whence.audit(model, TEXTS[:2], ["heads"], out=tmp_path / "run")
+    file = tmp_path / "run" / "pruning.json"
+    file.write_text(file.read_text().replace('"steps": [0', '"steps": ["none"'))
+    with pytest.raises(LoadError, match=r"pruning\.json is damaged: pruning\.steps\[0\]"):
+        whence.audit(model, TEXTS[:2], ["heads"], out=tmp_path / "run")
+
+
+def test_values_for_figures_are_kept_of_layers_and_readings(audit: Audit) -> None:
+    tau = audit.effect("correlation", "tau-loo", reading="rollout")
+    shuffled = audit.effect("correlation", "shuffled-loo", reading="rollout")
+    assert tau is not None
+    assert shuffled is not None
+    assert len(tau.values) == len(shuffled.values) == tau.texts
+    significant = audit.effect("correlation", "significant-loo", reading="rollout")
+    assert significant is not None
+    assert significant.control == pytest.approx(0.05)
+    for name in ("heads", "pruning", "correlation", "permutation", "adversary"):
+        assert audit.figure(name).svg.startswith("<svg xmlns")

@@ -11,9 +11,9 @@ from scipy.stats import spearmanr, t
 
 import whence
 from tests.families import build
+from whence.core.bootstrap import wilson
 from whence.core.overview import Overview
 from whence.explaining.overview import FEWEST_UNITS, overview_of
-from whence.metrics.standing import wilson
 from whence.runs.run import Run
 
 METHODS = ["gradient-l2", "gradient-x-input", "occlusion", "random"]

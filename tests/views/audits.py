@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from whence.core.audit import Observation, Place, effects_of
-from whence.core.audited import Audit
+from whence.core.audited import Audit, HeadsFound
+from whence.core.pruning import Pruning, PruningCurves, pruning_of
 
 LAYERS, HEADS = 2, 2
 READINGS = {"rollout": 0.55, "attention-mean": 0.8}
@@ -32,14 +35,34 @@ def observed(
             seen.append(
                 Observation("adversary", "jsd", jsd() if of_layer is None else of_layer, place)
             )
+        seen.append(Observation("heads", "loss", 0.5))
+        for number, place in enumerate(heads):
+            rise = (number - 1) / 10
+            seen.append(Observation("heads", "loss", rise, place, control=0.0))
         for number, (name, beaten) in enumerate(READINGS.items()):
             seen.append(Observation("readings", "beaten", beaten, reading=name, control=0.5))
             for quantity in ("tau-loo", "tau-gradient"):
                 tau = 0.2 + 0.3 * number
                 seen.append(Observation("correlation", quantity, tau, reading=name, control=0.0))
+                kind = quantity.removeprefix("tau-")
+                for other, value in (("shuffled", -0.1), ("significant", 1.0)):
+                    seen.append(Observation("correlation", f"{other}-{kind}", value, reading=name))
         seen.append(Observation("correlation", "tau-gradient-loo", 0.6))
         every.append(seen)
     return every
+
+
+def pruning() -> Pruning:
+    """Heads that go one after the other, on 12 texts, in two orders and in two random ones."""
+    heads = [Place(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+    rise = np.linspace(0.2, 1.0, 5)[:, None] + np.linspace(0.0, 0.1, 12)
+    loss = np.stack([rise, rise, rise + 0.3, rise + 0.5])
+    loss[:, 0] = rise[0]
+    loss[:, -1] = rise[-1]
+    right = np.broadcast_to(np.arange(12) < 9, loss.shape).astype(float)
+    curves = PruningCurves(("least worth first", "other", "a", "b"), np.arange(5), loss, right)
+    orders = {"least worth first": heads, "other": heads}
+    return pruning_of(curves, orders, ordered_on=11, held_out=30, forwards=300)
 
 
 def audit_with(texts: list[list[Observation]], model: str = "tiny") -> Audit:
@@ -51,6 +74,8 @@ def audit_with(texts: list[list[Observation]], model: str = "tiny") -> Audit:
         failed=0,
         seed=0,
         effects=effects,
+        heads=HeadsFound(4, (Place(1, 1),), (Place(0, 0),), (Place(0, 1),), 0.01),
+        pruning=pruning(),
         skipped={"flow": "on 1 of 9 texts: it is too long."},
         forwards=1234,
         backwards=56,

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from math import log
+from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
 
 from tests.views.audits import audit_with, observed
+from whence.core.bootstrap import Mean
+from whence.core.errors import InputError, UnknownName
+from whence.core.figure import Figure
 from whence.views.audit import audit_sentences, audit_text
+from whence.views.audit_figures import FIGURES
 from whence.views.audit_page import audit_page
-from whence.views.audit_pictures import BINS, histogram, scatter
+from whence.views.audit_pictures import (
+    BINS,
+    MARKS,
+    NAMES_WIDE,
+    PLOT_WIDE,
+    Line,
+    curves,
+    histogram,
+    scatter,
+)
 
 LN_2 = log(2)
 TOLD_APART = observed(
@@ -18,8 +37,8 @@ TOLD_APART = observed(
 def test_layers_are_told_apart_in_words() -> None:
     said = " ".join(audit_sentences(audit_with(TOLD_APART)))
     assert "In layer 1 attention may be read as an explanation" in said
-    assert "In layer 0 attention may not be read as an explanation: a very different" in said
-    assert "Of 4 heads, 2 may be read, 2 may not" in said
+    assert "In layer 0 attention may be read as one explanation of several: the output" in said
+    assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
     assert "attention-mean may be read; rollout may not" in said
     assert "gradients do by 0.60" in said
 
@@ -49,16 +68,151 @@ def test_names_of_models_are_data() -> None:
 
 def test_the_page_has_a_figure_for_each_layer_and_test() -> None:
     page = audit_page(audit_with(TOLD_APART))
-    assert page.count("<figure>") == 2 * 3  # two tests; two layers and all of them together
+    # two tests for two layers and all of them together; heads, pruning, correlation
+    assert page.count("<figure>") == 2 * 3 + 1 + 3 + 2
     assert page.count('class="text"') == 12 * 3
     assert "script-src" not in page
 
 
 def test_pictures_hold_what_they_are_given() -> None:
     """The enemy: a value on the last edge that has no bin."""
-    drawn = histogram([0.0, LN_2, LN_2 / 2], LN_2, ("difference", "texts"), "label")
+    drawn = histogram([0.0, LN_2, LN_2 / 2], LN_2, ("difference", "texts"), "label").content
     assert drawn.count('class="bin"') == BINS
     assert drawn.count('height="0.0"') == BINS - 3
-    dots = scatter([0.0, 1.0, 2.0], [0.0, 1.0, -1.0], ("a", "b"), "label")
+    dots = scatter([0.0, 1.0, 2.0], [0.0, 1.0, -1.0], ("a", "b"), "label").content
     assert dots.count("<circle") == 3
     assert 'cx="220.0"' in dots  # what lies outside is drawn at the edge
+
+
+def test_at_eighty_columns_names_and_numbers_are_whole() -> None:
+    """The longest names there are; the enemy cuts them, or breaks an interval in two."""
+    kinds = observed(12, change=lambda: 0.4, jsd=lambda: 0.9 * LN_2)
+    for seen in kinds:
+        for number, one in enumerate(seen):
+            if one.place.layer is not None:
+                seen[number] = replace(one, place=replace(one.place, kind="encoder"))
+            if one.reading == "rollout":
+                seen[number] = replace(one, reading="generic-attention", value=-one.value / 2)
+    shown = audit_text(audit_with(kinds), 80)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 80
+    for whole in ("generic-attention  ", "encoder layer 1", "attention-mean  "):
+        assert any(line.startswith(whole) for line in lines)
+    rows = lines[next(i for i, line in enumerate(lines) if line.startswith("attention of")) :]
+    for number in ("[0.40, 0.40]", "[90%, 90%]", "[-0.10, -0.10]"):
+        assert any(number in line for line in rows)
+    wide = audit_text(audit_with(kinds), 120)
+    assert "0.40 [0.40, 0.40]" in wide  # beside each other where there is room
+
+
+def test_half_of_the_heads_are_told_beside_random_orders() -> None:
+    said = " ".join(audit_sentences(audit_with(TOLD_APART)))
+    assert "Without 2 of 4 heads the loss on 12 held-out texts is 0.65 least worth first " in said
+    assert said.count("(better than at random beyond doubt)") == 2
+    assert "It is 0.25 with all heads, and 1.05 where heads go in random orders." in said
+
+
+def test_an_order_that_is_worse_than_random_ones_is_called_so() -> None:
+    """The enemy: whatever is told apart is called better, or passed over."""
+    audit = audit_with(TOLD_APART)
+    assert audit.pruning is not None
+    first, *others = audit.pruning.orders
+    worse = replace(first, below_random=tuple(replace(m, mean=-m.mean) for m in first.below_random))
+    pruning = replace(audit.pruning, orders=(worse, *others))
+    said = " ".join(audit_sentences(replace(audit, pruning=pruning)))
+    assert "least worth first (worse than at random beyond doubt)" in said
+    assert "other (better than at random beyond doubt)" in said
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def parsed(figure: Figure) -> Element:
+    """A drawing that is no XML cannot be opened by anything but a browser."""
+    return fromstring(figure.svg)
+
+
+def of_class(drawing: Element, name: str) -> list[Element]:
+    return [one for one in drawing.iter() if name in one.get("class", "").split()]
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_each_figure_stands_alone(name: str, tmp_path: Path) -> None:
+    audit = audit_with(TOLD_APART)
+    figure = audit.figure(name)
+    drawing = parsed(figure)
+    assert drawing.tag.endswith("svg")
+    assert float(drawing.get("width", 0)) > 200
+    used = set(re.findall(r"var\((--\w+)\)", figure.svg))
+    declared = set(re.findall(r"(--\w+):", figure.svg))
+    assert used <= declared  # light and dark: every colour twice
+    assert all(figure.svg.count(f"{colour}:") == 2 for colour in used)
+    assert figure._repr_svg_() == str(figure) == figure.svg
+    assert figure.save(tmp_path / "figure.svg").read_text() == figure.svg
+    assert "<script" not in figure.svg
+
+
+def test_a_figure_that_is_not_there_is_named() -> None:
+    audit = audit_with(TOLD_APART)
+    with pytest.raises(UnknownName, match="no figure of an audit named 'prunning'"):
+        audit.figure("prunning")
+    with pytest.raises(InputError, match=r"nothing to draw for 'pruning'.*It has heads"):
+        replace(audit, pruning=None).figure("pruning")
+
+
+def test_heads_that_help_hurt_and_can_go_are_marked() -> None:
+    """Values are −0.1, 0, 0.1 and 0.2. The enemies: colours of the wrong sign, marks elsewhere."""
+    drawing = parsed(audit_with(TOLD_APART).figure("heads"))
+    cells = {}
+    for group in drawing.iter("{http://www.w3.org/2000/svg}g"):
+        title, *shapes = list(group)
+        cells[title.text] = shapes
+    assert len(cells) == 4
+    hurts = next(said for said in cells if said and "layer 0, head 0" in said)
+    assert "-0.10" in hurts
+    assert "it hurts" in hurts
+    assert [shape.get("class") for shape in cells[hurts]] == ["empty", "falls", "mark"]
+    assert cells[hurts][1].get("fill-opacity") == "0.500"
+    helps = next(said for said in cells if said and "layer 1, head 1" in said)
+    assert "it helps" in helps
+    assert cells[helps][1].get("class") == "rises"
+    assert cells[helps][1].get("fill-opacity") == "1.000"
+    assert cells[helps][2].get("d") == MARKS["helps"][0]
+    idle = next(said for said in cells if said and "layer 0, head 1" in said)
+    assert "it can go" in idle
+
+
+def test_distributions_lie_where_their_values_are() -> None:
+    """Readings have τ 0.2 and 0.5, gradients 0.6; copies −0.1. The enemy: an axis from 0 to 1."""
+    drawing = parsed(audit_with(TOLD_APART).figure("correlation"))
+    means = [one.get("d", "") for one in of_class(drawing, "mean")]
+    expected = [0.5, 0.2, 0.6, 0.5, 0.2]  # the best reading first; the yardstick; again
+    places = [NAMES_WIDE + PLOT_WIDE * (tau + 1) / 2 for tau in expected]
+    assert [float(d[1:].split()[0]) for d in means] == pytest.approx(places, abs=0.06)
+    said = [one.text for one in drawing.iter() if (one.text or "").endswith("100%")]
+    assert said == ["0.50; 100%", "0.20; 100%"] * 2
+    assert len(of_class(drawing, "chance")) == 4  # of the yardstick none was drawn
+
+
+def test_curves_are_drawn_from_their_means() -> None:
+    """The order lies below the random ones at each step but the first and the last."""
+    pruning = audit_with(TOLD_APART).pruning
+    assert pruning is not None
+    drawing = parsed(audit_with(TOLD_APART).figure("pruning"))
+    assert [len(of_class(drawing, kind)) for kind in ("band", "faint")] == [3 + 3 + 2, 2 + 2]
+    assert [len(of_class(drawing, kind)) for kind in ("sure", "unsure")] == [2 * 3, 2 * 2]
+    own, _, control = [one for one in of_class(drawing, "line") if one.get("points")][:3]
+    heights = [float(point.split(",")[1]) for point in own.get("points", "").split()]
+    of_control = [float(point.split(",")[1]) for point in control.get("points", "").split()]
+    assert heights == sorted(heights, reverse=True)  # y points down: the loss rises
+    lower = [a > b for a, b in zip(heights, of_control, strict=True)]
+    assert lower == [False, True, True, True, False]
+    page = audit_page(audit_with(TOLD_APART))
+    assert "The order comes from 11 texts, and the curve from 12 others (the first of 30)" in page
+
+
+def test_few_texts_have_no_band() -> None:
+    few = Line("few", (Mean(0.1, None, 3), Mean(0.2, None, 3)), "worth")
+    drawn = curves([0, 4], [few], [], (0.0, 1.0), ("heads", "loss"), "label").content
+    assert "band" not in drawn
+    assert drawn.count("<polyline") == 1

@@ -107,10 +107,10 @@ class Adversary:
                 f"epsilon and rate are above 0, and {self.epsilon} and {self.rate} were asked for."
             )
 
-    def passes(self, layers: int, heads: int) -> Price:  # noqa: ARG002
+    def passes(self, heads: int, wholes: int) -> Price:  # noqa: ARG002
         """For each layer and for all of them, each start with its steps; and the text as it is."""
-        steps = (layers + 1) * self.restarts * self.steps
-        last_looks = (layers + 1) * self.restarts
+        steps = wholes * self.restarts * self.steps
+        last_looks = wholes * self.restarts
         return Price(forwards=steps + last_looks + self.restarts, backwards=steps)
 
     def __call__(self, model: Model, cases: Sequence[Case]) -> list[list[Observation]]:

@@ -47,8 +47,12 @@ class AuditTest(Protocol):
     null: ClassVar[str]
     effect: ClassVar[str]
 
-    def passes(self, layers: int, heads: int) -> Price:
-        """What one text costs at most, of a model with so many layers and heads in each."""
+    def passes(self, heads: int, wholes: int) -> Price:
+        """What one text costs at most.
+
+        ``heads`` counts those of all layers together, and ``wholes`` the places that are more than
+        one head: each layer, each kind of attention if there are several, and all of it.
+        """
         ...
 
     def __call__(self, model: Model, cases: Sequence[Case]) -> list[list[Observation]]:

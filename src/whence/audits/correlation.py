@@ -30,6 +30,7 @@ from whence.core.errors import InputError
 
 FEWEST_UNITS = 3  # of two units τ is 1 or −1, whatever the method
 ROUNDING = 1e-6  # of the largest score: closer than that, two scores of a float32 model are equal
+SIGNIFICANT = 0.05  # as the paper has it; chance reaches it on so many texts
 SHUFFLE_STREAM = 15  # of random numbers
 
 
@@ -46,7 +47,8 @@ class Correlation:
     ...     "gradient-x-input": np.array([-1.0, 2.0, -3.0, 4.0]),
     ... }
     >>> [(o.quantity, round(o.value, 3)) for o in Correlation()(scores, ["rollout"])]
-    [('tau-gradient', 1.0), ('p-gradient', 0.083)]
+    [('tau-gradient', 1.0), ('shuffled-gradient', 0.333), ('p-gradient', 0.083), \
+('significant-gradient', 0.0)]
     """
 
     gradient: str = "gradient-x-input"
@@ -73,8 +75,9 @@ class Correlation:
         """What is found on one text, given the scores of its units by each method.
 
         For each reading: ``tau-gradient`` and ``tau-loo``, with the mean τ of permuted copies as
-        their control, and their p-values ``p-gradient`` and ``p-loo`` (see ``p_value``). Without a
-        reading: ``tau-gradient-loo`` and its p-value.
+        their control; ``shuffled-…``, the τ of one such copy, whose spread over texts is that of
+        random weights; the p-values ``p-…`` (see ``p_value``), and ``significant-…``, which is 1
+        where p < .05. Without a reading, the same of ``…-gradient-loo``.
 
         There is no number where a method is not among the scores, where its scores are all equal,
         or where the text has fewer than three units. All scores count by their size.
@@ -100,16 +103,23 @@ class Correlation:
         reading: str,
         seed: int,
     ) -> list[Observation]:
-        chance = shuffled_taus(one, other, self.shuffles, seed).mean()
-        tau = Observation(
-            self.name,
-            f"tau-{label}",
-            kendall(one, other),
-            reading=reading,
-            control=float(chance),
-        )
-        p = Observation(self.name, f"p-{label}", p_value(one, other), reading=reading)
-        return [tau, p]
+        of_copies = shuffled_taus(one, other, self.shuffles, seed)
+        chance = float(of_copies.mean())
+        tau = kendall(one, other)
+        p = p_value(one, other)
+        is_significant = float(p < SIGNIFICANT)
+        return [
+            Observation(self.name, f"tau-{label}", tau, reading=reading, control=chance),
+            Observation(self.name, f"shuffled-{label}", float(of_copies[0]), reading=reading),
+            Observation(self.name, f"p-{label}", p, reading=reading),
+            Observation(
+                self.name,
+                f"significant-{label}",
+                is_significant,
+                reading=reading,
+                control=SIGNIFICANT,
+            ),
+        ]
 
 
 def _tiers_of_all(

@@ -50,12 +50,9 @@ class HeadRemoval:
         "squared units of its output)"
     )
 
-    def passes(self, layers: int, heads: int) -> Price:
-        """One pass of the whole model, and one without each head.
-
-        Of an encoder-decoder, ``layers`` counts those of every kind of attention.
-        """
-        return Price(forwards=1 + layers * heads)
+    def passes(self, heads: int, wholes: int) -> Price:  # noqa: ARG002
+        """One pass of the whole model, and one without each head."""
+        return Price(forwards=1 + heads)
 
     def __call__(self, model: Model, cases: Sequence[Case]) -> list[list[Observation]]:
         """What was found on each case."""

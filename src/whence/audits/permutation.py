@@ -71,10 +71,9 @@ class Permutation:
                 f"permutations={self.permutations}, of_heads={self.of_heads} were asked for."
             )
 
-    def passes(self, layers: int, heads: int) -> Price:
+    def passes(self, heads: int, wholes: int) -> Price:
         """One for each permutation, the identity, and the text as it is."""
-        of_layers = (layers + 1) * self.permutations
-        return Price(forwards=layers * heads * self.of_heads + of_layers + 2)
+        return Price(forwards=heads * self.of_heads + wholes * self.permutations + 2)
 
     def __call__(self, model: Model, cases: Sequence[Case]) -> list[list[Observation]]:
         """The change and the largest weight on each text, at each place."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from whence.audits.case import Case
+from whence.audits.case import AuditTest, Case, Price
 from whence.core.audit import Place
 from whence.core.passage import Passage
 from whence.core.registry import Needs
@@ -23,7 +23,7 @@ from whence.models.model import Model
 from whence.trace.attention import Layer, check_editable
 from whence.trace.edits import Edit, at_heads
 from whence.trace.forecast import lengths_of
-from whence.trace.guard import readout
+from whence.trace.guard import check_attention, readout
 from whence.trace.trace import Trace, trace
 
 # the maps of some heads, "map query key", and which keys each query sees, become other maps
@@ -31,9 +31,13 @@ Change = Callable[[Tensor, Tensor], Tensor]
 
 
 def check_can_edit(model: Model) -> None:
-    """Refuse a model whose attention cannot be edited, or that has no output to look at."""
+    """Refuse a model whose attention cannot be edited, or that has no output to look at.
+
+    Also one whose attention is not what it computes with: an edit of that would prove nothing.
+    """
     check_has_head(model)
     check_editable(model.hf)
+    check_attention(model)
 
 
 def plain_trace(model: Model, case: Case) -> Trace:
@@ -53,6 +57,18 @@ def places_in(plain: Trace) -> list[Place]:
         if has_kinds:
             places.append(Place(kind=name))
     return [*places, Place()]
+
+
+def price_on(tests: Sequence[AuditTest], places: Sequence[Place]) -> Price:
+    """What some tests cost on a text, of a model with these places.
+
+    >>> from whence.audits.uniform import Uniform
+    >>> price_on([Uniform()], [Place(0, 0), Place(0, 1), Place(0), Place()])
+    Price(forwards=5, backwards=0)
+    """
+    wholes = len(whole_layers(places))
+    prices = [test.passes(len(places) - wholes, wholes) for test in tests]
+    return Price(sum(p.forwards for p in prices), sum(p.backwards for p in prices))
 
 
 def whole_layers(places: Sequence[Place]) -> list[Place]:

@@ -34,9 +34,9 @@ class Uniform:
     null: ClassVar[str] = "where a head looks does not matter: uniform attention changes nothing"
     effect: ClassVar[str] = "change of the output, as total variation (0 to 1)"
 
-    def passes(self, layers: int, heads: int) -> Price:
-        """One for each head, each layer, all layers, and the text as it is."""
-        return Price(forwards=layers * heads + layers + 2)
+    def passes(self, heads: int, wholes: int) -> Price:
+        """One for each place, and the text as it is."""
+        return Price(forwards=heads + wholes + 1)
 
     def __call__(self, model: Model, cases: Sequence[Case]) -> list[list[Observation]]:
         """The change of each text's output, at each place."""

@@ -54,6 +54,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    foil: o.FoilColumn = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
@@ -68,7 +69,7 @@ def command(
     rankings: Annotated[
         int,
         typer.Option(help="Random rankings of each text that are the control.", metavar="N", min=1),
-    ] = 20,
+    ] = 10,
     part: Annotated[
         int,
         typer.Option(
@@ -112,11 +113,13 @@ def command(
     wanted = _wanted(tests, setting or [])
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, split=split)
     for guessed in opened.columns.notes:
         note(guessed)
     with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.audit import audit_rows, audited
+        from whence.explaining.audit import audit_rows, audited, is_whole
+        from whence.explaining.audit_forecast import forecast_audit
         from whence.explaining.data_set import check_can_be_loaded
         from whence.runs.places import place_of
 
@@ -126,28 +129,33 @@ def command(
             loaded_model,
             wanted,
             rankings,
+            gold=foil is not None,
             targets=(Target(target, against, read),),
             seed=seed,
             overflow=overflow,
             memory=memory,
         )
+        choice = Choice(sample, seed, limit)
+        if again or not is_run(folder):
+            note(str(forecast_audit(work, opened, choice)))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             result = audited(
                 work,
                 opened,
-                Choice(sample, seed, limit),
+                choice,
                 place_of(folder),
                 manner,
                 part=part,
                 stop=stop,
                 progress=progress,
+                say=note,
             )
         run = open_run(folder, check=False)
         if out is not None and "://" not in out:
             _write_all(result, Path(out))
         _tell(result, run, as_json, html)
         # in here: without --out the folder is gone afterwards
-        if stop.asked and not run.is_complete:
+        if stop.asked and not is_whole(run):
             raise typer.Exit(INTERRUPTED)
         if run.state.failed:
             raise typer.Exit(SOME_FAILED)
@@ -172,6 +180,13 @@ def _audit(run: Run) -> Audit:
     return audit_of(run)
 
 
+def _lacks_curve(run: Run) -> bool:
+    """Whether heads were tested on all texts, and not removed one after the other yet."""
+    from whence.explaining.audit import is_whole
+
+    return run.is_complete and not is_whole(run)
+
+
 def _write_all(result: Audit, folder: Path) -> None:
     """The verdict and its effects beside the parts."""
     result.to_csv(folder / "effects.csv")
@@ -186,10 +201,12 @@ def _tell(result: Audit, run: Run, as_json: bool, html: Path | None) -> None:
     else:
         from whence.views.audit import audit_view
 
-        show(lambda _: audit_view(result))
+        show(lambda console: audit_view(result, console.width))
         tell_failures(run, is_kept=True)
         if not run.is_complete:
             emit("Not all texts are done. The same command goes on from here.")
+        elif _lacks_curve(run):
+            emit("The pruning curve is not done. The same command makes it.")
     if html is not None:
         result.to_html(html)
         note(f"page written to {html.resolve()}")

@@ -98,6 +98,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    foil: o.FoilColumn = None,
     rationale: Annotated[
         str | None,
         typer.Option(
@@ -178,6 +179,7 @@ def command(
             "pair": pair,
             "label": label,
             "id": id,
+            "foil": foil,
             "rationale": rationale,
             "split": split,
         },
@@ -218,7 +220,7 @@ def command(
             evidence=False,
             budget=budget,
         )
-        explain = ExplainRows(loaded_model, request, gold, added)
+        explain = ExplainRows(loaded_model, request, gold or foil is not None, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         place = place_of(folder)
         if work.of_again:

@@ -220,6 +220,14 @@ PairColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
 ]
+FoilColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="The column with what each label is contrasted with: why this rather than that. "
+        "The label that the data give is then explained.",
+        metavar="COLUMN",
+    ),
+]
 IdColumn = Annotated[
     str | None,
     typer.Option("--id", help="The column with a name for each text.", metavar="COLUMN"),

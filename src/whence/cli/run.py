@@ -66,6 +66,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    foil: o.FoilColumn = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
@@ -136,6 +137,7 @@ def command(
         "pair": pair,
         "label": label,
         "id": id,
+        "foil": foil,
         "split": split,
         "sample": sample,
         "limit": limit,
@@ -245,7 +247,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
     from whence.runs.run import check_engine, stopping
 
     check_engine(manner)
-    columns = {name: asked[name] for name in ("text", "pair", "label", "id", "split")}
+    columns = {name: asked[name] for name in ("text", "pair", "label", "id", "foil", "split")}
     data = open_data(asked["data"], **columns)
     for guessed in data.columns.notes:
         note(guessed)
@@ -258,7 +260,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         same = ("units", "seed", "overflow", "memory", "evidence", "budget", "rankings", "steps")
         options = {name: asked[name] for name in same}
         request = request_of(model, asked["methods"], targets=targets, **options)
-        work = ExplainRows(model, request, asked["gold"])
+        work = ExplainRows(model, request, asked["gold"] or asked["foil"] is not None)
         choice = Choice(asked["sample"], asked["seed"], asked["limit"])
         place = place_of(asked["out"])
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf, log
 
 import numpy as np
 
-from whence.core.bootstrap import means_together
+from whence.core.bootstrap import means_together, within
 from whence.core.errors import InputError
 
 
@@ -59,6 +60,34 @@ class Observation:
 
 Shown = Callable[[Observation], bool]
 
+# What each quantity can be, by the first word of its name. A bootstrap interval does not know it.
+SHARE, SIGNED = (0.0, 1.0), (-1.0, 1.0)
+RANGES = {
+    "change": SHARE,  # total variation
+    "largest": SHARE,
+    "jsd": (0.0, log(2)),
+    "right": SHARE,
+    "beaten": SHARE,
+    "tau": SIGNED,
+    "shuffled": SIGNED,
+    "p": SHARE,
+    "significant": SHARE,
+}
+
+
+def range_of(one: Observation, is_number: bool = False) -> tuple[float, float]:
+    """What the mean of an observation can be; ``is_number``: the model's output is a number.
+
+    >>> range_of(Observation("correlation", "tau-loo", 0.3))
+    (-1.0, 1.0)
+    """
+    if one.quantity == "loss":
+        # of a head it is the change of the loss, and may fall
+        return (-inf, inf) if one.place.head is not None else (0.0, inf)
+    if one.quantity == "change" and is_number:
+        return 0.0, inf
+    return RANGES.get(one.quantity.split("-")[0], (-inf, inf))
+
 
 # ---------------------------------------------------------------------- over the texts
 
@@ -98,11 +127,15 @@ class Effect:
 
 
 def effects_of(
-    observations: Sequence[Sequence[Observation]], seed: int = 0, shown: Shown = lambda _: False
+    observations: Sequence[Sequence[Observation]],
+    seed: int = 0,
+    shown: Shown = lambda _: False,
+    is_number: bool = False,
 ) -> tuple[Effect, ...]:
     """The effects over texts, from what was observed on each of them.
 
-    Of observations that are ``shown`` the values of each text are kept.
+    Of observations that are ``shown`` the values of each text are kept. ``is_number``: the output
+    of the model is a number, and its change no share.
 
     >>> texts = [[Observation("uniform", "change", change)] for change in (0.1, 0.2, 0.3, 0.2, 0.2)]
     >>> (effect,) = effects_of(texts)
@@ -131,7 +164,7 @@ def effects_of(
                     place=place,
                     reading=reading,
                     mean=mean.mean,
-                    interval=mean.interval,
+                    interval=within(mean.interval, range_of(every[0], is_number)),
                     texts=mean.texts,
                     control=sum(controls) / len(controls) if controls else None,
                     values=tuple(one.value for one in every) if shown(every[0]) else (),

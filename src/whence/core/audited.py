@@ -15,7 +15,9 @@ from typing import Any
 
 from whence.core.attribution import check_schema
 from whence.core.audit import Effect, Place
+from whence.core.figure import Figure
 from whence.core.once import once
+from whence.core.pruning import Pruning
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, written
@@ -38,6 +40,7 @@ class May(StrEnum):
     """Whether attention may be read as an explanation."""
 
     YES = "may be read"
+    SEVERAL = "one of several"
     NO = "may not be read"
     OPEN = "undecided"
 
@@ -47,7 +50,7 @@ class Why(StrEnum):
 
     IDLE = "the output hardly changes when the weights are shuffled"
     EVEN = "looking at everything alike gives nearly the same output"
-    ANOTHER = "a very different attention gives the same output"
+    ANOTHER = "the output hangs on the weights, and a very different attention gives it too"
     TIED = "the output hangs on the weights, and no very different attention gives it"
     WEAK = "it names words that matter no better than chance, or hardly so"
     READS = "the words that it names matter more than random ones"
@@ -84,8 +87,10 @@ def may_be_read(
     """The verdict on a place.
 
     Attention whose weights can be shuffled, or made even, without changing the output does not
-    explain it. Nor does one that a very different attention could replace (Jain & Wallace 2019). It
-    may be read where shuffling changes the output and no very different attention keeps it.
+    explain it. Where the weights matter, and a very different attention would have done as well, it
+    is one explanation of several: Jain & Wallace (2019) would not call it one, Wiegreffe & Pinter
+    (2019) answer that an explanation need not be the only one. Where no very different attention
+    keeps the output, it may be read without that reserve.
     """
     matters = permutation.is_above(MATTERS) if permutation else None
     needed = uniform.is_above(MATTERS) if uniform else None
@@ -94,11 +99,9 @@ def may_be_read(
         return May.NO, Why.IDLE
     if needed is False:
         return May.NO, Why.EVEN
-    if replaceable is True:
-        return May.NO, Why.ANOTHER
-    if matters and needed and replaceable is False:
-        return May.YES, Why.TIED
-    return May.OPEN, Why.UNSURE
+    if not (matters and needed) or replaceable is None:
+        return May.OPEN, Why.UNSURE
+    return (May.SEVERAL, Why.ANOTHER) if replaceable else (May.YES, Why.TIED)
 
 
 def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
@@ -129,7 +132,8 @@ class HeadsFound:
 class Audit:
     """Where attention may be read as an explanation, in one model on one set of texts.
 
-    ``effects`` is all that was measured, over texts. ``skipped`` says which test was not done, and
+    ``effects`` is all that was measured, over texts; ``pruning`` is what several heads are worth
+    together. ``skipped`` says which test was not done, and
     why. The verdicts follow from the effects.
     """
 
@@ -140,6 +144,7 @@ class Audit:
     seed: int
     effects: tuple[Effect, ...]
     heads: HeadsFound | None = None
+    pruning: Pruning | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
@@ -233,6 +238,7 @@ class Audit:
         stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
         stored["effects"] = [asdict(effect) for effect in self.effects]
         stored["heads"] = None if self.heads is None else asdict(self.heads)
+        stored["pruning"] = None if self.pruning is None else asdict(self.pruning)
         stored["skipped"] = dict(self.skipped)
         stored["notes"] = list(self.notes)
         about = {"schema": SCHEMA, "kind": "audit"}
@@ -249,6 +255,7 @@ class Audit:
         """What ``to_dict`` gave."""
         check_schema(stored, "audit")
         stored = as_stored(stored, "audit")
+        pruning = stored.get("pruning")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -257,6 +264,7 @@ class Audit:
             seed=stored["seed"].whole(),
             effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
             heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
+            pruning=None if pruning is None else pruning.record(Pruning),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),
@@ -276,6 +284,15 @@ class Audit:
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""
         return written(render("audit_page", self), path)
+
+    def figure(self, name: str) -> Figure:
+        """One figure of the page by itself, as SVG, which a notebook shows.
+
+        They are heads, pruning, correlation, permutation and adversary.
+
+        >>> audit.figure("correlation").save("correlation.svg")       # doctest: +SKIP
+        """
+        return Figure(name, draw("audit_figure", self, name))
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """All effects, one in a line; also written to ``path``."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ FEWEST_TEXTS = 5  # below this, a bootstrap has too few different samples to say
 ROUNDING = 1e-12  # of the largest value: a spread smaller than that is none
 NO_SPREAD = 0.01  # of the error of the mean: a draw with a smaller one missed all that differs
 SMALLEST = 1e-300
+NORMAL = 1.959964  # standard deviations that hold 95 %
 BOOTSTRAP_STREAM = 11  # of random numbers
 
 
@@ -33,6 +35,33 @@ class Mean:
     mean: float
     interval: tuple[float, float] | None
     texts: int
+
+
+def within(
+    interval: tuple[float, float] | None, possible: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The part of an interval that a mean can be in: a studentised one does not know its bounds.
+
+    >>> within((-0.1, 0.4), (0.0, 1.0)), within((1.1, 1.2), (0.0, 1.0))
+    ((0.0, 0.4), (1.0, 1.0))
+    """
+    if interval is None:
+        return None
+    least, most = possible
+    low, high = (min(max(end, least), most) for end in interval)
+    return low, high
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share.
+
+    >>> [round(x, 3) for x in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
+    spread = sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
+    half = NORMAL / (1 + NORMAL**2 / count) * spread
+    return (max(0.0, middle - half), min(1.0, middle + half))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import check_schema
-from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart
+from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart, within
 from whence.core.errors import InputError, unknown_name
 from whence.core.evidence import Verdict
 from whence.core.gauge import Gauge
@@ -365,7 +365,7 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
             Cell(
                 method=method,
                 mean=of_methods[number].mean,
-                interval=_within(of_methods[number].interval, measured.range),
+                interval=within(of_methods[number].interval, measured.range),
                 texts=of_methods[number].texts,
                 control=_mean_or_none(measured.control[:, number]),
                 beaten=_mean_or_none(measured.beaten[:, number]),
@@ -389,18 +389,8 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
 
 def _random_cell(random: Mean, possible: tuple[float, float]) -> Cell:
     """A control that was measured nowhere is told by its texts: JSON knows no mean of nothing."""
-    interval = _within(random.interval, possible)
+    interval = within(random.interval, possible)
     return Cell("", random.mean if random.texts else 0.0, interval, random.texts)
-
-
-def _within(
-    interval: tuple[float, float] | None, possible: tuple[float, float]
-) -> tuple[float, float] | None:
-    """The part of an interval that a mean can be in: a studentised one does not know its bounds."""
-    if interval is None:
-        return None
-    low, high = interval
-    return max(low, possible[0]), min(high, possible[1])
 
 
 def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:

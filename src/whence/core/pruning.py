@@ -6,17 +6,29 @@ model. Above 0 the head helps, below 0 it hurts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from whence.core.bootstrap import DRAWS, ROUNDING, Mean, means, told_apart
+from whence.core.audit import Place
+from whence.core.bootstrap import (
+    DRAWS,
+    FEWEST_TEXTS,
+    ROUNDING,
+    Mean,
+    means,
+    told_apart,
+    wilson,
+    within,
+)
 from whence.core.errors import InputError, unknown_name
 
 HALVES_STREAM = 16  # of random numbers
 ORDERS_STREAM = 17
+MOST_STEPS = 9  # of a curve in an audit, none and all heads among them
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +191,16 @@ class PruningCurves:
         Orders are compared text by text. An interval above 0 is an order that is better than they
         are; it is of the texts, with these orders given.
         """
-        return means(self._gaps(order, others), seed)
+        return means(self.gaps(order, others), seed)
 
     def told_apart(
         self, order: str, others: Sequence[str], seed: int = 0
     ) -> Bool[np.ndarray, " step"]:
         """The steps at which that is not zero, where all steps are judged together."""
-        return told_apart(self._gaps(order, others), seed)
+        return told_apart(self.gaps(order, others), seed)
 
-    def _gaps(self, order: str, others: Sequence[str]) -> Float[np.ndarray, "text step"]:
+    def gaps(self, order: str, others: Sequence[str]) -> Float[np.ndarray, "text step"]:
+        """The same text by text."""
         if not others:
             raise InputError("an order is compared with at least one other.")
         mean_of_others = self.loss[[self._row(other) for other in others]].mean(0)
@@ -200,3 +213,135 @@ class PruningCurves:
         if order not in self.orders:
             raise unknown_name("order", order, self.orders)
         return self.orders.index(order)
+
+    def joined(self, other: PruningCurves) -> PruningCurves:
+        """These texts and those: the same orders and steps."""
+        same_steps = np.array_equal(self.steps, other.steps)
+        if self.orders != other.orders or not same_steps:
+            raise InputError("curves are joined where they have the same orders and steps.")
+        return replace(
+            self,
+            loss=np.concatenate([self.loss, other.loss], axis=2),
+            right=np.concatenate([self.right, other.right], axis=2),
+        )
+
+
+# ---------------------------------------------------------------------- what an audit keeps
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """The task at each step, as means over texts. ``right`` is empty for a regression."""
+
+    loss: tuple[Mean, ...]
+    right: tuple[Mean, ...]
+
+
+@dataclass(frozen=True)
+class PrunedOrder:
+    """What becomes of the task as heads go in one order.
+
+    ``below_random`` is how far the loss lies below the mean of the random orders, text by text: an
+    interval above 0 is a better order. ``apart`` are the steps at which that is not zero, where all
+    steps of all orders are judged together.
+    """
+
+    name: str
+    heads: tuple[Place, ...]
+    curve: MeanCurve
+    below_random: tuple[Mean, ...]
+    apart: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """Heads removed one after the other, on texts that did not decide in which order.
+
+    The orders come from ``ordered_on`` texts and are tried on ``texts`` others, of ``held_out``
+    that there were. ``control`` is the mean of the random orders, each of which is in ``random``.
+    """
+
+    steps: tuple[int, ...]  # how many heads are removed
+    orders: tuple[PrunedOrder, ...]
+    random: tuple[MeanCurve, ...]
+    control: MeanCurve
+    ordered_on: int
+    texts: int
+    held_out: int
+    forwards: int
+
+    @property
+    def heads(self) -> int:
+        """How many there are: all of them are gone at the last step."""
+        return self.steps[-1]
+
+
+def pruning_of(
+    curves: PruningCurves,
+    orders: Mapping[str, Sequence[Place]],
+    *,
+    ordered_on: int,
+    held_out: int,
+    forwards: int,
+    seed: int = 0,
+) -> Pruning:
+    """What an audit keeps of curves. ``orders`` are those that are no random ones, with heads."""
+    control = [name for name in curves.orders if name not in orders]
+    gaps = [curves.gaps(name, control) for name in orders]
+    of_orders = np.split(told_apart(np.concatenate(gaps, axis=1), seed), len(orders))
+    pruned = []
+    for (name, heads), apart in zip(orders.items(), of_orders, strict=True):
+        pruned.append(
+            PrunedOrder(
+                name=name,
+                heads=tuple(heads),
+                curve=_mean_curve(curves, [name], seed),
+                below_random=tuple(curves.below(name, control, seed)),
+                apart=tuple(apart.tolist()),
+            )
+        )
+    return Pruning(
+        steps=tuple(curves.steps.tolist()),
+        orders=tuple(pruned),
+        random=tuple(_mean_curve(curves, [name], seed) for name in control),
+        control=_mean_curve(curves, control, seed),
+        ordered_on=ordered_on,
+        texts=curves.loss.shape[2],
+        held_out=held_out,
+        forwards=forwards,
+    )
+
+
+def _mean_curve(curves: PruningCurves, orders: Sequence[str], seed: int) -> MeanCurve:
+    """Of one order, or of the mean of several on each text."""
+    rows = [curves.orders.index(order) for order in orders]
+    right = curves.right[rows].mean(0).T
+    loss = []
+    for mean in means(curves.loss[rows].mean(0).T, seed):
+        loss.append(replace(mean, interval=within(mean.interval, (0.0, inf))))
+    is_known = bool(np.isfinite(right).all())
+    return MeanCurve(tuple(loss), _shares(right) if is_known else ())
+
+
+def _shares(right: Float[np.ndarray, "text step"]) -> tuple[Mean, ...]:
+    """With Wilson's intervals: texts that are all right have no spread that could be drawn again.
+
+    Of the mean of several orders these are too wide rather than too narrow, as it is less spread
+    than a share.
+    """
+    texts = len(right)
+    shares = []
+    for share in right.mean(0).tolist():
+        interval = wilson(share, texts) if texts >= FEWEST_TEXTS else None
+        shares.append(Mean(share, interval, texts))
+    return tuple(shares)
+
+
+def even_steps(heads: int, most: int = MOST_STEPS) -> tuple[int, ...]:
+    """Numbers of heads to remove, from none to all, at most so many of them.
+
+    >>> even_steps(48), even_steps(3)
+    ((0, 6, 12, 18, 24, 30, 36, 42, 48), (0, 1, 2, 3))
+    """
+    steps = np.linspace(0, heads, min(most, heads + 1))
+    return tuple(np.unique(np.round(steps).astype(int)).tolist())

@@ -29,6 +29,7 @@ VIEWS = {
     "audit_sentences": "whence.views.audit",
     "audit_text": "whence.views.audit",
     "audit_page": "whence.views.audit_page",
+    "audit_figure": "whence.views.audit_figures",
     "planted_sentences": "whence.views.planted",
     "planted_text": "whence.views.planted",
     "planted_latex": "whence.views.planted",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from whence.audits.places import check_can_edit
 from whence.core.audited import Audit
 from whence.core.errors import InputError
 from whence.core.request import AnyTarget, Overflow, targets_of
@@ -25,19 +26,20 @@ from whence.explaining.audits import (
 )
 from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
 from whence.explaining.evaluate import trial_rows
+from whence.explaining.pruning import has_heads, pruned
 from whence.explaining.rows import ExplainRows, fitting
-from whence.explaining.stored_audit import audit_of
+from whence.explaining.stored_audit import PRUNING, audit_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
 from whence.runs.data import Choice, Data, open_data
 from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
-from whence.runs.run import Progress, Stop, check_engine
+from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
-RANKINGS = 20  # random ones on each text
+RANKINGS = 10  # random ones on each text
 # texts that dear tests look at; the mean over so many is sure enough
-MOST = {"adversary": 60}
+MOST = {"permutation": 100, "adversary": 60}
 # names, or names with settings
 Tests = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -52,6 +54,7 @@ def audit(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
+    foil: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -75,21 +78,24 @@ def audit(
     ``tests`` are some of ``permutation``, ``uniform``, ``adversary`` and ``heads``; all without.
     The readings of attention (means, rollout, flow …) are compared with gradients and with leaving
     words out, and put on trial as ``whence.evaluate`` does it. ``label`` names the column of the
-    true label, by which heads are valued. The other keywords are those of ``whence.evaluate``.
+    true label, by which heads are valued; with ``foil``, a column of what each label is contrasted
+    with, the label is what readings explain, too. The other keywords are those of
+    ``whence.evaluate``.
     """
     check_is_model(model)
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, split=split)
     options: dict[str, Any] = {
         "targets": targets_of(target, read),
         "seed": seed,
         "overflow": overflow,
         "memory": memory,
     }
-    work = audit_rows(model, tests, rankings, **options)
+    work = audit_rows(model, tests, rankings, gold=foil is not None, **options)
     choice = Choice(sample, seed, limit)
     more: dict[str, Any] = {"part": part, "progress": progress}
     if out is not None:
@@ -98,14 +104,17 @@ def audit(
         return audited(work, opened, choice, place_of(folder), manner, **more)
 
 
-def audit_rows(model: Model, tests: Tests | None, rankings: int, **options: Any) -> AuditRows:
+def audit_rows(
+    model: Model, tests: Tests | None, rankings: int, gold: bool = False, **options: Any
+) -> AuditRows:
     """The work of an audit, checked before anything is run. ``options`` are those of a Request."""
+    check_can_edit(model)
     wanted = tests if isinstance(tests, Mapping) else {name: {} for name in tests or TESTS}
     if not wanted:
         raise InputError("there are no tests: name some, or leave tests= out for all.")
     methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
     request = fitting(model, request_of(model, methods, evidence=False, **options))
-    trial = trial_rows(ExplainRows(model, request), METRICS, None, None, rankings)
+    trial = trial_rows(ExplainRows(model, request, gold), METRICS, None, None, rankings)
     most = {name: texts for name, texts in MOST.items() if name in wanted}
     return AuditRows(trial, tests_of(wanted), most)
 
@@ -120,8 +129,21 @@ def audited(
     part: int = PART,
     stop: Stop | None = None,
     progress: Progress | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Audit:
-    """The audit as asked, begun or continued in a place."""
-    order = Order(work, WORK, READER, asked_of_audit(work), gold=False)
+    """The audit as asked, begun or continued in a place. ``say`` is told of each step."""
+    order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
+    stop = stop or Stop()
+    if manner.again:
+        place.remove(PRUNING)
     run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
+    if run.is_complete and not is_whole(run) and not stop.asked:
+        say("heads removed one after the other")
+        pruned(work, run, stop)
     return audit_of(run)
+
+
+def is_whole(run: Run) -> bool:
+    """Whether nothing is left to do: neither texts, nor the pruning curve over all of them."""
+    has_curve = run.place.has(PRUNING) or not has_heads(run.manifest.asked)
+    return run.is_complete and has_curve

@@ -18,6 +18,7 @@ from whence.audits.case import AuditTest, Case
 from whence.audits.correlation import Correlation
 from whence.audits.heads import HeadRemoval
 from whence.audits.permutation import Permutation
+from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place
 from whence.core.errors import SettingsError, TargetError, unknown_name
@@ -25,7 +26,7 @@ from whence.core.passage import Passage
 from whence.core.registry import settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
-from whence.explaining.rows import Explained, plain, reason_of
+from whence.explaining.rows import Explained, name_or_number, plain, reason_of
 from whence.explaining.trials import TrialRows, asked_of_trials
 from whence.explaining.trials import opened as trials_opened
 from whence.explaining.trials import schema as schema_of_trials
@@ -73,7 +74,7 @@ class AuditRows:
         for place, one in enumerate(explained):
             if records[place]["failure"] is None:
                 try:
-                    cases[place] = _case(self._model, one, self._seed)
+                    cases[place] = self._case(one)
                 except TargetError as problem:
                     failed = {"row": first + place, "failure": reason_of(None, problem)}
                     records[place] = failed
@@ -81,14 +82,19 @@ class AuditRows:
             outcome = explained[place].outcome
             assert isinstance(outcome, Outcome)
             records[place]["observations"] = self._correlated(outcome, cases[place].passage)
-            records[place]["unaudited"] = []
+            records[place] |= {"unaudited": [], "testing": 0, "testing_backwards": 0}
+        places: list[Place] = []
         for test in self.tests:
             chosen = [p for p in cases if first + p < self.most.get(test.name, first + p + 1)]
             for place, seen in self._seen(test, cases, chosen):
                 if isinstance(seen, Exception):
                     records[place]["unaudited"].append(reason_of(test.name, seen))
-                else:
-                    records[place]["observations"] += [_record(one) for one in seen]
+                    continue
+                records[place]["observations"] += [_record(one) for one in seen]
+                places = places or places_in(plain_trace(self._model, cases[place]))
+                price = price_on([test], places)
+                records[place]["testing"] += price.forwards
+                records[place]["testing_backwards"] += price.backwards
         return arrow().Table.from_pylist(records, schema=schema())
 
     @property
@@ -98,6 +104,25 @@ class AuditRows:
     @property
     def _seed(self) -> int:
         return self.trial.explain.request.seed
+
+    def _case(self, explained: Explained) -> Case:
+        outcome = explained.outcome
+        assert isinstance(outcome, Outcome)
+        attribution = next(iter(outcome.attributions.values()))
+        passage = attribution.passage or explained.passage
+        assert passage is not None
+        return self.case_of(passage, attribution.target, explained.row)
+
+    def case_of(self, passage: Passage, target: Target, row: Row) -> Case:
+        """A text under audit, with what is true of it where the data tell; the target is fixed."""
+        model, index = self._model, None
+        if self.trial.explain.gold:
+            index = target.index
+        elif row.label is not None and model.kind.has_classes:
+            nothing_said = np.zeros(len(model.labels_of(passage)))
+            named = Target(name_or_number(row.label))
+            index = model.resolve(named, nothing_said, passage).index
+        return Case(passage, target, index, self._seed)
 
     def _correlated(self, outcome: Outcome, passage: Passage) -> list[dict[str, Any]]:
         scores = {name: one.scores for name, one in outcome.attributions.items()}
@@ -122,21 +147,6 @@ class AuditRows:
         half = len(places) // 2
         first = self._seen(test, cases, places[:half])
         return first + self._seen(test, cases, places[half:])
-
-
-def _case(model: Model, explained: Explained, seed: int) -> Case:
-    outcome = explained.outcome
-    assert isinstance(outcome, Outcome)
-    attribution = next(iter(outcome.attributions.values()))
-    passage = attribution.passage or explained.passage
-    assert passage is not None
-    label = explained.row.label
-    index = None
-    if label is not None and model.kind.has_classes:
-        name = int(label) if label.lstrip("-").isdigit() else label
-        nothing_said = np.zeros(len(model.labels_of(passage)))
-        index = model.resolve(Target(name), nothing_said, passage).index
-    return Case(passage, attribution.target, index, seed)
 
 
 def _record(one: Observation) -> dict[str, Any]:
@@ -191,7 +201,9 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
 def asked_of_audit(work: AuditRows) -> dict[str, Any]:
     """What the manifest says: that of the trial, and the tests with all settings."""
     tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
-    return asked_of_trials(work.trial) | {"tests": tests, "most": dict(work.most)}
+    more = {"tests": tests, "most": dict(work.most)}
+    is_number = work.trial.explain.model.is_regression
+    return asked_of_trials(work.trial) | more | {"is_number": is_number}
 
 
 def opened(asked: Mapping[str, Any]) -> AuditRows:
@@ -217,5 +229,10 @@ def schema() -> pa.Schema:
     )
     of_trials = schema_of_trials()
     reason = of_trials.field("failure").type
-    more = [("observations", pa.list_(observation)), ("unaudited", pa.list_(reason))]
+    more = [
+        ("observations", pa.list_(observation)),
+        ("unaudited", pa.list_(reason)),
+        ("testing", pa.int64()),
+        ("testing_backwards", pa.int64()),
+    ]
     return pa.schema([*of_trials, *more])

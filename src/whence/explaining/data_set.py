@@ -45,6 +45,7 @@ def run(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
+    foil: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -75,7 +76,8 @@ def run(
     datasets, or a list of texts or of records. ``text``, ``pair``, ``label`` and ``id`` name its
     columns; what there is no doubt about is found by itself. ``sample`` takes so many at random,
     ``limit`` the first. With ``gold`` the label that the data give is explained, and not the
-    predicted one.
+    predicted one; ``foil`` names a column of what that label is contrasted with, text by text: why
+    this rather than that.
 
     ``out`` is a folder, or a URL such as s3://bucket/reviews. What is done is kept there in parts
     of ``part`` texts. The same call again goes on where it was ended; a call for anything else is
@@ -98,7 +100,8 @@ def run(
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
-    opened = open_data(data, text=text, pair=pair, label=label, id=id, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, split=split)
     request = request_of(
         model,
         methods,
@@ -113,7 +116,7 @@ def run(
         rankings=rankings,
         steps=steps,
     )
-    work = ExplainRows(model, request, gold)
+    work = ExplainRows(model, request, gold or foil is not None)
     choice = Choice(sample, seed, limit)
     return run_as_asked(work, opened, choice, place_of(out), manner, part=part, progress=progress)
 
@@ -206,8 +209,9 @@ def _begun(
             raise InputError(f"{data.source} holds no texts.")
         columns = asdict(data.columns)
         notes = columns.pop("notes", ())
-        if columns["rationale"] is None:
-            del columns["rationale"]  # as runs had it before there were rationales
+        for late in ("rationale", "foil"):
+            if columns[late] is None:
+                del columns[late]  # as runs had it before there were such columns
         described = {
             "source": data.source,
             "format": data.format,

@@ -67,6 +67,7 @@ def evaluate(
     label: str | None = None,
     id: str | None = None,
     rationale: str | None = None,
+    foil: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -121,8 +122,8 @@ def evaluate(
     if not manner.is_inline:
         check_can_be_loaded(model)
         check_none_added(added)
-    columns = {"text": text, "pair": pair, "label": label, "id": id, "rationale": rationale}
-    opened = open_data(data, **columns, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
+    opened = open_data(data, **columns, rationale=rationale, split=split)
     request = request_of(
         model,
         methods,
@@ -136,7 +137,11 @@ def evaluate(
         budget=budget,
     )
     work = trial_rows(
-        ExplainRows(model, request, gold, tuple(added)), metrics, removals, measured_as, rankings
+        ExplainRows(model, request, gold or foil is not None, tuple(added)),
+        metrics,
+        removals,
+        measured_as,
+        rankings,
     )
     choice = Choice(sample, seed, limit)
     options: dict[str, Any] = {"part": part, "planted": planted, "progress": progress}

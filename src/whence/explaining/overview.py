@@ -14,12 +14,12 @@ from whence.core.agreement import Conflict, agreement
 from whence.core.answer import CONTROL
 from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.attribution import Attribution
+from whence.core.bootstrap import wilson
 from whence.core.comparison import Comparison
 from whence.core.evidence import CURVES
 from whence.core.many import Failure, Tally
 from whence.core.overview import Accuracy, CarryingWord, Overview, Reading, ReadText
 from whence.explaining.questions import carrying, tallies_of
-from whence.metrics.standing import wilson
 from whence.runs.data import Row
 from whence.runs.run import Run
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from whence.core.answer import CONTROL
 from whence.core.attribution import Attribution
+from whence.core.bootstrap import wilson
 from whence.core.errors import InputError, unknown_name
 from whence.core.evidence import LEVEL, Verdict
 from whence.core.planted import (
@@ -30,7 +31,6 @@ from whence.core.request import Request, Wish, wishes_for
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run
 from whence.metrics.planted import Found, chance_range, found, holm, p_of
-from whence.metrics.standing import wilson
 from whence.models.load import BUNDLED, load
 
 USUAL_TEXTS = 30

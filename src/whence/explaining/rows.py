@@ -18,7 +18,7 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.registry import find_method, settings_dict
 from whence.core.request import Request, Wish
-from whence.core.target import as_target
+from whence.core.target import Target
 from whence.explaining.added import Added
 from whence.explaining.job import Outcome, job_of
 from whence.explaining.run import run
@@ -105,16 +105,22 @@ class ExplainRows:
         """The rows that share a request: all of them, or those with the same label."""
         if not self.gold:
             return [(self.request, list(passages))] if passages else []
-        by_label: dict[str | None, list[int]] = {}
+        by_label: dict[tuple[str | None, str | None], list[int]] = {}
         for place in passages:
-            by_label.setdefault(rows[place].label, []).append(place)
+            by_label.setdefault((rows[place].label, rows[place].foil), []).append(place)
         alike = []
-        for label, places in by_label.items():
-            target = replace(self.request.targets[0], label=label)
-            if label is not None and label.lstrip("-").isdigit():
-                target = as_target(int(label), target.read)
+        for places in by_label.values():
+            target = self.target_of(rows[places[0]])
             alike.append((replace(self.request, targets=(target,)), places))
         return alike
+
+    def target_of(self, row: Row) -> Target:
+        """What is explained of a row: as it was asked for, or the label that the data give."""
+        target = self.request.targets[0]
+        if not self.gold:
+            return target
+        target = replace(target, label=name_or_number(row.label))
+        return target if row.foil is None else replace(target, against=name_or_number(row.foil))
 
     def _outcomes(
         self, passages: Sequence[Passage], request: Request, keep_games: bool
@@ -133,6 +139,11 @@ class ExplainRows:
         half = len(passages) // 2
         first = self._outcomes(passages[:half], request, keep_games)
         return first + self._outcomes(passages[half:], request, keep_games)
+
+
+def name_or_number(label: str | None) -> str | int | None:
+    """Data often hold the numbers of labels."""
+    return int(label) if label is not None and label.lstrip("-").isdigit() else label
 
 
 # ---------------------------------------------------------------------- what was asked

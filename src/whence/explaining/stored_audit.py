@@ -6,13 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
+from whence.core.attribution import check_schema
 from whence.core.audit import Observation, effects_of
-from whence.core.audited import ADVERSARY, HEADS, PERMUTATION, READINGS, Audit, HeadsFound
-from whence.core.pruning import helping, hurting, spared
+from whence.core.audit import Place as PlaceOfAttention
+from whence.core.audited import (
+    ADVERSARY,
+    CORRELATION,
+    HEADS,
+    PERMUTATION,
+    READINGS,
+    Audit,
+    HeadsFound,
+)
+from whence.core.pruning import Pruning, helping, hurting, spared
+from whence.core.stored import Stored, parsed_json
 from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
 from whence.explaining.audits import observation_of
 from whence.explaining.stored_trials import TABLES as TABLES_OF_TRIALS
+from whence.runs.places import Place
 
 if TYPE_CHECKING:
     from whence.runs.run import Run
@@ -26,6 +39,7 @@ TABLES = {
     """,
 }
 READER_NAME = __name__
+PRUNING = "pruning.json"  # beside the parts: what is measured once, and not for each text
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
 TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
@@ -49,7 +63,8 @@ def audit_of(run: Run) -> Audit:
         observed.append(of_tests + _beaten(record))
     state = run.state
     seed = int(asked["request"]["seed"])
-    effects = effects_of(observed, seed, _is_shown)
+    effects = effects_of(observed, seed, _is_shown, asked.get("is_number", False))
+    pruning, no_pruning = stored_pruning(run.place)
     return Audit(
         model=asked["model"]["model"],
         data=run.manifest.data["source"],
@@ -58,9 +73,12 @@ def audit_of(run: Run) -> Audit:
         seed=seed,
         effects=effects,
         heads=_heads(observed, seed),
+        pruning=pruning,
         skipped=_skipped(records),
-        forwards=sum(record["explaining"] + record["measuring"] for record in records),
-        backwards=sum(record["backwards"] for record in records),
+        notes=(f"There is no pruning curve: {no_pruning}",) if no_pruning else (),
+        forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
+        + (0 if pruning is None else pruning.forwards),
+        backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
     )
 
 
@@ -76,8 +94,22 @@ def _beaten(record: Mapping[str, Any]) -> list[Observation]:
     ]
 
 
-def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound | None:
-    """Which heads help, hurt and can go, by the loss without each."""
+def stored_pruning(place: Place) -> tuple[Pruning | None, str]:
+    """The pruning curve of an audit, or why there is none; neither where it was not tried."""
+    if not place.has(PRUNING):
+        return None, ""
+    stored = Stored(parsed_json(place.get(PRUNING).decode()), f"{place.name}/{PRUNING}")
+    check_schema(stored, "pruning curve")
+    problem = stored.get("problem")
+    if problem is not None:
+        return None, problem.text()
+    return stored["pruning"].record(Pruning), ""
+
+
+def head_values(
+    observed: Sequence[Sequence[Observation]],
+) -> tuple[list[PlaceOfAttention], Float[np.ndarray, "text head"]]:
+    """The heads, and the rise of the loss without each; NaN on a text that was not tested."""
     of_texts = []
     for seen in observed:
         of_texts.append(
@@ -88,9 +120,18 @@ def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound |
             }
         )
     places = list(dict.fromkeys(place for by_head in of_texts for place in by_head))
+    values = np.full((len(of_texts), len(places)), np.nan)
+    for text, by_head in enumerate(of_texts):
+        for column, place in enumerate(places):
+            values[text, column] = by_head.get(place, np.nan)
+    return places, values
+
+
+def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound | None:
+    """Which heads help, hurt and can go, by the loss without each."""
+    places, values = head_values(observed)
     if not places:
         return None
-    values = np.array([[by_head.get(p, np.nan) for p in places] for by_head in of_texts])
     named = hurting(values, seed).confirmed
     return HeadsFound(
         of=len(places),
@@ -103,6 +144,8 @@ def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound |
 
 def _is_shown(one: Observation) -> bool:
     """Whether a figure shows it text by text: what is of heads would be too much."""
+    if one.test == CORRELATION:
+        return one.quantity.startswith(("tau-", "shuffled-"))
     return one.test in (PERMUTATION, ADVERSARY) and one.place.head is None
 
 

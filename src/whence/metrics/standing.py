@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from jaxtyping import Float
 
+from whence.core.bootstrap import wilson
 from whence.core.evidence import LEVEL, Verdict
 from whence.core.registry import Better
 
 ROUNDING = 1e-9  # of the largest value: closer than that, two values are equal
-NORMAL = 1.959964  # standard deviations that hold 95 %
 BAND = (0.025, 0.975)  # the quantiles that 95 % lie between
 
 
@@ -71,18 +70,6 @@ def standing(
         p=p_better,
         verdict=_verdict(p_better, p_worse),
     )
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share.
-
-    >>> [round(x, 3) for x in wilson(0.5, 100)]
-    [0.404, 0.596]
-    """
-    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
-    spread = sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
-    half = NORMAL / (1 + NORMAL**2 / count) * spread
-    return (max(0.0, middle - half), min(1.0, middle + half))
 
 
 def _verdict(p_better: float, p_worse: float) -> Verdict:

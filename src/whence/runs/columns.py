@@ -56,12 +56,13 @@ class Columns:
     label: str | None = None
     id: str | None = None
     rationale: str | None = None
+    foil: str | None = None
     notes: tuple[str, ...] = ()  # what was guessed, in words
 
     @property
     def names(self) -> tuple[str, ...]:
         """All columns that are read, each once."""
-        named = (self.text, self.pair, self.label, self.id, self.rationale)
+        named = (self.text, self.pair, self.label, self.id, self.rationale, self.foil)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -74,10 +75,11 @@ class Asked:
     label: str | None = None
     id: str | None = None
     rationale: str | None = ""
+    foil: str | None = None
 
     def given(self) -> Iterator[tuple[str, str]]:
         """Each role for which a column was named, with its name."""
-        for role in ("text", "pair", "label", "id", "rationale"):
+        for role in ("text", "pair", "label", "id", "rationale", "foil"):
             name = getattr(self, role)
             if name:
                 yield role, name
@@ -120,7 +122,7 @@ def _found(sheet: _Sheet, asked: Asked, known: tuple[str, ...]) -> Columns:
     label = _other("label", asked.label, LABEL_NAMES, sheet, taken, notes)
     id = _other("id", asked.id, ID_NAMES, sheet, taken, notes)
     rationale = _rationale(sheet, asked.rationale, taken, notes)
-    return Columns(text, pair, label, id, rationale, tuple(notes))
+    return Columns(text, pair, label, id, rationale, asked.foil or None, tuple(notes))
 
 
 def _check_nothing_named(table: Table, asked: Asked, source: str) -> None:

@@ -58,6 +58,7 @@ class Row:
     id: str = ""  # the id column as text, else the number
     problem: str | None = None  # the text is then empty, or a rough rendering of the record
     rationale: Spans | None = None  # the characters that people marked as the reason
+    foil: str | None = None  # what the label is contrasted with: why this rather than that
 
 
 @dataclass(frozen=True)
@@ -78,27 +79,29 @@ def open_data(
     label: str | None = None,
     id: str | None = None,
     rationale: str | None = "",
+    foil: str | None = None,
     split: str | None = None,
 ) -> Data:
     """Open a file, a folder, or a list of strings or dictionaries.
 
     Columns are named, or guessed where there is no doubt (``data.columns.notes`` says what was
     guessed); "" for a pair, a label or an id says that there is none. ``rationale`` is the column
-    of what people marked in the text; it is not looked for unless it is asked for. Of a .txt each
-    line that is not blank is a text. An empty text or pair is left to the model; an empty label is
-    none.
+    of what people marked in the text; it is not looked for unless it is asked for, and nor is
+    ``foil``, that of what the label is contrasted with. Of a .txt each line that is not blank is a
+    text. An empty text or pair is left to the model; an empty label is none.
 
     >>> data = open_data([{"review": "not bad", "stars": 4}])
     >>> data.columns.notes
     ("text: column 'review' (by its name)", "label: column 'stars' (by its name)")
     >>> next(data.rows())
-    Row(number=0, text='not bad', pair=None, label='4', id='0', problem=None, rationale=None)
+    Row(number=0, text='not bad', pair=None, label='4', id='0', problem=None, rationale=None, \
+foil=None)
     """
     name, table = _table_of(source, split)
     quoted = repr(name) if isinstance(source, (str, Path)) else name
     _check_not_empty(table, quoted)
 
-    asked = Asked(text, pair, label, id, rationale)
+    asked = Asked(text, pair, label, id, rationale, foil)
     table = _with_rare_columns(table, asked)
     columns = columns_of(table, asked, quoted)
     return Data(name, table.format, columns, partial(_rows, table, columns))
@@ -221,8 +224,9 @@ def _row(record: Record, columns: Columns) -> Row:
     label = _as_text(record, columns.label, problems)
     id = _as_text(record, columns.id, problems) or str(number)
     rationale = _rationale(record, columns.rationale, text, problems)
+    foil = _as_text(record, columns.foil, problems)
     problem = _placed(record, problems[0]) if problems else None
-    return Row(number, text, pair, label, id, problem, rationale)
+    return Row(number, text, pair, label, id, problem, rationale, foil)
 
 
 def _placed(record: Record, problem: str) -> str:
@@ -421,6 +425,8 @@ def digest_of(rows: Iterable[Row]) -> str:
             digest.update(_encoded(value))
         if row.rationale is not None:
             digest.update(_encoded(str(row.rationale)))
+        if row.foil is not None:
+            digest.update(_encoded(row.foil))
     return digest.hexdigest()
 
 

@@ -62,6 +62,7 @@ def schema() -> pa.Schema:
             ("label", pa.string()),
             ("problem", pa.string()),
             ("rationale", pa.string()),
+            ("foil", pa.string()),
         ]
     )
 
@@ -80,6 +81,7 @@ def table_of(rows: Sequence[Row], first: int = 0) -> pa.Table:
                 "label": row.label,
                 "problem": row.problem,
                 "rationale": None if row.rationale is None else json.dumps(row.rationale),
+                "foil": row.foil,
             }
         )
     return arrow().Table.from_pylist(records, schema=schema())
@@ -141,6 +143,7 @@ class KeptRows:
                     id=record["id"],
                     problem=record["problem"],
                     rationale=_read_rationale(record.get("rationale")),
+                    foil=record.get("foil"),
                 )
             )
         return rows

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from io import StringIO
 from math import log
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.style import Style
 from rich.table import Table
@@ -26,17 +27,23 @@ from whence.views import wording
 from whence.views.evaluation import wording_list
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
-TINTS = {May.YES: Style(color="green"), May.NO: Style(color="red"), May.OPEN: Style(dim=True)}
+TINTS = {
+    May.YES: Style(color="green"),
+    May.SEVERAL: Style(color="yellow"),
+    May.NO: Style(color="red"),
+    May.OPEN: Style(dim=True),
+}
 WIDTH = 100
+GAP = 2  # columns between those of a table
 NOTHING = "–"
 LN_2 = log(2)
 HOW_TO_READ = (
     "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how far "
     "the output's probabilities move when the weights are permuted, or made equal. Another: how "
     "different an attention can be that gives the same output, as a share of the most (ln 2). "
-    f"Attention may be read where shuffling and evening out move the output by more than "
-    f"{MATTERS:.2f} and another attention is no further away than {ANOTHER:.0%}; it may not where "
-    "one of these is clearly otherwise."
+    f"Attention may be read where shuffling and evening out each move the output by more than "
+    f"{MATTERS:.2f}, and may not where one of them clearly does not. It is one of several "
+    f"explanations if an attention further away than {ANOTHER:.0%} gives the same output."
 )
 READINGS_MEAN = (
     f"Beaten: the share of random rankings of the words that the reading does better than, by "
@@ -51,7 +58,7 @@ READINGS_MEAN = (
 def audit_sentences(audit: Audit) -> list[str]:
     """What may be said, in a few sentences; nothing beyond the verdicts."""
     said = [_done(audit), *_of_layers(audit), *_of_all(audit), *_of_heads(audit)]
-    said += _worth(audit)
+    said += [*_worth(audit), *_pruned(audit)]
     return [wording.visible(line) for line in (*said, *_of_readings(audit), *_yardstick(audit))]
 
 
@@ -69,7 +76,7 @@ def _of_layers(audit: Audit) -> list[str]:
     for verdict in audit.of_layers:
         groups.setdefault((verdict.may, str(verdict.why)), []).append(_layer(verdict))
     said = []
-    for may in (May.YES, May.NO, May.OPEN):
+    for may in May:
         for (verdict, why), names in groups.items():
             if verdict is may:
                 said.append(f"In {_layers(names)} attention {_may(may)}: {why}.")
@@ -79,6 +86,8 @@ def _of_layers(audit: Audit) -> list[str]:
 def _may(may: May) -> str:
     if may is May.OPEN:
         return "is neither cleared nor ruled out"
+    if may is May.SEVERAL:
+        return "may be read as one explanation of several"
     return f"{may} as an explanation"
 
 
@@ -103,8 +112,9 @@ def _of_heads(audit: Audit) -> list[str]:
         return []
     counts = {may: sum(v.may is may for v in heads) for may in May}
     return [
-        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.NO]} may not, and of "
-        f"{counts[May.OPEN]} the texts do not tell."
+        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.SEVERAL]} as one "
+        f"explanation of several, {counts[May.NO]} may not, and of {counts[May.OPEN]} the texts do "
+        "not tell."
     ]
 
 
@@ -120,6 +130,28 @@ def _worth(audit: Audit) -> list[str]:
         f"To the task, {len(heads.help)} of {heads.of} heads are worth something beyond doubt, and "
         f"{len(heads.spared)} could go, each alone, at less than {heads.tolerance:g} nats of "
         f"loss{hurt}."
+    ]
+
+
+def _pruned(audit: Audit) -> list[str]:
+    """What half of the heads are worth together."""
+    pruning = audit.pruning
+    if pruning is None or len(pruning.steps) < 3:
+        return []
+    half = len(pruning.steps) // 2
+    whole, control = pruning.control.loss[0].mean, pruning.control.loss[half].mean
+    parts = []
+    for order in pruning.orders:
+        surely = ""
+        if order.apart[half]:
+            which = "better" if order.below_random[half].mean > 0 else "worse"
+            surely = f" ({which} than at random beyond doubt)"
+        parts.append(f"{order.curve.loss[half].mean:.2f} {order.name}{surely}")
+    texts = "1 held-out text" if pruning.texts == 1 else f"{pruning.texts} held-out texts"
+    return [
+        f"Without {pruning.steps[half]} of {pruning.heads} heads the loss on {texts} is "
+        f"{wording_list(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where heads "
+        "go in random orders."
     ]
 
 
@@ -157,59 +189,70 @@ def _yardstick(audit: Audit) -> list[str]:
 def audit_text(audit: Audit, width: int = WIDTH) -> str:
     """What ``print`` shows."""
     console = Console(file=StringIO(), width=width, force_terminal=False)
-    console.print(audit_view(audit))
+    console.print(audit_view(audit, width))
     file = console.file
     assert isinstance(file, StringIO)
     return file.getvalue().rstrip("\n")
 
 
-def audit_view(audit: Audit) -> RenderableType:
+def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
     """The answer, then the layers and the readings with what their verdicts rest on."""
     parts: list[RenderableType] = [Text(line) for line in audit_sentences(audit)]
     places = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
     if places:
-        parts += [Text(), _places(places), Text(HOW_TO_READ, DIM)]
+        parts += [Text(), _places(places, width), Text(HOW_TO_READ, DIM)]
     if audit.readings:
-        parts += [Text(), _readings(audit.readings), Text(READINGS_MEAN, DIM)]
+        parts += [Text(), _readings(audit.readings, width), Text(READINGS_MEAN, DIM)]
     for name, why in audit.skipped.items():
         parts.append(Text(wording.visible(f"{name}: nothing {why}"), DIM))
     parts += [Text(wording.visible(line), DIM) for line in audit.notes]
     return Group(*parts)
 
 
-def _places(verdicts: Sequence[PlaceVerdict]) -> Table:
-    table = _table("attention of", "shuffled", "even", "another")
+def _places(verdicts: Sequence[PlaceVerdict], width: int) -> Table:
+    rows = []
     for verdict in verdicts:
-        table.add_row(
+        cells = [
             wording.visible(str(verdict.place)),
             shown(verdict.permutation),
             shown(verdict.uniform),
             shown_of_most(verdict.adversary),
-            Text(str(verdict.may), TINTS[verdict.may]),
-        )
-    return table
+        ]
+        rows.append((cells, verdict.may))
+    return _table(["attention of", "shuffled", "even", "another"], rows, width)
 
 
-def _readings(verdicts: Sequence[ReadingVerdict]) -> Table:
-    table = _table("reading", "beaten", "τ, left out", "τ, gradient")
+def _readings(verdicts: Sequence[ReadingVerdict], width: int) -> Table:
+    rows = []
     for verdict in verdicts:
-        table.add_row(
+        cells = [
             wording.visible(verdict.reading),
             shown_share(verdict.beaten),
             shown(verdict.tau_loo),
             shown(verdict.tau_gradient),
-            Text(str(verdict.may), TINTS[verdict.may]),
-        )
-    return table
+        ]
+        rows.append((cells, verdict.may))
+    return _table(["reading", "beaten", "τ, left out", "τ, gradient"], rows, width)
 
 
-def _table(what: str, *numbers: str) -> Table:
-    """A table without lines: names, numbers with their intervals, and the verdict."""
+def _table(names: Sequence[str], rows: Sequence[tuple[list[str], May]], width: int) -> Table:
+    """A table without lines: names, numbers with their intervals, and the verdict.
+
+    Where it would be wider than the terminal, intervals stand below their means.
+    """
+    every = [[*names, ""], *([*cells, str(may)] for cells, may in rows)]
+    widest = [max(map(cell_len, column)) for column in zip(*every, strict=True)]
+    is_narrow = sum(widest) + GAP * (len(widest) - 1) > width
+
     table = Table(box=None, pad_edge=False, header_style=BOLD)
-    table.add_column(what)
-    for name in numbers:
+    table.add_column(names[0])
+    for name in names[1:]:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
+    for cells, may in rows:
+        if is_narrow:
+            cells = [cells[0], *(cell.replace(" [", "\n[") for cell in cells[1:])]
+        table.add_row(*cells, Text(str(may), TINTS[may]))
     return table
 
 

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from whence.core.audit import Effect, Place
-from whence.core.audited import ADVERSARY, PERMUTATION, Audit, May, PlaceVerdict
-from whence.views import audit_pictures as pictures
+from whence.core.audit import Place
+from whence.core.audited import Audit, May, PlaceVerdict
 from whence.views import wording
 from whence.views.audit import (
     HOW_TO_READ,
-    LN_2,
     READINGS_MEAN,
     audit_sentences,
     shown,
     shown_of_most,
     shown_share,
 )
+from whence.views.audit_figures import FIGURES
 from whence.views.document import GROUND, document, static
 from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
 
-SHEETS = ("report.css", "evaluation.css", "audit.css")
-CLASSES = {May.YES: "better", May.NO: "worse", May.OPEN: "open"}
+SHEETS = ("report.css", "evaluation.css", "audit.css", "drawing.css")
+CLASSES = {May.YES: "better", May.SEVERAL: "several", May.NO: "worse", May.OPEN: "open"}
 LEAD = 2  # sentences that are the answer itself
 ABOUT_HEADS = (
     "How far the output's probabilities move, on average over texts, when the weights of one head "
-    "are shuffled. Green may be read, red may not, grey is undecided. Point at a cell for its "
+    "are shuffled. Green may be read, yellow is one explanation of several, red may not be read, "
+    "grey is undecided. Point at a cell for its "
     "interval and the reason."
-)
-ABOUT_PERMUTATION = (
-    "Each point is a text: the largest attention weight, and how far the output moves when the "
-    "weights are shuffled (the median of many shuffles). Points at the bottom right are the trap: "
-    "attention is sure of one word, and the output does not care (Jain & Wallace 2019, figure 6)."
-)
-ABOUT_ADVERSARY = (
-    "How different an attention was found that gives the same output (Jensen-Shannon divergence in "
-    "nats; at most ln 2 = 0.69). Bars at the right: many attentions would do, and the one that was "
-    "seen is not the reason (Jain & Wallace 2019, figure 8)."
 )
 
 
@@ -53,14 +43,13 @@ def audit_page(audit: Audit) -> str:
 def _body(audit: Audit) -> str:
     said = audit_sentences(audit)
     parts = [
-        element("h2", text(f"{audit.texts:,} texts of {_file(audit.data)}")),
+        element("h2", text(f"{audit.texts:,} texts of {wording.file_name(audit.data)}")),
         element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
         element("ul", elements("li", map(text, said[LEAD:])), class_="cautions"),
         *_places(audit),
         *_heads(audit),
         *_readings(audit),
-        *_of_permutation(audit),
-        *_of_adversary(audit),
+        *_figures(audit),
         *_skipped(audit),
         soft(
             text(
@@ -70,10 +59,6 @@ def _body(audit: Audit) -> str:
         ),
     ]
     return element("section", "\n".join(parts), class_="whence evaluation audit")
-
-
-def _file(source: str) -> str:
-    return wording.visible(source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
 def _places(audit: Audit) -> Iterator[str]:
@@ -145,45 +130,18 @@ def _readings(audit: Audit) -> Iterator[str]:
     yield soft(text(READINGS_MEAN))
 
 
-def _with_values(audit: Audit, test: str, quantity: str) -> list[Effect]:
-    """The effects of a test whose values on each text are kept, layers first."""
-    found = [e for e in audit.effects if (e.test, e.quantity) == (test, quantity) and e.values]
-    return sorted(found, key=lambda e: (e.place.layer is None, e.place.kind, e.place.layer or 0))
-
-
-def _of_permutation(audit: Audit) -> Iterator[str]:
-    figures = []
-    for change in _with_values(audit, PERMUTATION, "change"):
-        largest = audit.effect(PERMUTATION, "largest", change.place)
-        if largest is None or len(largest.values) != len(change.values):
-            continue
-        names = ("largest weight", "change of the output")
-        label = f"{change.place}: change of the output against the largest weight"
-        picture = pictures.scatter(largest.values, change.values, names, label)
-        figures.append((picture, change.place))
-    if figures:
-        yield element("h3", "Shuffled attention, text by text")
-        yield soft(text(ABOUT_PERMUTATION))
-        yield _in_a_row(figures)
-
-
-def _of_adversary(audit: Audit) -> Iterator[str]:
-    figures = []
-    for effect in _with_values(audit, ADVERSARY, "jsd"):
-        label = f"{effect.place}: how different another attention can be"
-        names = ("difference, nats", "texts")
-        figures.append((pictures.histogram(effect.values, LN_2, names, label), effect.place))
-    if figures:
-        yield element("h3", "Another attention with the same output")
-        yield soft(text(ABOUT_ADVERSARY))
-        yield _in_a_row(figures)
-
-
-def _in_a_row(figures: Sequence[tuple[str, Place]]) -> str:
-    drawn = []
-    for picture, place in figures:
-        drawn.append(element("figure", picture + element("figcaption", text(place))))
-    return element("div", "".join(drawn), class_="pictures")
+def _figures(audit: Audit) -> Iterator[str]:
+    for kind in FIGURES.values():
+        panels = kind.panels(audit)
+        if panels:
+            yield element("h3", text(kind.title))
+            yield soft(text(kind.about(audit)))
+            drawn = []
+            for title, picture in panels:
+                caption = element("figcaption", text(title))
+                drawn.append(element("figure", picture.svg() + caption))
+            classes = "pictures wide" if kind.is_wide else "pictures"
+            yield element("div", "".join(drawn), class_=classes)
 
 
 def _skipped(audit: Audit) -> Iterator[str]:

@@ -65,7 +65,7 @@ def _body(evaluation: Evaluation) -> str:
     said = evaluation_sentences(evaluation)
     cautions = [*said[LEAD:], *evaluation.notes]
     parts = [
-        element("h2", text(f"{evaluation.texts:,} texts of {_file(evaluation.data)}")),
+        element("h2", text(f"{evaluation.texts:,} texts of {wording.file_name(evaluation.data)}")),
         element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
         element("ul", elements("li", map(text, cautions)), class_="cautions") if cautions else "",
         *_planted(evaluation.planted),
@@ -77,10 +77,6 @@ def _body(evaluation: Evaluation) -> str:
         soft(text(f"{evaluation.forwards:,} passes of the model; seed {evaluation.seed}.")),
     ]
     return element("section", "\n".join(parts), class_="whence planted evaluation")
-
-
-def _file(source: str) -> str:
-    return wording.visible(source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
 # ---------------------------------------------------------------------- planted truth

@@ -62,14 +62,10 @@ def overview_page(overview: Overview) -> str:
     ]
     body = element("section", "\n".join(filter(None, content)), class_="whence run", id="whence")
     return document(
-        f"whence: {overview.done:,} texts of {wording.visible(_file(overview.source))}",
+        f"whence: {overview.done:,} texts of {wording.file_name(overview.source)}",
         element("main", body, class_="whence-many"),
         styles=[static("report.css"), static("overview.css"), GROUND + PRINTED],
     )
-
-
-def _file(source: str) -> str:
-    return source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
 
 
 # ---------------------------------------------------------------------- the answer
@@ -150,7 +146,8 @@ def _facts(overview: Overview) -> str:
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
         f"Explained: {READ.get(overview.read, overview.read)} of a label. Model: {overview.model}. "
-        f"Data: {_file(overview.source)}; {done}{failed}. Kept in {_file(overview.place)}."
+        f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
+        f"Kept in {wording.file_name(overview.place)}."
     )
 
 

@@ -43,6 +43,15 @@ PLURAL = {
 }
 
 
+def file_name(source: str) -> str:
+    """The last part of a path or an address: where data lie is nobody's business but its owner's.
+
+    >>> file_name("s3://texts/reviews/"), file_name("C:\\\\data\\\\reviews.csv")
+    ('reviews', 'reviews.csv')
+    """
+    return visible(source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+
+
 def label(name: object) -> str:
     """A label as it is read; in quotes where white space is part of it, as in some tokens.
 

@@ -1,0 +1,75 @@
+"""What is needed to audit attention in a real language model, for docs/audits.md.
+
+    python -m bench.audits smollm2 --out MODELS/smollm2       # SmolLM2-135M, unpacked
+    python -m bench.audits pairs --data DATA --model MODELS/smollm2 --out pairs.jsonl
+
+DATA holds the folder blimp_subset. The classifiers and their sentences are those of bench.answer.
+The audits themselves are runs of ``whence audit``, whose commands the page gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bench.answer import GGUF, folder_of, json_lines
+
+OF_EACH = 4  # pairs of each of the twelve paradigms of grammar
+
+
+def smollm2(out: Path) -> None:
+    """The whole language model, its weights unpacked from four bits."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+    folder = folder_of("smollm2")
+    packed = AutoModelForCausalLM.from_pretrained(folder, gguf_file=GGUF, dtype=torch.float32)
+    del packed.config.quantization_config
+    hf = LlamaForCausalLM(packed.config)  # one that does not remember that it was packed
+    hf.load_state_dict(packed.state_dict())
+    hf.save_pretrained(out, safe_serialization=True)
+    AutoTokenizer.from_pretrained(folder, gguf_file=GGUF).save_pretrained(out)
+
+
+def pairs(data: Path, model: Path, out: Path) -> None:
+    """Beginnings of sentences, with the next word that is right and the one that is wrong.
+
+    Only pairs whose words are single tokens, of which the model is asked for the next one.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    by_paradigm: dict[str, list[dict[str, Any]]] = {}
+    for row in json_lines(data / "blimp_subset" / "pairs.jsonl.gz"):
+        words = [f" {row['good_word']}", f" {row['bad_word']}"]
+        is_single = all(len(tokenizer(w, add_special_tokens=False).input_ids) == 1 for w in words)
+        if row["one_prefix"] and is_single and len(row["prefix"].split()) > 1:
+            kept = {"text": row["prefix"], "right": words[0], "wrong": words[1]}
+            by_paradigm.setdefault(row["paradigm"], []).append(kept | {"id": row["paradigm"]})
+    with out.open("w", encoding="utf-8") as file:
+        for of_paradigm in by_paradigm.values():
+            for kept in islice(of_paradigm, OF_EACH):
+                file.write(json.dumps(kept) + "\n")
+    for name, of_paradigm in by_paradigm.items():
+        print(f"{name}: {len(of_paradigm)} pairs of single tokens, {OF_EACH} taken")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.audits")
+    parser.add_argument("what", choices=["smollm2", "pairs"])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    if given.what == "smollm2":
+        smollm2(given.out)
+    else:
+        pairs(given.data, given.model, given.out)
+
+
+if __name__ == "__main__":
+    main()
