@@ -71,3 +71,29 @@ def test_mistakes_are_one_line(whence: Whence, reviews: Path, tmp_path: Path) ->
     assert "no test of attention named 'shuffle'" in unknown.err
     none = whence("audit")
     assert "name a file or a folder by --data" in none.err
+
+
+def test_models_are_trained_when_asked(
+    whence: Whence, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    folder = tmp_path / "audit"
+    reviews.write_text(REVIEWS.replace("b,,1\n", "") + "g,great menu,1\nh,bad menu,0\n")
+    asked = ("--data", reviews, "--tests", "uniform", "--rankings", 4, "--retrain")
+    unlabelled = whence("audit", *asked, "--label", "")
+    assert (unlabelled.code, "name the column of the label" in unlabelled.err) == (2, True)
+
+    done = whence("audit", *asked, "--label", "label", "--out", folder)
+    assert done.code == 0, done.err
+    for test in ("frozen attention", "adversarial model", "attention diagnostic"):
+        assert f"Trained anew ({test}): " in done.out
+    page = (folder / "audit.html").read_text()
+    assert "Models that were trained for it" in page
+    stored = json.loads((folder / "audit.json").read_text())
+    assert stored["retrained"][0]["test"] == "frozen attention"
+    assert stored["retrained"][0]["numbers"]["held_out"] == 2
+
+    before = (folder / "retrained.json").read_bytes()
+    again = whence("audit", *asked, "--label", "label", "--out", folder)
+    assert again.out == done.out
+    assert (folder / "retrained.json").read_bytes() == before

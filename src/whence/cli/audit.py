@@ -21,6 +21,7 @@ from whence.cli.running import (
     show,
     writable,
 )
+from whence.cli.running import progress as progress_bar
 from whence.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,6 +79,15 @@ def command(
             min=1,
         ),
     ] = 8,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain",
+            help="Also train copies of the classifier with uniform attention, and with attention "
+            "pushed elsewhere, and a bag of words with its weights; on all texts of DATA with "
+            "their labels. Takes minutes, or hours for a large model.",
+        ),
+    ] = False,
     engine: o.EngineName = None,
     workers: o.Workers = None,
     address: o.Address = None,
@@ -121,10 +131,13 @@ def command(
         from whence.explaining.audit import audit_rows, audited, is_whole
         from whence.explaining.audit_forecast import forecast_audit
         from whence.explaining.data_set import check_can_be_loaded
+        from whence.retraining.retrained import check_can_retrain, retrained_in
         from whence.runs.places import place_of
 
         if not manner.is_inline:
             check_can_be_loaded(loaded_model)
+        if retrain:
+            check_can_retrain(loaded_model, opened)
         work = audit_rows(
             loaded_model,
             wanted,
@@ -138,19 +151,24 @@ def command(
         choice = Choice(sample, seed, limit)
         if again or not is_run(folder):
             note(str(forecast_audit(work, opened, choice)))
-        with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
-            result = audited(
-                work,
-                opened,
-                choice,
-                place_of(folder),
-                manner,
-                part=part,
-                stop=stop,
-                progress=progress,
-                say=note,
-            )
-        run = open_run(folder, check=False)
+        with stopping(note) as stop:
+            with pace_shown(manner.workers or 1) as progress:
+                result = audited(
+                    work,
+                    opened,
+                    choice,
+                    place_of(folder),
+                    manner,
+                    part=part,
+                    stop=stop,
+                    progress=progress,
+                    say=note,
+                )
+            run = open_run(folder, check=False)
+            if retrain and is_whole(run):
+                with progress_bar("training") as say:
+                    retrained_in(run.place, loaded_model, opened, seed, stop, say)
+                result = _audit(run)
         if out is not None and "://" not in out:
             _write_all(result, Path(out))
         _tell(result, run, as_json, html)

@@ -19,6 +19,7 @@ from whence.core.figure import Figure
 from whence.core.once import once
 from whence.core.pruning import Pruning
 from whence.core.render import draw, render
+from whence.core.retrained import Retrained
 from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, written
 
@@ -133,8 +134,8 @@ class Audit:
     """Where attention may be read as an explanation, in one model on one set of texts.
 
     ``effects`` is all that was measured, over texts; ``pruning`` is what several heads are worth
-    together. ``skipped`` says which test was not done, and
-    why. The verdicts follow from the effects.
+    together; ``retrained`` is what training has shown, where it was asked for. ``skipped`` says
+    which test was not done, and why. The verdicts follow from the effects.
     """
 
     model: str
@@ -145,6 +146,7 @@ class Audit:
     effects: tuple[Effect, ...]
     heads: HeadsFound | None = None
     pruning: Pruning | None = None
+    retrained: tuple[Retrained, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
@@ -239,6 +241,7 @@ class Audit:
         stored["effects"] = [asdict(effect) for effect in self.effects]
         stored["heads"] = None if self.heads is None else asdict(self.heads)
         stored["pruning"] = None if self.pruning is None else asdict(self.pruning)
+        stored["retrained"] = [asdict(each) for each in self.retrained]
         stored["skipped"] = dict(self.skipped)
         stored["notes"] = list(self.notes)
         about = {"schema": SCHEMA, "kind": "audit"}
@@ -256,6 +259,7 @@ class Audit:
         check_schema(stored, "audit")
         stored = as_stored(stored, "audit")
         pruning = stored.get("pruning")
+        retrained = stored.get("retrained")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -265,6 +269,7 @@ class Audit:
             effects=tuple(effect.record(Effect) for effect in stored["effects"].items()),
             heads=None if stored["heads"].given() is None else stored["heads"].record(HeadsFound),
             pruning=None if pruning is None else pruning.record(Pruning),
+            retrained=tuple(map(Retrained.from_stored, retrained.items() if retrained else ())),
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),

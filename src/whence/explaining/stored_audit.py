@@ -21,6 +21,7 @@ from whence.core.audited import (
     HeadsFound,
 )
 from whence.core.pruning import Pruning, helping, hurting, spared
+from whence.core.retrained import Retrained
 from whence.core.stored import Stored, parsed_json
 from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
 from whence.explaining.audits import observation_of
@@ -39,7 +40,9 @@ TABLES = {
     """,
 }
 READER_NAME = __name__
-PRUNING = "pruning.json"  # beside the parts: what is measured once, and not for each text
+# beside the parts: what is measured once, and not for each text
+PRUNING = "pruning.json"
+RETRAINED = "retrained.json"
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
 TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
@@ -74,6 +77,7 @@ def audit_of(run: Run) -> Audit:
         effects=effects,
         heads=_heads(observed, seed),
         pruning=pruning,
+        retrained=stored_retrained(run.place),
         skipped=_skipped(records),
         notes=(f"There is no pruning curve: {no_pruning}",) if no_pruning else (),
         forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
@@ -104,6 +108,15 @@ def stored_pruning(place: Place) -> tuple[Pruning | None, str]:
     if problem is not None:
         return None, problem.text()
     return stored["pruning"].record(Pruning), ""
+
+
+def stored_retrained(place: Place) -> tuple[Retrained, ...]:
+    """What was found by training, as far as it is done."""
+    if not place.has(RETRAINED):
+        return ()
+    stored = Stored(parsed_json(place.get(RETRAINED).decode()), f"{place.name}/{RETRAINED}")
+    check_schema(stored, "retrained")
+    return tuple(map(Retrained.from_stored, stored["tests"].items()))
 
 
 def head_values(

@@ -59,7 +59,9 @@ def audit_sentences(audit: Audit) -> list[str]:
     """What may be said, in a few sentences; nothing beyond the verdicts."""
     said = [_done(audit), *_of_layers(audit), *_of_all(audit), *_of_heads(audit)]
     said += [*_worth(audit), *_pruned(audit)]
-    return [wording.visible(line) for line in (*said, *_of_readings(audit), *_yardstick(audit))]
+    said += [*_of_readings(audit), *_yardstick(audit)]
+    said += [f"Trained anew ({each.test}): {each.answer}" for each in audit.retrained]
+    return [wording.visible(line) for line in said]
 
 
 def _done(audit: Audit) -> str:

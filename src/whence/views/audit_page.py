@@ -50,6 +50,7 @@ def _body(audit: Audit) -> str:
         *_heads(audit),
         *_readings(audit),
         *_figures(audit),
+        *_retrained(audit),
         *_skipped(audit),
         soft(
             text(
@@ -142,6 +143,16 @@ def _figures(audit: Audit) -> Iterator[str]:
                 drawn.append(element("figure", picture.svg() + caption))
             classes = "pictures wide" if kind.is_wide else "pictures"
             yield element("div", "".join(drawn), class_=classes)
+
+
+def _retrained(audit: Audit) -> Iterator[str]:
+    if not audit.retrained:
+        return
+    yield element("h3", "Models that were trained for it")
+    for each in audit.retrained:
+        lines = wording.visible(each.says, keep="\n").split("\n")
+        yield element("h4", text(each.test))
+        yield element("p", "<br>".join(map(text, lines)))
 
 
 def _skipped(audit: Audit) -> Iterator[str]:
