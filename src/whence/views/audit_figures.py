@@ -31,7 +31,7 @@ ABOUT_PERMUTATION = (
 ABOUT_ADVERSARY = (
     "How different an attention was found that gives the same output (Jensen-Shannon divergence in "
     "nats; at most ln 2 = 0.69). Bars at the right: many attentions would do, and the one that was "
-    "seen is not the reason (Jain & Wallace 2019, figure 8)."
+    "seen is one of them (Jain & Wallace 2019, figure 8)."
 )
 ABOUT_CORRELATION = (
     "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
