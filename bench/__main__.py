@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 import whence
-from bench import estimators, exact, games, memory
+from bench import adversary, estimators, exact, games, memory
 from bench.attention import bertviz, pages, rollout, text_of, twelve_layers
 from bench.floors import passes
 from bench.timing import Ratio, interleaved
@@ -46,6 +46,7 @@ SECTIONS = (
     "exact",
     "rollout",
     "flow",
+    "adversary",
     "pages",
     "memory",
     "start-up",
@@ -396,6 +397,7 @@ def main() -> None:
         "exact": lambda: exact.report(arguments.full),
         "rollout": lambda: [show("", rollout())],
         "flow": flows,
+        "adversary": lambda: [show("sentiment", adversary.of_bundled())],
         "pages": lambda: written(models),
         "memory": lambda: peaks(lengths, arguments.threads),
         "start-up": started,

@@ -77,11 +77,16 @@ def adversary_over_floor(model: Model, test: Adversary, rounds: int = ROUNDS) ->
     )
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def of_bundled() -> Ratio:
+    """The same, of the bundled sentiment model."""
     model = whence.load("sentiment")
     model.hf.requires_grad_(False)  # the floor saves nothing for parameters either
-    ratio = adversary_over_floor(model, Adversary(steps=5))
+    return adversary_over_floor(model, Adversary(steps=5))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    ratio = of_bundled()
     print(f"{ratio.what} over {ratio.over}:")
     print(f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f}), at most {ratio.limit}")
     print(f"{ratio.seconds / TEXTS:.2f} seconds of the processor a text")

@@ -19,6 +19,7 @@ from whence.core.errors import InputError, LoadError, SettingsError, UnknownName
 from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
+from whence.explaining.audits import MOST
 from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
 from whence.runs.places import place_of
@@ -264,3 +265,18 @@ def test_values_for_figures_are_kept_of_layers_and_readings(audit: Audit) -> Non
     assert significant.control == pytest.approx(0.05)
     for name in ("heads", "pruning", "correlation", "permutation", "adversary"):
         assert audit.figure(name).svg.startswith("<svg xmlns")
+
+
+def test_dear_tests_look_at_texts_from_the_whole_of_sorted_data(
+    model: whence.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first texts would be those of one label."""
+    monkeypatch.setitem(MOST, "adversary", 3)
+    found = whence.audit(model, TEXTS, {"uniform": {}, "adversary": {"steps": 1, "restarts": 1}})
+    jsd = found.effect("adversary", "jsd")
+    of_all = whence.audit(model, TEXTS[::2], {"adversary": {"steps": 1, "restarts": 1}})
+    expected = of_all.effect("adversary", "jsd")
+    assert jsd is not None
+    assert expected is not None
+    assert jsd.values == pytest.approx(expected.values, abs=1e-4)
+    assert len(jsd.values) == 3

@@ -22,6 +22,7 @@ from whence.explaining.audits import (
     WORK,
     AuditRows,
     asked_of_audit,
+    spread,
     tests_of,
 )
 from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
@@ -31,15 +32,13 @@ from whence.explaining.rows import ExplainRows, fitting
 from whence.explaining.stored_audit import PRUNING, audit_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
-from whence.runs.data import Choice, Data, open_data
+from whence.runs.data import Choice, Data, chosen, open_data
 from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_of
 from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
 RANKINGS = 10  # random ones on each text
-# texts that dear tests look at; the mean over so many is sure enough
-MOST = {"permutation": 100, "adversary": 60}
 # names, or names with settings
 Tests = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -115,8 +114,7 @@ def audit_rows(
     methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
     request = fitting(model, request_of(model, methods, evidence=False, **options))
     trial = trial_rows(ExplainRows(model, request, gold), METRICS, None, None, rankings)
-    most = {name: texts for name, texts in MOST.items() if name in wanted}
-    return AuditRows(trial, tests_of(wanted), most)
+    return AuditRows(trial, tests_of(wanted))
 
 
 def audited(
@@ -132,6 +130,7 @@ def audited(
     say: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """The audit as asked, begun or continued in a place. ``say`` is told of each step."""
+    work = spread(work, sum(1 for _ in chosen(data, choice)))
     order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
     stop = stop or Stop()
     if manner.again:

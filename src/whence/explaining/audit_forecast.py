@@ -18,7 +18,7 @@ from whence.audits.uniform import Uniform
 from whence.core.budget import spoken
 from whence.core.errors import InputError, WhenceError
 from whence.core.passage import Passage
-from whence.explaining.audits import AuditRows
+from whence.explaining.audits import AuditRows, spread
 from whence.explaining.forecast import forecast_of, timed_pass
 from whence.explaining.job import job_of
 from whence.explaining.pruning import passes_of_curve
@@ -54,6 +54,7 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
     """What the work will cost on the chosen rows: some hundred passes are run for it."""
     explain = work.trial.explain
     texts = sum(1 for _ in chosen(data, choice))
+    work = spread(work, texts)
     usual = _usual(work, data, choice)
 
     # comprehensiveness and sufficiency under two removals are what evidence is made of, too
@@ -65,7 +66,7 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
     places = places_in(plain_trace(explain.model, case))
     passes: dict[str, int] = {}
     for test in work.tests:
-        on_texts = min(texts, work.most.get(test.name, texts))
+        on_texts = -(-texts // work.every.get(test.name, 1))
         passes[test.name] = on_texts * _weight(price_on([test], places))
     if HeadRemoval.name in passes:
         heads = sum(place.head is not None for place in places)

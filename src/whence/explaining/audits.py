@@ -8,7 +8,7 @@ the trial, and the observations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,8 @@ READINGS = (
 )
 GRADIENT, LEAVE_ONE_OUT = "gradient-x-input", "occlusion"
 METRICS = ("comprehensiveness", "sufficiency")
+# texts that dear tests look at; the mean over so many is sure enough
+MOST = {"permutation": 100, "adversary": 60}
 TESTS: Mapping[str, type[Any]] = {
     test.name: test for test in (Permutation, Uniform, Adversary, HeadRemoval)
 }
@@ -60,12 +62,13 @@ TESTS: Mapping[str, type[Any]] = {
 class AuditRows:
     """Tests on rows. ``trial`` explains them by every reading, and puts these on trial.
 
-    ``most`` is the number of texts, of the first ones, that each test looks at; all without.
+    A test looks at one of ``every`` so many texts: at all of them without, and else at some that
+    are spread over the data, which may be sorted.
     """
 
     trial: TrialRows
     tests: tuple[AuditTest, ...]
-    most: Mapping[str, int]
+    every: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
@@ -85,7 +88,8 @@ class AuditRows:
             records[place] |= {"unaudited": [], "testing": 0, "testing_backwards": 0}
         places: list[Place] = []
         for test in self.tests:
-            chosen = [p for p in cases if first + p < self.most.get(test.name, first + p + 1)]
+            every = self.every.get(test.name, 1)
+            chosen = [place for place in cases if (first + place) % every == 0]
             for place, seen in self._seen(test, cases, chosen):
                 if isinstance(seen, Exception):
                     records[place]["unaudited"].append(reason_of(test.name, seen))
@@ -198,10 +202,16 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
     return tuple(tests)
 
 
+def spread(work: AuditRows, texts: int) -> AuditRows:
+    """The work over so many texts, of which dear tests look at some."""
+    dear = [test.name for test in work.tests if test.name in MOST]
+    return replace(work, every={name: -(-texts // MOST[name]) for name in dear})
+
+
 def asked_of_audit(work: AuditRows) -> dict[str, Any]:
     """What the manifest says: that of the trial, and the tests with all settings."""
     tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
-    more = {"tests": tests, "most": dict(work.most)}
+    more = {"tests": tests, "every": dict(work.every)}
     is_number = work.trial.explain.model.is_regression
     return asked_of_trials(work.trial) | more | {"is_number": is_number}
 
@@ -209,7 +219,7 @@ def asked_of_audit(work: AuditRows) -> dict[str, Any]:
 def opened(asked: Mapping[str, Any]) -> AuditRows:
     """The work as a worker opens it."""
     wanted = {test["name"]: test["settings"] for test in asked["tests"]}
-    return AuditRows(trials_opened(asked), tests_of(wanted), asked["most"])
+    return AuditRows(trials_opened(asked), tests_of(wanted), asked["every"])
 
 
 def schema() -> pa.Schema:
