@@ -52,7 +52,7 @@ def undisturbed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 3)])
+@pytest.mark.parametrize(("workers", "kills"), [(1, 5), (2, 2)])
 def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
     data: Path,
     folder: Path,

@@ -1,4 +1,7 @@
-"""whence evaluate on every engine, and ended at any moment: the table is the same."""
+"""whence evaluate in one process or two, and ended at any moment: the table is the same.
+
+That Ray does what two processes do is tested for `whence run`: engines do not know the work.
+"""
 
 from __future__ import annotations
 
@@ -95,36 +98,12 @@ def check_same(out: Path, printed: str, undisturbed: tuple[Path, str]) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_table_of_one(
+def test_ctrl_c_stops_two_processes_which_then_give_the_table_of_one(
     asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
 ) -> None:
     # would catch: another seed or another batch in a worker, settings of metrics that are lost
-    done = asked.done(tmp_path / "run", "--workers", "2")
-    check_same(tmp_path / "run", done.stdout, undisturbed)
-    assert "%|" not in done.stderr  # no bars of workers
-    folder, _ = undisturbed
-    values = (folder / "table.csv").read_text()
-    for metric in ("comprehensiveness", "auprc", "consistency", "robustness", "compactness"):
-        assert f"{metric}," in values
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("ray")
-def test_ray_gives_the_table_of_one_process(
-    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    done = asked.done(tmp_path / "run", "--engine", "ray", "--workers", "1")
-    check_same(tmp_path / "run", done.stdout, undisturbed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_stops_after_the_parts_at_hand(
-    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path, workers: str
-) -> None:
     out = tmp_path / "run"
-    process = asked.begun(out, "--workers", workers)
+    process = asked.begun(out, "--workers", "2")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
     printed, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, complaints
@@ -133,7 +112,12 @@ def test_ctrl_c_stops_after_the_parts_at_hand(
     parts = len(whence.open_run(out).parts)
     assert 0 < parts < PARTS
     assert f"Not all texts are done: {2 * parts} of {2 * PARTS}." in printed
-    check_same(out, asked.done(out, "--workers", workers).stdout, undisturbed)
+    done = asked.done(out, "--workers", "2")
+    check_same(out, done.stdout, undisturbed)
+    assert "%|" not in done.stderr  # no bars of workers
+    values = (out / "table.csv").read_text()
+    for metric in ("comprehensiveness", "auprc", "consistency", "robustness", "compactness"):
+        assert f"{metric}," in values
 
 
 @pytest.mark.slow

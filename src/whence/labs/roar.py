@@ -66,14 +66,14 @@ FULL = Size(
 )
 QUICK = Size(
     train=240,
-    test=160,
-    seeds=3,
+    test=120,
+    seeds=2,
     shares=(0.0, 0.1, 0.3, 1.0),
     kept=(),
     again=(0.0, 0.1, 0.3),
     methods=METHODS[:2],
     recursive=("occlusion",),
-    texts=6,
+    texts=3,
     training=TRAINING,
 )
 LEAKING_SHARE = 0.3
