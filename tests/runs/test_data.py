@@ -803,3 +803,16 @@ def test_what_stands_where_counts():
     assert digest_of([Row(0, "a", ("b", "c"))]) != digest_of([Row(0, "a", ("bc",))])
     assert digest_of([Row(0, "a"), Row(1, "b")]) != digest_of([Row(1, "b"), Row(0, "a")])
     assert digest_of(iter([Row(0, "\ud800")])) != digest_of([])
+
+
+def test_a_foil_is_read_where_it_is_named_and_only_then() -> None:
+    rows = [{"text": "the cats", "label": " are", "foil": " is"}]
+    (bare,) = open_data(rows).rows()
+    assert bare.foil is None
+    (named,) = open_data(rows, foil="foil").rows()
+    assert (named.label, named.foil) == (" are", " is")
+    # another foil is another question, and no foil is the data as it was before there were any
+    (other,) = open_data([rows[0] | {"foil": " was"}], foil="foil").rows()
+    assert len({digest_of([row]) for row in (bare, named, other)}) == 3
+    with pytest.raises(UnknownName, match="foils"):
+        open_data(rows, foil="foils")
