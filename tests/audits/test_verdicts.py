@@ -66,3 +66,21 @@ def test_the_verdict_is_right(is_right: Callable[[int], bool]) -> None:
 @pytest.mark.parametrize("is_right", KINDS)
 def test_at_most_one_verdict_of_twenty_is_wrong(is_right: Callable[[int], bool]) -> None:
     assert sum(not is_right(seed) for seed in SEEDS) <= 1
+
+
+def test_a_search_that_never_came_back_does_not_clear_attention() -> None:
+    """Counted as a divergence of 0, it would say that no other attention gives the output."""
+    planted = selects(seed=0, texts=TEXTS)
+    hasty = Adversary(steps=1, restarts=1)  # from a far start
+    observed = [Permutation(permutations=5, of_heads=1), Uniform(), hasty]
+    seen: list[list[Observation]] = [[] for _ in planted.cases]
+    for test in observed:
+        for own, found in zip(seen, test(planted.model, planted.cases), strict=True):
+            own += found
+    jsds = [
+        one.value for own in seen for one in own if (one.test, one.quantity) == ("adversary", "jsd")
+    ]
+    assert all(jsd > 0 for jsd in jsds)
+    assert len(jsds) < 2 * len(seen)  # one layer, and all of them
+    audit = Audit("planted", "made up", len(seen), 0, 0, effects_of(seen))
+    assert verdict_on(audit, Place()) is not May.YES

@@ -16,8 +16,9 @@ the natural gradient (divided by the weights p, so that a key with next to no we
     z ← z + rate · ∂JSD/∂p − λ · ∂change/∂p,    λ ≥ 0 such that change + ⟨slope, step⟩ ≤ ε
 
 That is one forward and one backward pass, as JSD needs none. Each iterate that keeps the output
-counts, and so does the attention as it is: ε-max JSD is never below 0, and a longer search can only
-raise it.
+counts, and a longer search can only raise ε-max JSD. A search that was never near the output again
+has found nothing: there is no observation then. It would be a mistake to call that 0, as if the
+output hung on the weights: every attention has others close by that keep the output.
 
 What is enough was tried on three and six texts (12 to 61 tokens) of the bundled model
 ``sentiment``, and on planted models whose output hangs on attention (``tests/audits/planted.py``).
@@ -139,7 +140,10 @@ class Adversary:
         return observations
 
     def _search(self, plain: Trace, place: Place, rows: Sequence[_Row]) -> list[_End | None]:
-        """Where each row of the batch ends, at one place; None where no query has a choice."""
+        """Where each row of the batch ends, at one place.
+
+        None where no query has a choice, or where no iterate kept the output.
+        """
         model = plain.model
         with (
             model.lock,
@@ -153,7 +157,8 @@ class Adversary:
         ends: list[_End | None] = []
         for i, numbers in enumerate(torch.stack([best, change, control], -1).tolist()):
             has_choice = any(bool(each.matters[i].any()) for each in free)
-            ends.append(_End(*numbers) if has_choice else None)
+            end = _End(*numbers)
+            ends.append(end if has_choice and end.jsd > 0 else None)
         return ends
 
     def _climb(
