@@ -11,10 +11,11 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from tests.views.audits import audit_with, observed
+from whence.core.audit import Effect, Place
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
-from whence.views.audit import audit_sentences, audit_text
+from whence.views.audit import audit_sentences, audit_text, shown_of_most
 from whence.views.audit_figures import FIGURES
 from whence.views.audit_page import audit_page
 from whence.views.audit_pictures import (
@@ -216,3 +217,8 @@ def test_few_texts_have_no_band() -> None:
     drawn = curves([0, 4], [few], [], (0.0, 1.0), ("heads", "loss"), "label").content
     assert "band" not in drawn
     assert drawn.count("<polyline") == 1
+
+
+def test_what_a_few_texts_say_is_shown_with_their_number() -> None:
+    one = Effect("adversary", "jsd", Place(0), "", 0.4 * LN_2, None, 1)
+    assert shown_of_most(one) == "40% (1 text)"

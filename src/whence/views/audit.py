@@ -98,7 +98,27 @@ def _layer(verdict: PlaceVerdict) -> str:
 
 
 def _layers(names: Sequence[str]) -> str:
-    return f"{'layer' if len(names) == 1 else 'layers'} {wording_list(names)}"
+    """Names of layers in a sentence; three and more that follow each other are a range.
+
+    >>> _layers(["0", "1", "2", "4"]), _layers(["encoder 0"])
+    ('layers 0 to 2 and 4', 'layer encoder 0')
+    """
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _next_layer(runs[-1][-1]) == name:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    parts: list[str] = []
+    for run in runs:
+        last = run[-1].rpartition(" ")[2]
+        parts += [f"{run[0]} to {last}"] if len(run) > 2 else run
+    return f"{'layer' if len(names) == 1 else 'layers'} {wording_list(parts)}"
+
+
+def _next_layer(name: str) -> str:
+    kind, space, number = name.rpartition(" ")
+    return f"{kind}{space}{int(number) + 1}"
 
 
 def _of_all(audit: Audit) -> list[str]:
@@ -283,6 +303,7 @@ def shown_of_most(effect: Effect | None) -> str:
 def _with_interval(effect: Effect, factor: float, form: str) -> str:
     mean = form.format(effect.mean * factor)
     if effect.interval is None:
-        return mean
+        texts = "1 text" if effect.texts == 1 else f"{effect.texts} texts"
+        return f"{mean} ({texts})"
     low, high = (form.format(end * factor) for end in effect.interval)
     return f"{mean} [{low}, {high}]"
