@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,25 @@ TEXTS = [
     "a fair price for good food",
     "bad",
 ]
+
+
+PATIENCE = 300.0  # seconds, on a machine that others use too
+
+
+def begun(command: list[str], out: Path) -> subprocess.Popen[str]:
+    """A command in a session of its own, that has written at least one part."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not list(out.glob("parts/*.parquet")) and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    return process
 
 
 @pytest.fixture(scope="session")

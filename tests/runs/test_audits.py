@@ -6,15 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import whence
-from tests.runs.conftest import TEXTS
+from tests.runs.conftest import PATIENCE, TEXTS, begun
 
-PATIENCE = 300.0  # seconds, on a machine that others use too
 FILES = ("effects.csv", "audit.json", "audit.html")
 PARTS = 5
 
@@ -48,17 +46,7 @@ def test_two_processes_that_were_ended_and_one_that_goes_on_say_what_one_says(
     subprocess.run(command(data, folder, alone), check=True, capture_output=True)
 
     ended = tmp_path / "ended"
-    process = subprocess.Popen(
-        command(data, folder, ended, "--workers", "2"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + PATIENCE
-    while not list(ended.glob("parts/*.parquet")) and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    process = begun(command(data, folder, ended, "--workers", "2"), ended)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
     printed, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, complaints

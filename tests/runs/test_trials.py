@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from typing import Any
 import pytest
 
 import whence
-from tests.runs.conftest import TEXTS
+from tests.runs.conftest import PATIENCE, TEXTS, begun
 
-PATIENCE = 300.0  # seconds, on a machine that others use too
 CODE_OF_FAILURES = 3
 PARTS = 7
 TABLES = ("table.csv", "table.tex", "table.html")
@@ -46,18 +44,7 @@ class Asked:
 
     def begun(self, out: Path, *more: str) -> subprocess.Popen[str]:
         """A process that has written at least one part."""
-        process = subprocess.Popen(
-            self.command(out, *more),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        deadline = time.monotonic() + PATIENCE
-        while not list(out.glob("parts/*.parquet")) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        return process
+        return begun(self.command(out, *more), out)
 
     def done(self, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
         """Begun or continued, and done."""

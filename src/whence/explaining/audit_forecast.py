@@ -7,7 +7,7 @@ Passes are timed on a text of usual length: plain ones, and ones with edited att
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -15,6 +15,7 @@ from whence.audits.case import Case, Price
 from whence.audits.heads import HeadRemoval
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
+from whence.core.audit import Place
 from whence.core.budget import spoken
 from whence.core.errors import InputError, WhenceError
 from whence.core.passage import Passage
@@ -22,6 +23,7 @@ from whence.explaining.audits import AuditRows, spread
 from whence.explaining.forecast import forecast_of, timed_pass
 from whence.explaining.job import job_of
 from whence.explaining.pruning import passes_of_curve
+from whence.models.model import Model
 from whence.runs.data import Choice, Data, chosen
 
 LOOKED_AT = 100  # texts by which the usual length is known
@@ -73,7 +75,7 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
         passes[CURVE] = passes_of_curve(texts, heads)
 
     plain = timed_pass(job, usual, texts * of_trial)
-    edited = _timed_edit(work, case)
+    edited = _timed_edit(explain.model, case, places)
     seconds = texts * of_trial * plain + sum(passes.values()) * edited
     return AuditForecast(texts, passes | {TRIAL: texts * of_trial}, seconds)
 
@@ -95,10 +97,9 @@ def _usual(work: AuditRows, data: Data, choice: Choice) -> Passage:
     return sorted(passages, key=len)[len(passages) // 2]
 
 
-def _timed_edit(work: AuditRows, case: Case) -> float:
+def _timed_edit(model: Model, case: Case, places: Sequence[Place]) -> float:
     """The seconds of one pass with edited attention, among many."""
-    model, test = work.trial.explain.model, Uniform()
-    places = places_in(plain_trace(model, case))
+    test = Uniform()
     begun = time.perf_counter()
     test(model, [case])
     return (time.perf_counter() - begun) / price_on([test], places).forwards

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +10,7 @@ from whence.core.audited import SCHEMA
 from whence.core.errors import InputError, WhenceError
 from whence.core.retrained import Retrained
 from whence.core.writing import json_text
+from whence.explaining.rows import plain
 from whence.explaining.stored_audit import RETRAINED, stored_retrained
 from whence.models.model import Model
 from whence.retraining.adversarial import adversarial_model
@@ -54,8 +54,7 @@ def retrained_in(
             continue
         try:
             found = test(model, texts, seed=seed, progress=progress)
-            numbers = json.loads(json.dumps(found.to_dict(), default=str))
-            done.append(Retrained(name, str(found), numbers))
+            done.append(Retrained(name, str(found), plain(found.to_dict())))
         except WhenceError as problem:  # the others may still tell something
             done.append(Retrained(name, f"Not done: {problem}", {}))
         about = {"schema": SCHEMA, "kind": "retrained"}
