@@ -24,6 +24,7 @@ _VERBS = {
     "forecast": "whence.explaining.planning",
     "frozen_attention": "whence.retraining.frozen",
     "game": "whence.explaining.game",
+    "generate": "whence.explaining.generate",
     "judge": "whence.explaining.judge",
     "lab": "whence.labs.running",
     "list_methods": "whence.explaining.listing",
@@ -61,6 +62,7 @@ _TYPES = {
     "Frozen": "whence.retraining.frozen",
     "Game": "whence.games.game",
     "Gauge": "whence.core.gauge",
+    "Generation": "whence.core.generation",
     "HeadTable": "whence.core.heads",
     "Many": "whence.core.many",
     "Measurement": "whence.core.measurement",
@@ -119,6 +121,7 @@ __all__ = [
     "Frozen",
     "Game",
     "Gauge",
+    "Generation",
     "HeadTable",
     "InputError",
     "Many",
@@ -162,6 +165,7 @@ __all__ = [
     "forecast",
     "frozen_attention",
     "game",
+    "generate",
     "judge",
     "lab",
     "list_methods",
@@ -200,6 +204,7 @@ if TYPE_CHECKING:
     from whence.core.evaluation import Evaluation
     from whence.core.evidence import Evidence, Trial, Verdict
     from whence.core.gauge import Gauge
+    from whence.core.generation import Generation
     from whence.core.heads import HeadTable
     from whence.core.many import Many, Tally
     from whence.core.maps import AttentionMaps
@@ -226,6 +231,7 @@ if TYPE_CHECKING:
     from whence.explaining.forecast import Forecast
     from whence.explaining.game import game
     from whence.explaining.gauge import removal_gauge
+    from whence.explaining.generate import generate
     from whence.explaining.judge import judge
     from whence.explaining.listing import list_methods, list_metrics
     from whence.explaining.planning import forecast

@@ -94,6 +94,10 @@ class Passage:
     regions: Regions | None = field(default=None, repr=False)
     # of a multiple choice: the choices. The tokens are those of the text with each of them in turn
     choices: tuple[str, ...] = ()
+    # The first token that the model wrote, where a text is explained with its continuation. What
+    # was written is the second text. Before it stands the last token of the prompt or, in an
+    # encoder-decoder, the token that the decoder begins with.
+    written: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -206,6 +210,34 @@ class Passage:
         alone = self.pixels is not None and not self.text
         return np.array([alone or part == IMAGE for part, _, _ in self.unit_spans], dtype=bool)
 
+    @property
+    def outputs(self) -> int:
+        """How many tokens the model wrote; each of them can be explained."""
+        return 0 if self.written is None else len(self) - self.written
+
+    def output_place(self, output: int) -> int:
+        """The token of an output, by the number of the output."""
+        assert self.written is not None
+        return self.written + output
+
+    def before(self, output: int) -> Passage:
+        """The same for the model, with units only of what stands before an output.
+
+        What comes behind cannot have led to it. Of a word that is written so far in part, the
+        part is a unit.
+        """
+        end = self.output_place(output)
+        unit_of = np.where(np.arange(len(self)) < end, self.unit_of, SPECIAL)
+        count = int(unit_of.max()) + 1
+        unit_spans = list(self.unit_spans[:count])
+        part, start, stop = unit_spans[-1]
+        last_token = np.flatnonzero(unit_of == count - 1)[-1]
+        goes_on = bool((self.unit_of[end:] == count - 1).any())
+        if goes_on:
+            stop = int(self.spans[last_token, 1])
+        unit_spans[-1] = (part, start, stop)
+        return replace(self, unit_of=unit_of, unit_spans=tuple(unit_spans))
+
     def halves(self) -> tuple[Passage, Passage]:
         """The text's tokens, and the picture's, where a model keeps the two apart."""
         return _part(self, np.flatnonzero(self.of_text)), _part(self, np.flatnonzero(~self.of_text))
@@ -228,7 +260,7 @@ class Passage:
         """What the model reads, as a key: equal keys need one run of the model."""
         types = b"" if self.types is None else self.types.tobytes()
         reply = None if self.reply is None else self.reply.input_key
-        return (self.digest, types, self.readout, reply)
+        return (self.digest, types, self.readout, reply, self.written)
 
     def still_open(self) -> Passage:
         """Without the special tokens that close it: what stands before a decoder's next token."""
@@ -305,6 +337,8 @@ class Passage:
             out["pixels"] = _packed(self.pixels)
         if self.choices:
             out["choices"] = list(self.choices)
+        if self.written is not None:
+            out["written"] = self.written
         if self.regions is not None:
             out["regions"] = {
                 "features": _packed(self.regions.features),
@@ -328,6 +362,7 @@ class Passage:
         _check_spans(stored["spans"], spans, parts, contents, is_image)
         reply, types = stored["reply"].given(), stored["types"].given()
         readout, choices = stored["readout"].given(), stored.get("choices")
+        written = stored.get("written")
         return cls(
             text=text,
             ids=ids,
@@ -345,6 +380,7 @@ class Passage:
             pixels=None if pixels is None else _unpacked(pixels, 3),
             regions=None if regions is None else _read_regions(regions, unit_spans),
             choices=() if choices is None else choices.texts(),
+            written=None if written is None else written.whole(1, count),
         )
 
 

@@ -12,6 +12,7 @@ from whence.core.audited import Audit
 from whence.core.comparison import Comparison
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
+from whence.core.generation import Generation
 from whence.core.many import Failure, Many, result_from_dict
 from whence.core.planted import PlantedTruth
 from whence.core.sizes import human, parsed
@@ -23,6 +24,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "comparison": Comparison.from_dict,
     "audit": Audit.from_dict,
     "evaluation": Evaluation.from_dict,
+    "generation": Generation.from_dict,
     "many": Many.from_dict,
     "planted": PlantedTruth.from_dict,
 }
@@ -31,7 +33,9 @@ LARGEST = "1GB"
 
 def read(
     path: str | Path, *, largest: str | int = LARGEST
-) -> Attribution | Attributions | Audit | Comparison | Evaluation | Many | PlantedTruth:
+) -> (
+    Attribution | Attributions | Audit | Comparison | Evaluation | Generation | Many | PlantedTruth
+):
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 
     Every field is checked, and what is wrong is said with its path. A file that is larger than

@@ -17,7 +17,19 @@ from jaxtyping import Float
 
 from whence.core.errors import TargetError
 
-Reading = Literal["logit", "log-probability", "probability", "margin"]
+Reading = Literal[
+    "logit",
+    "log-probability",
+    "probability",
+    "margin",
+    "cross-entropy",
+    "perplexity",
+    "entropy",
+]
+# readings of a label that can be compared with another one: why A rather than B
+OF_CONTRASTS = ("logit", "log-probability", "probability", "margin")
+# readings of several written tokens together
+OF_SPANS = ("log-probability", "probability", "cross-entropy", "perplexity", "entropy")
 LONGEST_LABEL_LIST = 12
 
 
@@ -28,10 +40,15 @@ class Target:
     ``label`` is a name or an index, ``None`` for what the model predicts. ``against`` makes it a
     contrast: *why A rather than B*. ``read`` is the ``logit`` (default); the ``log-probability``;
     the ``probability``; or the ``margin``: the logit less that of the strongest rival, which is
-    chosen once, on the unperturbed input. ``at`` is the unit that a masked language model is to
-    fill, or the word whose tag is explained: its number, or the word itself where it stands once.
-    ``index`` and ``against_index`` are filled in when the target is resolved, and so is ``word``,
-    the word whose tag it is.
+    chosen once, on the unperturbed input. Of a text that a model wrote it may also be the
+    ``cross-entropy`` (less the log-probability, in nats), the ``perplexity`` (e to the
+    cross-entropy) and the ``entropy`` of all that could stand there.
+
+    ``at`` is the unit that a masked language model is to fill, or the word whose tag is explained:
+    its number, or the word itself where it stands once. Of a text that a model wrote it is the
+    token of that number, from 0, or a word; and with ``until`` all tokens from ``at`` up to that
+    one. ``index`` and ``against_index`` are filled in when the target is resolved, and so are
+    ``word``, the word whose tag it is, and ``ids``, the tokens of a span.
 
     >>> Target("positive", against="negative", read="probability").describe()
     'probability of positive rather than negative'
@@ -44,12 +61,27 @@ class Target:
     index: int | None = None
     against_index: int | None = None
     word: str | None = None
+    until: int | None = None
+    ids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.ids is not None:
+            object.__setattr__(self, "ids", tuple(self.ids))  # as JSON gives it back: a list
         if self.read not in get_args(Reading):
             raise TargetError(
                 f"a target is read as one of {', '.join(get_args(Reading))}, not {self.read!r}."
             )
+        if self.against is not None and self.read not in OF_CONTRASTS:
+            raise TargetError(
+                f"a contrast, A rather than B, is read as one of {', '.join(OF_CONTRASTS)}, "
+                f"not as {self.read!r}."
+            )
+
+    @property
+    def steps(self) -> range:
+        """The written tokens that are explained together, by number; one of them for most."""
+        assert isinstance(self.at, int)
+        return range(self.at, self.at + 1 if self.until is None else self.until)
 
     def describe(self) -> str:
         """The target in words."""
@@ -61,8 +93,11 @@ class Target:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         stored = asdict(self)
-        if self.word is None:
-            del stored["word"]  # as it was before there were tags: older versions read it
+        for name in ("word", "until", "ids"):
+            if stored[name] is None:
+                del stored[name]  # as it was before there were such: older versions read it
+        if self.ids is not None:
+            stored["ids"] = list(self.ids)
         return stored
 
 

@@ -56,6 +56,12 @@ class Games:
         self.label = step
         self.meter.begin(step)
 
+    def serve(self, passage: Passage) -> bool:
+        """Whether these games are played on the passage, or on more units of the same text."""
+        if passage is self.passage:
+            return True
+        return passage.written is not None and passage.input_key == self.passage.input_key
+
     def game(self, removal: str, target: Target) -> Game:
         """The game about a target, under a removal."""
         name = chosen_removal(self.model, removal)
@@ -117,7 +123,7 @@ def _play(call: MethodCall, games: Games, target: Target) -> Finding:
         saved=games.cost.saved - paid_before.saved,
     )
     settings = replace(call.settings, removal=game.removal)
-    said = Said(game.target, game.full, game.logits)
+    said = Said(game.target, game.full, game.logits_read)
     return Finding(said, scores, cost, settings, own_attention(games.model))
 
 

@@ -73,7 +73,7 @@ def run(
         asks = []
         for i in short:
             for target in request.targets:
-                asks.append(Ask(passages[i], model.located(target, passages[i])))
+                asks.append(_ask(model, passages[i], target))
         added_to_asks = [added_of[i] for i in short for _ in request.targets]
         of_asks = iter(_explain(job, asks, added_to_asks, keep_games))
         for i in alike:
@@ -83,6 +83,14 @@ def run(
                 windows = windows_of[i]
                 outcomes[i] = _explain_in_windows(job, passages[i], windows, added_of[i])
     return [outcomes[i] for i in range(len(texts))]
+
+
+def _ask(model: Model, passage: Passage, target: Target) -> Ask:
+    """Of a written text, units are what stands before the output that the target is about."""
+    target = model.located(target, passage)
+    if passage.written is not None:
+        passage = passage.before(target.steps.start)
+    return Ask(passage, target)
 
 
 def _texts(windows_of: Sequence[Sequence[Passage]], added_of: Sequence[Added]) -> list[Text]:
@@ -127,6 +135,8 @@ def _encoded(job: Job, text: Any) -> Passage:
             reply=request.reply,
             overflow=request.overflow,
         )
+    if passage.written is not None:
+        return passage
     places = {target.at for target in request.targets}
     if len(places) > 1:
         raise InputError("the targets of one run are read at one place: give all the same at=.")
@@ -141,8 +151,8 @@ def _explain(
     games: Games | None = None
     provenance = _provenance(job)
     for ask, look, added in zip(asks, _looks(job, asks), added_to_asks, strict=True):
-        if games is None or games.passage is not ask.passage:
-            games = _games(job, ask.passage, keep_games)
+        if games is None or not games.serve(ask.passage):
+            games = _games(job, _whole(ask, asks), keep_games)
         paid_before = NO_COST if games is None else games.cost
         findings = _findings(job, ask, look, games)
         attributions, failed = _attributions(job, ask.passage, findings, provenance)
@@ -162,7 +172,10 @@ def _resolved(job: Job, ask: Ask, attributions: dict[str, Attribution]) -> tuple
     """The target of an ask, with its indices, and the pass that this took if no method ran."""
     for attribution in attributions.values():
         return attribution.target, NO_COST
-    logits = job.model.logits([ask.passage])[0]
+    if ask.passage.written is not None:
+        logits = job.model.output_logits(ask.passage)
+    else:
+        logits = job.model.logits([ask.passage])[0]
     return job.model.resolve(ask.target, logits, ask.passage), Cost(forwards=1)
 
 
@@ -199,6 +212,15 @@ def _looks(job: Job, asks: Sequence[Ask]) -> Sequence[Look | None]:
     if job.looking and asks:
         return look_inside(job, asks)
     return [None] * len(asks)
+
+
+def _whole(ask: Ask, asks: Sequence[Ask]) -> Passage:
+    """The passage of an ask; of a written text with the units of all asks about it."""
+    passage = ask.passage
+    if passage.written is None:
+        return passage
+    same = [other.passage for other in asks if other.passage.input_key == passage.input_key]
+    return max(same, key=lambda passage: len(passage.unit_spans))
 
 
 def _games(job: Job, passage: Passage, are_wanted: bool = False) -> Games | None:

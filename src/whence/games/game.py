@@ -24,6 +24,7 @@ from whence.core.units import Units
 from whence.games.infill import Filler
 from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
+from whence.games.written import WrittenRemover
 from whence.models.load import load
 from whence.models.model import Model, finite
 from whence.models.unbroken import unbroken
@@ -34,6 +35,9 @@ TOKENS_AT_ONCE = 1024  # of one batch; measured on two small models, more does n
 # masks whose tokens are laid out together: a hundred thousand masks stay as small as their bits
 ROWS_AT_ONCE = 8192
 NO_ROW = -1
+
+# of a text, or of a text with what a model wrote after it
+AnyRemover = Remover | WrittenRemover
 
 
 @dataclass
@@ -58,8 +62,8 @@ class Game:
     passage: Passage
     target: Target
     removal: str
-    logits: Float[np.ndarray, " label"]  # of the whole text
-    remover: Remover
+    logits: Float[np.ndarray, "*output label"]  # of the whole text, at each output if it has some
+    remover: AnyRemover
     memory: Memory
     counter: Counter
     tick: Tick
@@ -91,9 +95,16 @@ class Game:
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
 
     @property
+    def logits_read(self) -> Float[np.ndarray, " label"]:
+        """What the model says of the whole text, where the target is read."""
+        if self.logits.ndim == 2:
+            return self.logits[self.target.steps.start]
+        return self.logits
+
+    @property
     def label(self) -> int | None:
         """The label that the model predicts for the whole text; None if it has one output."""
-        if len(self.logits) < 2:
+        if self.logits.shape[-1] < 2:
             return None
         return int(self.labels(np.ones((1, self.size), dtype=bool))[0])
 
@@ -117,10 +128,10 @@ class Game:
         >>> bool(w.full < 0.5), v.cost.forwards == paid
         (True, True)
         """
-        wanted = self.model.resolve(as_target(target, read), self.logits, self.passage)
+        wanted = self.model.resolve(as_target(target, read), self.logits, self.remover.passage)
         with self.model.lock:
             self.memory.values_of(wanted)
-        return replace(self, target=wanted)
+        return replace(self, target=wanted, passage=_passage_of(self.remover, wanted))
 
     def __call__(self, masks: Any) -> Float[np.ndarray, " mask"]:
         """The target's value for each mask."""
@@ -130,7 +141,10 @@ class Game:
     def labels(self, masks: Any) -> Int[np.ndarray, " mask"]:
         """The label that the model predicts for each mask."""
         rows = self._rows(masks)
-        return self.memory.labels[rows]
+        labels = self.memory.labels[rows]
+        if labels.ndim == 2:
+            return labels[:, self.target.steps.start]
+        return labels
 
     def __repr__(self) -> str:
         return visible(
@@ -146,11 +160,40 @@ class Game:
             unknown = self._unknown(keys)
             self.counter.saved += len(keys) - len(unknown)
             if unknown:
-                self._run(masks[unknown])
+                self._run(self._widened(masks[unknown]))
             return self._look_up(keys)
 
+    @property
+    def nested_in(self) -> int:
+        """How many units the largest of the games has that share this memory.
+
+        A game about an output of a written text has the first of them: those that stand before it.
+        """
+        return len(self.remover.passage.unit_spans)
+
+    def suggest(self, masks: Bool[np.ndarray, "mask whole"]) -> None:
+        """Masks of the largest game, to be run where this one asks for what they begin with.
+
+        So one pass answers for every output, and not only for this one.
+        """
+        known = self.memory.wider
+        known.update(zip(_keys(masks[:, : self.size]), masks, strict=True))
+
+    def _widened(self, masks: Bool[np.ndarray, "mask unit"]) -> Bool[np.ndarray, "mask whole"]:
+        """Masks of all units: what stands behind the output is kept, if nothing was suggested."""
+        if self.nested_in == self.size:
+            return masks
+        wide = np.ones((len(masks), self.nested_in), dtype=bool)
+        wide[:, : self.size] = masks
+        for row, key in enumerate(_keys(masks)):
+            suggested = self.memory.wider.get(key)
+            # one of another size may spell the same bytes
+            if suggested is not None and (suggested[: self.size] == masks[row]).all():
+                wide[row] = suggested
+        return wide
+
     def _look_up(self, keys: Sequence[bytes]) -> Int[np.ndarray, " mask"]:
-        row_of_mask = self.memory.row_of_mask
+        row_of_mask = self.memory.rows_of(self.size, self.nested_in)
         rows = (row_of_mask.get(key, NO_ROW) for key in keys)
         return np.fromiter(rows, dtype=np.int64, count=len(keys))
 
@@ -219,14 +262,17 @@ def game_of(
 
 
 def game_on(
-    remover: Remover,
+    remover: AnyRemover,
     targets: Sequence[Target],
     tick: Tick | None = None,
     tokens_at_once: int = TOKENS_AT_ONCE,
 ) -> Game:
     """The game about the first of ``targets``, on a memory that serves all of them."""
     model, passage = remover.model, remover.passage
-    logits = model.logits([passage])
+    if passage.written is not None:
+        logits = model.output_logits(passage)[None]
+    else:
+        logits = model.logits([passage])
     resolved = [model.resolve(target, logits[0], passage) for target in targets]
     memory = Memory(model)
     for target in resolved:
@@ -236,7 +282,7 @@ def game_on(
     memory.remember(_keys(everything), torch.from_numpy(logits))
     return Game(
         model=model,
-        passage=passage,
+        passage=_passage_of(remover, resolved[0]),
         target=resolved[0],
         removal=name_of(remover),
         logits=logits[0],
@@ -248,7 +294,14 @@ def game_on(
     )
 
 
-def name_of(remover: Remover) -> str:
+def _passage_of(remover: AnyRemover, target: Target) -> Passage:
+    """The passage with the units that are players: of a written text, those before the output."""
+    if remover.passage.written is None:
+        return remover.passage
+    return remover.passage.before(target.steps.start)
+
+
+def name_of(remover: AnyRemover) -> str:
     """The removal by its full name, with the model that fills if one does."""
     if remover.filler is None:
         return remover.removal
@@ -261,15 +314,17 @@ def remover_of(
     removal: str,
     seed: int = 0,
     filler: Model | str | None = None,
-) -> Remover:
+) -> AnyRemover:
     """What takes units out of an encoded passage, by the removal's name."""
     check_has_head(model)
     kind, _, name = chosen_removal(model, removal).partition(":")
+    if kind != "infill" and filler is not None:
+        raise InputError(
+            f"a filler fills what removal='infill' leaves open; this removal is {kind!r}."
+        )
+    if passage.written is not None:
+        return WrittenRemover(model, passage, kind)
     if kind != "infill":
-        if filler is not None:
-            raise InputError(
-                f"a filler fills what removal='infill' leaves open; this removal is {kind!r}."
-            )
         return Remover(model, passage, kind)
     masked_model = filler if filler is not None else name
     if not isinstance(masked_model, Model):

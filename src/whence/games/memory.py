@@ -48,7 +48,11 @@ class Memory:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.row_of_mask: dict[bytes, int] = {}
-        self.labels: Int[np.ndarray, " row"] = np.empty(FIRST_ROOM, dtype=np.int64)
+        # the same by what masks begin with, for games of fewer units; and masks to be run for those
+        self.rows_by_beginning: dict[int, dict[bytes, int]] = {}
+        self.wider: dict[bytes, Bool[np.ndarray, " unit"]] = {}
+        # of a written text, one for each output
+        self.labels: Int[np.ndarray, row *output] = np.empty(FIRST_ROOM, dtype=np.int64)
         self.by_target: dict[Target, TargetValues] = {}
         self._logits: Tensor | None = None
         # what was not kept from the beginning is not known for every mask
@@ -66,7 +70,18 @@ class Memory:
                     values.put(rows, self._read(self._logits[: len(rows)], target))
         return self.by_target[target]
 
-    def remember(self, masks: Sequence[bytes], logits: Float[Tensor, "mask label"]) -> None:
+    def rows_of(self, size: int, whole: int) -> dict[bytes, int]:
+        """The row of each mask; of a game with fewer units, any row that begins so.
+
+        What such a game is about does not depend on the other units.
+        """
+        if size == whole:
+            return self.row_of_mask
+        if size not in self.rows_by_beginning:
+            self.rows_by_beginning[size] = _beginnings(self.row_of_mask, size)
+        return self.rows_by_beginning[size]
+
+    def remember(self, masks: Sequence[bytes], logits: Float[Tensor, "mask *output label"]) -> None:
         """Remember what the model said of some masks, for every target that was asked for.
 
         The masks themselves come last: an interrupt before that loses this batch and nothing else.
@@ -78,10 +93,12 @@ class Memory:
                 new_rows[mask] = first_new + len(new_rows)
         rows = np.array([self.row_of_mask.get(mask, new_rows.get(mask)) for mask in masks])
         room = first_new + len(new_rows)
+        if not self.row_of_mask and logits.ndim == 3:
+            self.labels = np.empty((FIRST_ROOM, logits.shape[1]), dtype=np.int64)
         self.labels = _with_room(self.labels, room)
         self.labels[rows] = logits.argmax(-1).cpu().numpy()
         if self.keeps_logits is None:
-            self.keeps_logits = logits.shape[1] <= FEW_LABELS
+            self.keeps_logits = logits[0].numel() <= FEW_LABELS
         with unbroken(torch.inference_mode()):
             if self.keeps_logits:
                 self._keep(rows, room, logits)
@@ -89,21 +106,33 @@ class Memory:
                 values.make_room(room)
                 values.put(rows, self._read(logits, target))
         self.row_of_mask.update(new_rows)
+        for size, rows_of_beginnings in self.rows_by_beginning.items():
+            rows_of_beginnings.update(_beginnings(new_rows, size))
 
     def _keep(self, rows: Int[np.ndarray, " mask"], room: int, logits: Tensor) -> None:
         logits = logits.detach().double().cpu()
         if self._logits is None:
-            self._logits = logits.new_empty(FIRST_ROOM, logits.shape[1])
+            self._logits = logits.new_empty(FIRST_ROOM, *logits.shape[1:])
         if len(self._logits) < room:
             more = max(room, 2 * len(self._logits)) - len(self._logits)
-            self._logits = torch.cat([self._logits, logits.new_empty(more, logits.shape[1])])
+            self._logits = torch.cat([self._logits, logits.new_empty(more, *logits.shape[1:])])
         self._logits[torch.from_numpy(rows)] = logits
 
     def _read(
-        self, logits: Float[Tensor, "mask label"], target: Target
+        self, logits: Float[Tensor, "mask *output label"], target: Target
     ) -> Float[np.ndarray, " mask"]:
         values = self.model.value(logits, [target] * len(logits))
         return values.double().cpu().numpy()
+
+
+def _beginnings(row_of_mask: dict[bytes, int], size: int) -> dict[bytes, int]:
+    """Rows by the first bits of their masks, which are packed to bytes."""
+    width = -(-size // 8)
+    last = 0xFF00 >> (size % 8 or 8) & 0xFF  # the bits of the last byte that count
+    return {
+        mask[: width - 1] + bytes([mask[width - 1] & last]): row
+        for mask, row in row_of_mask.items()
+    }
 
 
 def _with_room(array: np.ndarray, size: int) -> np.ndarray:
@@ -111,4 +140,4 @@ def _with_room(array: np.ndarray, size: int) -> np.ndarray:
     if len(array) >= size:
         return array
     more = max(size, 2 * len(array)) - len(array)
-    return np.concatenate([array, np.zeros(more, dtype=array.dtype)])
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])

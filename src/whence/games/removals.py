@@ -134,6 +134,26 @@ def _refused(model: Model, removal: str) -> Unsupported:
     return Unsupported(model.kind.no_removal.format(architecture=architecture, removal=removal))
 
 
+def check_removal(model: Model, removal: str) -> None:
+    """Raise where a model leaves no way to remove a token so."""
+    if removal not in model.kind.removals:
+        raise _refused(model, removal)
+    if removal == "mask" and mask_id(model) is None:
+        raise Unsupported(
+            "this model's tokenizer has no mask or unknown token; use removal 'delete' or 'pad'."
+        )
+    if removal == "pad" and not model.pads:
+        raise Unsupported(
+            f"{type(model.hf).__name__} reads padding (it has no padding id, or none that "
+            "changes nothing), so what is padded would not be removed; use 'delete'."
+        )
+    if removal in EMBEDDED and not _has_embeddings(model):
+        raise Unsupported(
+            f"{type(model.hf).__name__} has no one embedding for each token that could be "
+            "replaced; use removal 'mask' or 'delete'."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Remover:
     """Makes the rows that a model reads when only some tokens of a passage are kept."""
@@ -144,23 +164,7 @@ class Remover:
     filler: Filler | None = None
 
     def __post_init__(self) -> None:
-        if self.removal not in self.model.kind.removals:
-            raise _refused(self.model, self.removal)
-        if self.removal == "mask" and mask_id(self.model) is None:
-            raise Unsupported(
-                "this model's tokenizer has no mask or unknown token; "
-                "use removal 'delete' or 'pad'."
-            )
-        if self.removal == "pad" and not self.model.pads:
-            raise Unsupported(
-                f"{type(self.model.hf).__name__} reads padding (it has no padding id, or none that "
-                "changes nothing), so what is padded would not be removed; use 'delete'."
-            )
-        if self.removal in EMBEDDED and not _has_embeddings(self.model):
-            raise Unsupported(
-                f"{type(self.model.hf).__name__} has no one embedding for each token that could be "
-                "replaced; use removal 'mask' or 'delete'."
-            )
+        check_removal(self.model, self.removal)
 
     @once
     def template(self) -> Batch:

@@ -19,7 +19,7 @@ from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_b
 from whence.games.functionals import Functional
 from whence.games.protocol import AnyGame as AnyGame
 from whence.games.protocol import SetFunction
-from whence.games.sampling import all_masks, draw_pairs, even_law, law_for
+from whence.games.sampling import all_masks, draw_pairs, even_law, law_for, nested_pairs
 
 Samples = int | Literal["auto"]
 
@@ -114,8 +114,7 @@ def score(
     law = law_for(functional)
 
     def sampled(samples: int) -> tuple[Estimate, int]:
-        pairs = draw_pairs(game.size, law, (samples - 2) // 2, plan.seed)
-        sample = Sample.of(game, pairs, law)
+        sample = _sample(game, law, (samples - 2) // 2, plan.seed)
         distinct = len(sample.masks)
         if estimator == "plain":
             _check_enough(game.size, distinct)
@@ -129,6 +128,17 @@ def score(
         return estimate(functional, sample, estimator, plan.seed), distinct
 
     return score_by(sampled, game, functional, plan)
+
+
+def _sample(game: SetFunction, law: Float[np.ndarray, " half"], pairs: int, seed: int) -> Sample:
+    """Values at pairs. Games on parts of one text, nested in each other, share the largest's."""
+    whole = getattr(game, "nested_in", game.size)
+    if whole == game.size:
+        return Sample.of(game, draw_pairs(game.size, law, pairs, seed), law)
+    wide, nested_law = nested_pairs(game.size, whole, pairs, seed)
+    ends = np.stack([np.zeros(whole, dtype=bool), np.ones(whole, dtype=bool)])
+    game.suggest(np.concatenate([ends, wide, ~wide]))  # type: ignore[attr-defined]
+    return Sample.of(game, wide[:, : game.size], nested_law)
 
 
 def _check_enough(units: int, masks: int) -> None:

@@ -18,15 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """Several passages as tensors, padded to one length, and the position where each is read."""
+    """Several passages as tensors, padded to one length, and the position where each is read.
+
+    Of written texts there is a position for each output. ``sources`` says how many tokens of each
+    passage are the encoder's, where the others are the decoder's.
+    """
 
     inputs: dict[str, Tensor]
     lengths: list[int]
     readout: Tensor | None
+    sources: list[int] | None = None
 
 
 def batch_of_texts(
-    model: Model, passages: Sequence[Passage], readout: Sequence[int] | None = None
+    model: Model,
+    passages: Sequence[Passage],
+    readout: Sequence[int] | Sequence[list[int]] | None = None,
 ) -> Batch:
     """Pad on the right, mask the padding, and note where each passage is read."""
     types = []
@@ -37,11 +44,27 @@ def batch_of_texts(
     lengths = [len(p) for p in passages]
     if readout is None:
         return Batch(inputs, lengths, None)
-    return Batch(inputs, lengths, torch.tensor(readout, device=model.device))
+    return Batch(inputs, lengths, torch.tensor(_of_one_length(readout), device=model.device))
+
+
+def _of_one_length(readout: Sequence[Any]) -> list[Any]:
+    """Positions as they are; of texts with unequal numbers of outputs the last one is repeated."""
+    if not isinstance(readout[0], list):
+        return list(readout)
+    most = max(map(len, readout))
+    return [positions + positions[-1:] * (most - len(positions)) for positions in readout]
+
+
+def before_outputs(passage: Passage) -> list[int]:
+    """The token before each written one: there the model says what comes next."""
+    assert passage.written is not None
+    return list(range(passage.written - 1, len(passage) - 1))
 
 
 def batch_with_replies(model: Model, passages: Sequence[Passage]) -> Batch:
     """The texts for the encoder, and for the decoder its start token and what it replied so far."""
+    if passages[0].written is not None:
+        return _batch_of_written(model, passages)
     replies = []
     for passage in passages:
         reply = [model.decoder_start]
@@ -52,6 +75,24 @@ def batch_with_replies(model: Model, passages: Sequence[Passage]) -> Batch:
     texts = batch_of_texts(model, passages, readout=[len(reply) - 1 for reply in replies])
     inputs = texts.inputs | _ids_and_mask(model, replies, "decoder_")
     return Batch(inputs, texts.lengths, texts.readout)
+
+
+def _batch_of_written(model: Model, passages: Sequence[Passage]) -> Batch:
+    """The texts for the encoder, and for the decoder its start token and all that was written."""
+    sources = []
+    for passage in passages:
+        assert passage.written is not None
+        sources.append(passage.written - 1)
+
+    pairs = list(zip(passages, sources, strict=True))
+    types = []
+    if passages[0].types is not None:
+        types = [p.types[:source] for p, source in pairs if p.types is not None]
+    inputs = text_inputs(model, [p.ids[:source] for p, source in pairs], types)
+    inputs |= _ids_and_mask(model, [p.ids[source:] for p, source in pairs], "decoder_")
+    readout = _of_one_length([list(range(p.outputs)) for p in passages])
+    lengths = [len(p) for p in passages]
+    return Batch(inputs, lengths, torch.tensor(readout, device=model.device), sources)
 
 
 def text_inputs(model: Model, ids: Sequence[Any], types: Sequence[Any]) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -32,13 +32,17 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
     """
     here = get_ident()
     leaf: list[Tensor] = []
+    sides = None if batch.sources is None else _Sides(model, batch)
 
     def on_input(_module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         # another thread of the caller's runs the model, and its embeddings are not ours to see
-        if get_ident() != here:
+        if get_ident() != here or (sides is not None and sides.is_looking):
             return output
         if leaf:
             return on_decoder(_module, args, output)
+        if sides is not None:
+            leaf.append(change(sides.joined(output)))
+            return sides.of_encoder(leaf[0])
         if not isinstance(output, Tensor) and model.kind.reads_text:
             raise Unsupported(
                 f"the embedding module of {type(model.hf).__name__} gives out a "
@@ -58,8 +62,10 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
         return as_given_out(changed, output)
 
     def on_decoder(_module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if get_ident() != here:
+        if get_ident() != here or (sides is not None and sides.is_looking):
             return output
+        if leaf and sides is not None:
+            return sides.of_decoder(leaf[0])
         if leaf and _reads_text_again(model, batch, args):
             return torch.cat([output[:, :1], leaf[0][:, :-1]], 1)
         # so that gradients reach the decoder's own attention too; a copy, as some models change
@@ -80,6 +86,57 @@ def embedded(model: Model, batch: Batch, change: Callable[[Tensor], Tensor]) -> 
             f"{type(model.hf).__name__} never called its input embeddings, "
             "so there is nothing to attribute to."
         )
+
+
+class _Sides:
+    """The two sides of an encoder-decoder as one row of embeddings: its text, then what it wrote.
+
+    Both are needed when the encoder begins, so that one leaf of the graph holds them; the decoder's
+    are looked up beforehand.
+    """
+
+    def __init__(self, model: Model, batch: Batch) -> None:
+        assert batch.sources is not None
+        self.model = model
+        self.decoder_ids = batch.inputs["decoder_input_ids"]
+        self.is_looking = False
+        source_width = batch.inputs["input_ids"].shape[1]
+        rows, width = len(batch.lengths), max(batch.lengths)
+        # where each token of a passage stands in [encoder places, decoder places], and back
+        joined = torch.zeros(rows, width, dtype=torch.long)
+        encoder = torch.zeros(rows, source_width, dtype=torch.long)
+        decoder = torch.zeros(rows, self.decoder_ids.shape[1], dtype=torch.long)
+        for row, (source, length) in enumerate(zip(batch.sources, batch.lengths, strict=True)):
+            joined[row, :source] = torch.arange(source)
+            joined[row, source:length] = source_width + torch.arange(length - source)
+            encoder[row, :source] = torch.arange(source)
+            decoder[row, : length - source] = torch.arange(source, length)
+        self.joined_index = joined.to(model.device)
+        self.encoder_index = encoder.to(model.device)
+        self.decoder_index = decoder.to(model.device)
+
+    def joined(self, of_encoder: Tensor) -> Float[Tensor, "row token dim"]:
+        module = self.model.decoder_embeddings
+        assert module is not None
+        self.is_looking = True
+        try:
+            of_decoder = module(self.decoder_ids)
+        finally:
+            self.is_looking = False
+        return _picked(torch.cat([of_encoder, of_decoder], 1), self.joined_index)
+
+    def of_encoder(self, joined: Float[Tensor, "row token dim"]) -> Tensor:
+        return _picked(joined, self.encoder_index)
+
+    def of_decoder(self, joined: Float[Tensor, "row token dim"]) -> Tensor:
+        return _picked(joined, self.decoder_index)
+
+
+def _picked(
+    rows: Float[Tensor, "row place dim"], index: Int[Tensor, "row wanted"]
+) -> Float[Tensor, "row wanted dim"]:
+    """Of each row, the vectors at some of its places."""
+    return rows.gather(1, index[:, :, None].expand(-1, -1, rows.shape[-1]))
 
 
 def _is_turned(batch: Batch, args: tuple[Any, ...]) -> bool:

@@ -37,6 +37,7 @@ from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import NEVER, finite, output_change, probabilities, target_values
+from whence.models.writing import located_output, output_name, row_of_output
 
 LEADING_LABELS = 5
 
@@ -201,7 +202,10 @@ class Model:
         The classification token of an encoder, the last token of a decoder, the masked token; None
         where the head reads the mean of all tokens. Of an encoder-decoder it is the decoder's
         position (the end of the text where it classifies), whose row is one of cross attention.
+        Of a written text it is the token before the output that the passage is read for.
         """
+        if passage.written is not None:
+            return row_of_output(self, passage)
         finding = known(self, "readout")
         if finding is not None and finding.choice is not None:
             return found(finding.choice, passage)
@@ -361,13 +365,16 @@ class Model:
         A masked language model reads it with that unit under the mask token, a tagger at the first
         token of that word. For other models it is the passage as it is.
         """
+        if passage.written is not None:
+            return passage
         if self.kind.tags_words:
             return tagged(self, passage, target)
         if not self.kind.fills_a_mask:
             if target.at is not None:
                 raise TargetError(
-                    "at= names the unit that a masked language model fills, or the word that a "
-                    "token classifier tags; this model is neither."
+                    "at= names the unit that a masked language model fills, the word that a "
+                    "token classifier tags, or a token that was written (whence.generate); "
+                    "this model and text have none of these."
                 )
             return passage
 
@@ -382,7 +389,9 @@ class Model:
         return passage
 
     def located(self, target: Target, passage: Passage) -> Target:
-        """The target with the word whose tag it is, for a model that tags words."""
+        """The target with the word whose tag it is, or the written tokens that it is about."""
+        if passage.written is not None:
+            return located_output(passage, target)
         return located(passage, target) if self.kind.tags_words else target
 
     def tags(self, text: Any, overflow: Overflow = "error") -> list[Tag]:
@@ -445,7 +454,7 @@ class Model:
         return self.kind.read(self, outputs, batch)
 
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
-        """Plain logits, batched, in inference mode."""
+        """Plain logits, batched, in inference mode; those of written texts by ``output_logits``."""
         rows: dict[int, np.ndarray] = {}
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
@@ -457,6 +466,13 @@ class Model:
         for i, row in rows.items():
             table[i, : len(row)] = row
         return table
+
+    def output_logits(self, passage: Passage) -> Float[np.ndarray, "output label"]:
+        """What could have stood in the place of each written token: one plain pass."""
+        with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
+            batch = self.batch([passage])
+            logits = finite(self.read(self.run(batch.inputs), batch))
+        return logits[0].double().cpu().numpy()
 
     # ------------------------------------------------------------------ what it says
 
@@ -550,14 +566,17 @@ class Model:
     def resolve(
         self,
         target: Target | str | int | None,
-        logits: Float[np.ndarray, " label"],
+        logits: Float[np.ndarray, "*output label"],
         passage: Passage | None = None,
     ) -> Target:
         """Fix the target for one input, given its logits.
 
-        The ``passage`` is needed where the labels are in its text.
+        The ``passage`` is needed where the labels are in its text, and of a written text, whose
+        logits are those of every output.
         """
         target = as_target(target)
+        if passage is not None and passage.written is not None:
+            return self._resolved_output(target, logits, passage)
         if self.is_regression and target.read != "logit":
             raise TargetError(
                 f"this model's head is a regression, whose output has no {target.read}; "
@@ -565,8 +584,23 @@ class Model:
             )
         return resolve(target, logits, self.labels_of(passage))
 
+    def _resolved_output(
+        self, target: Target, logits: Float[np.ndarray, "output label"], passage: Passage
+    ) -> Target:
+        """What was written is explained, unless the target names another token there."""
+        target = located_output(passage, target)
+        steps = target.steps
+        if target.until is not None:
+            names = [output_name(self, passage, step) for step in steps]
+            first = passage.ids[passage.output_place(steps.start)]
+            return replace(target, label="".join(names), index=int(first))
+        if target.label is None:
+            token = int(passage.ids[passage.output_place(steps.start)])
+            target = replace(target, label=token)
+        return resolve(target, logits[steps.start], self.labels)
+
     def value(
-        self, logits: Float[Tensor, "batch label"], targets: Sequence[Target]
+        self, logits: Float[Tensor, "batch *output label"], targets: Sequence[Target]
     ) -> Float[Tensor, " batch"]:
         """The scalar under explanation, for each row; all are read in the same way."""
         return target_values(logits, targets, self.several_labels)

@@ -65,13 +65,18 @@ def decoder_position(_model: Model, passage: Passage) -> int:
     return len(passage.reply.still_open())
 
 
-def rows_read(model: Model, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
+def rows_read(model: Model, outputs: Any, batch: Batch) -> Float[Tensor, "batch *output label"]:
     """The logits of each passage, at its readout where there is one for each token."""
     return at_readout(model, getattr(outputs, "logits", None), batch)
 
 
-def at_readout(model: Model, logits: Tensor | None, batch: Batch) -> Float[Tensor, "batch label"]:
-    """The logits at each passage's readout; an error where the model has none."""
+def at_readout(
+    model: Model, logits: Tensor | None, batch: Batch
+) -> Float[Tensor, "batch *output label"]:
+    """The logits at each passage's readout; an error where the model has none.
+
+    Of written texts they are those at every output.
+    """
     if logits is None:
         raise Unsupported(
             f"{type(model.hf).__name__} has no head, so there is no logit to explain; "
@@ -79,7 +84,10 @@ def at_readout(model: Model, logits: Tensor | None, batch: Batch) -> Float[Tenso
         )
     if batch.readout is None:
         return logits
-    return logits[torch.arange(len(logits), device=logits.device), batch.readout]
+    row = torch.arange(len(logits), device=logits.device)
+    if batch.readout.ndim == 2:
+        row = row[:, None]
+    return logits[row, batch.readout]
 
 
 def unmoved(

@@ -57,9 +57,16 @@ def output_change(
 
 
 def target_values(
-    logits: Float[Tensor, "batch label"], targets: Sequence[Target], several_labels: bool
+    logits: Float[Tensor, "batch *output label"], targets: Sequence[Target], several_labels: bool
 ) -> Float[Tensor, " batch"]:
-    """Each row's target, less its contrast if it has one; all are read in the same way."""
+    """Each row's target, less its contrast if it has one; all are read in the same way.
+
+    Where the model wrote a text there is a row of logits for each output, and a target says which.
+    """
+    if logits.ndim == 3:
+        if any(target.until is not None for target in targets):
+            return torch.stack([_of_span(row, t) for row, t in zip(logits, targets, strict=True)])
+        logits = rows_at(logits, targets)
     ways = {(t.read, t.against_index is not None) for t in targets}
     if len(ways) > 1:
         raise TargetError(
@@ -67,6 +74,8 @@ def target_values(
             "or all as probability, all with a contrast or none."
         )
     ((read, has_contrast),) = ways
+    if read == "entropy":
+        return _entropy(logits)
 
     scores = _scores(logits, read, several_labels)
     value = _column(scores, [t.index for t in targets])
@@ -78,14 +87,53 @@ def target_values(
 def _scores(
     logits: Float[Tensor, "batch label"], read: str, several_labels: bool
 ) -> Float[Tensor, "batch label"]:
-    """The logits, or what is made of them: probabilities or their logarithms."""
+    """The logits, or what is made of them: probabilities, their logarithms, or of these."""
     if read == "probability":
         return probabilities(logits, several_labels)
-    if read != "log-probability":
+    if read in ("logit", "margin"):
         return logits
+    logarithms = logits.log_softmax(-1)
     if several_labels:
-        return nn.functional.logsigmoid(logits)
-    return logits.log_softmax(-1)
+        logarithms = nn.functional.logsigmoid(logits)
+    if read == "log-probability":
+        return logarithms
+    if read == "cross-entropy":
+        return -logarithms
+    return (-logarithms).exp()
+
+
+def _entropy(logits: Float[Tensor, "*row label"]) -> Float[Tensor, "*row"]:
+    """In nats, of all labels together."""
+    logarithms = logits.log_softmax(-1)
+    return -(logarithms.exp() * logarithms).sum(-1)
+
+
+def rows_at(
+    logits: Float[Tensor, "batch output label"], targets: Sequence[Target]
+) -> Float[Tensor, "batch label"]:
+    """Of each text, the logits of the output that its target is about, or begins with."""
+    outputs = [target.steps[0] for target in targets]
+    if len(set(outputs)) == 1:
+        return logits[:, outputs[0]]
+    return logits[torch.arange(len(outputs), device=logits.device), outputs]
+
+
+def _of_span(logits: Float[Tensor, "output label"], target: Target) -> Float[Tensor, ""]:
+    """Several written tokens together: their log-probabilities add up."""
+    steps = target.steps
+    rows = logits[steps.start : steps.stop]
+    if target.read == "entropy":
+        return _entropy(rows).sum()
+
+    ids = torch.tensor(target.ids, device=logits.device)
+    together = rows.log_softmax(-1).gather(-1, ids[:, None]).sum()
+    if target.read == "probability":
+        return together.exp()
+    if target.read == "cross-entropy":
+        return -together
+    if target.read == "perplexity":
+        return (-together / len(steps)).exp()
+    return together
 
 
 def _column(

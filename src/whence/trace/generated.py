@@ -15,10 +15,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whence.core.errors import InputError, Unsupported
-from whence.core.passage import SPECIAL, Passage
+from whence.core.passage import Passage
 from whence.models.model import Model
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
+from whence.models.writing import written
 from whence.trace.attention import Layer, Observer, can_observe, observing
 
 # A model's own generation settings may ask for more. A step would then no longer be one token after
@@ -74,9 +75,9 @@ def generate(model: Model, passage: Passage, tokens: int, **settings: Any) -> Ge
         unbroken(torch.inference_mode(False), torch.no_grad()),
         observing(model.hf, observer),
     ):
-        written = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
+        sequence = model.hf.generate(**inputs, max_new_tokens=tokens, **options)[0]
 
-    new = written[_tokens_before(model, passage) :]
+    new = sequence[_tokens_before(model, passage) :]
     layers, maps = stitched(observer)
     _check_steps(model, passage, new, maps["decoder"])
     return Generated(new.cpu().numpy().astype(np.int64), layers, maps)
@@ -164,25 +165,10 @@ def continued(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) ->
 
     The written ids are kept, not tokenized anew.
     """
-    new = _written(model, passage, ids)
+    new = written(model, passage, ids)
     if model.is_encoder_decoder:
         return replace(passage, reply=new)
     return _appended(passage, new)
-
-
-def _written(model: Model, passage: Passage, ids: Int[np.ndarray, " token"]) -> Passage:
-    """What the model wrote, as a passage of its own.
-
-    It is cut on its own, so that no unit is half the caller's and half the model's, even where a
-    word goes on without a space.
-    """
-    before = [] if model.is_encoder_decoder else [int(passage.ids[-1])]
-    text, spans = _spelled(model, before, ids)
-    tokens = [str(token) for token in model.tokenizer.convert_ids_to_tokens(ids.tolist())]
-    special = set(model.tokenizer.all_special_ids)
-    parts = [SPECIAL if int(i) in special else 0 for i in ids]
-    units: Any = passage.kind if passage.kind in ("word", "token", "sentence") else "word"
-    return Passage.from_tokens(text, ids.tolist(), tokens, spans, parts, units=units)
 
 
 def _appended(passage: Passage, new: Passage) -> Passage:
@@ -215,27 +201,3 @@ def _appended(passage: Passage, new: Passage) -> Passage:
         unit_spans=(*passage.unit_spans, *unit_spans),
         types=types,
     )
-
-
-def _spelled(
-    model: Model, before: list[int], ids: Int[np.ndarray, " token"]
-) -> tuple[str, list[tuple[int, int]]]:
-    """The text that ids spell after ``before``, and the characters of each.
-
-    A character of several tokens belongs to the last of them.
-    """
-
-    def decode(tokens: list[int]) -> str:
-        return model.tokenizer.decode(
-            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-
-    start = len(decode(before))
-    whole = decode([*before, *ids.tolist()])[start:]
-    ends, end = [], 0
-    for k in range(1, len(ids) + 1):
-        so_far = decode([*before, *ids[:k].tolist()])[start:]
-        if whole.startswith(so_far):  # else in the middle of a character
-            end = max(end, len(so_far))
-        ends.append(end)
-    return whole, list(zip([0, *ends], ends, strict=False))

@@ -29,6 +29,8 @@ from whence.models.model import Batch, Model, finite
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
+from whence.models.values import rows_at
+from whence.models.writing import read_at_output
 from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
@@ -267,7 +269,8 @@ def trace(
         if plan.backward or model.kind.has_head:
             logits = questions.spread(finite(model.read(run.outputs, batch)))
             targets = _resolve(model, questions.asks, logits)
-            head = Head(logits, _values(model, logits, targets))
+            values = _values(model, logits, targets)
+            head = Head(logits if logits.ndim == 2 else rows_at(logits, targets), values)
         if plan.backward and head is not None:
             slopes = _backward(model, head.values, run, needs, questions)
 
@@ -523,7 +526,7 @@ def _check_sizes(
 ) -> None:
     """Refuse weights that do not stand between the tokens that went in."""
     rows = len(batch.lengths)
-    tokens = written = max(batch.lengths)
+    tokens = written = max(batch.lengths if batch.sources is None else batch.sources)
     decoder_ids = batch.inputs.get("decoder_input_ids")
     if decoder_ids is not None:
         written = decoder_ids.shape[1]
@@ -656,7 +659,9 @@ def slopes_of(
 
 
 def _resolve(model: Model, asks: Sequence[Ask], logits: Tensor) -> tuple[Target, ...]:
-    rows = logits.detach().double().cpu().numpy()
+    rows = logits.detach().cpu().numpy() if logits.ndim == 3 else None
+    if rows is None:
+        rows = logits.detach().double().cpu().numpy()
     targets = []
     for ask, row in zip(asks, rows, strict=True):
         targets.append(model.resolve(ask.target, row, ask.passage))
@@ -671,15 +676,20 @@ def _read_at_targets(
         return tuple(ask.passage for ask in asks)
     passages = []
     for ask, target in zip(asks, targets, strict=True):
-        passages.append(model.kind.at_target(model, ask.passage, target))
+        if ask.passage.written is not None:
+            passages.append(read_at_output(ask.passage, target))
+        else:
+            passages.append(model.kind.at_target(model, ask.passage, target))
     return tuple(passages)
 
 
 def _values(
-    model: Model, logits: Float[Tensor, "ask label"], targets: Sequence[Target]
+    model: Model, logits: Float[Tensor, "ask *output label"], targets: Sequence[Target]
 ) -> Float[Tensor, " ask"]:
     """The value of each ask's target; targets that are read in different ways one by one."""
-    readings = {(target.read, target.against_index is None) for target in targets}
+    readings = {
+        (target.read, target.against_index is None, target.until is None) for target in targets
+    }
     if len(readings) == 1:
         return model.value(logits, targets)
     values = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from whence.core.passage import Passage
-from whence.models.batches import Batch, batch_of_texts
+from whence.models.batches import Batch, batch_of_texts, before_outputs
 from whence.models.labels import vocabulary
 from whence.models.limits import text_limit
 from whence.models.readouts import last_seen, last_token
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 def _batch(model: Model, passages: Sequence[Passage]) -> Batch:
+    if passages[0].written is not None:
+        return batch_of_texts(model, passages, [before_outputs(p) for p in passages])
     return batch_of_texts(model, passages, [len(p) - 1 for p in passages])
 
 

@@ -15,6 +15,7 @@ from whence.models.embeddings import embedded
 from whence.models.model import Model, finite
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched, without_leftovers
+from whence.models.values import rows_at
 from whence.trace.attention import Layer, Observer, can_observe, observing
 from whence.trace.lrp.mode import ruling
 from whence.trace.lrp.rules import DeepTaylor, Rules
@@ -140,6 +141,8 @@ def run_by(trace: Trace, i: int, rules: Rules) -> Ruled:
         outputs = model.run(batch.inputs, **asked)
 
     logits = finite(model.read(outputs, batch))
+    if logits.ndim == 3 and trace.targets[i].until is None:
+        logits = rows_at(logits, [trace.targets[i]])
     check_graph(model, logits)
     trace.passes.forwards[i] += 1
     if is_observed:

@@ -1,0 +1,260 @@
+"""A Generation: a text that a model wrote, and what each token of it was written from.
+
+It is a matrix, outputs × units. An output is one token that the model wrote; its units are those
+of the prompt and of what was written before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
+from whence.core.comparison import Comparison
+from whence.core.errors import InputError, unknown_name
+from whence.core.once import once
+from whence.core.passage import Passage
+from whence.core.render import render
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
+from whence.core.units import Units
+from whence.core.writing import write_json, write_text
+
+ROUNDING = 1e-6  # by which a probability may be above one
+
+
+@dataclass(frozen=True)
+class Output:
+    """One token that the model wrote, or was given as written.
+
+    ``entropy`` is that of all that could have stood there, in nats. ``alternatives`` are the most
+    likely tokens with their probabilities, the likeliest first. ``unit`` is the unit of the text to
+    which it belongs; None for a special token, such as the end of the sequence.
+    """
+
+    name: str
+    id: int
+    probability: float
+    entropy: float
+    alternatives: Mapping[str, float]
+    unit: int | None
+
+    @classmethod
+    def from_dict(cls, stored: Stored, units: int) -> Output:
+        """What ``asdict`` gave."""
+        unit = stored["unit"].given()
+        alternatives = stored["alternatives"].entries()
+        return cls(
+            name=stored["name"].text(),
+            id=stored["id"].whole(),
+            probability=stored["probability"].number(0, 1 + ROUNDING),
+            entropy=stored["entropy"].number(-ROUNDING),
+            alternatives={k: v.number(0, 1 + ROUNDING) for k, v in alternatives.items()},
+            unit=None if unit is None else unit.whole(0, units - 1),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Generation:
+    """What a model wrote after a prompt, explained token by token.
+
+    ``outputs`` are all tokens that were written. ``explained`` are the numbers of those that were
+    explained, and ``rows[method]`` has an Attribution for each of these, over the units before it.
+    ``chosen`` compares the methods on one target, an output or several together (by default all
+    that was written), with evidence beside random rankings. ``decoding`` says how the text came
+    about, ``skipped`` why a method is missing, and ``notes`` what else to know.
+
+    >>> g["gradient-x-input"][0].top(3)       # doctest: +SKIP
+    >>> g.matrix("gradient-x-input").shape    # doctest: +SKIP
+    (30, 38)
+    """
+
+    passage: Passage
+    outputs: tuple[Output, ...]
+    explained: tuple[int, ...]
+    rows: Mapping[str, tuple[Attribution, ...]]
+    decoding: Mapping[str, Any]
+    cost: Cost
+    chosen: Comparison | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.passage.written is None or len(self.outputs) != self.passage.outputs:
+            raise InputError(
+                f"a generation has one output for each written token: {self.passage.outputs} were "
+                f"written, and {len(self.outputs)} outputs are given."
+            )
+        for method, attributions in self.rows.items():
+            if len(attributions) != len(self.explained):
+                raise InputError(
+                    f"{method} has {len(attributions)} rows for {len(self.explained)} outputs."
+                )
+
+    @property
+    def prompt(self) -> str:
+        """The text that came first."""
+        return self.passage.text
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+        return self.passage.pair or ""
+
+    @property
+    def units(self) -> Units:
+        """All units: those of the prompt, then those of what was written."""
+        return self.passage.units
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that explained."""
+        return tuple(self.rows)
+
+    @once
+    def words(self) -> tuple[range, ...]:
+        """The outputs that spell one unit each, such as the pieces of a word; in order.
+
+        A special token stands alone.
+        """
+        groups: list[range] = []
+        for number, output in enumerate(self.outputs):
+            goes_on = (
+                number > 0
+                and output.unit is not None
+                and output.unit == self.outputs[number - 1].unit
+            )
+            if goes_on:
+                groups[-1] = range(groups[-1].start, number + 1)
+            else:
+                groups.append(range(number, number + 1))
+        return tuple(groups)
+
+    def __getitem__(self, method: str) -> tuple[Attribution, ...]:
+        if method not in self.rows:
+            raise unknown_name("method in this generation", method, self.rows)
+        return self.rows[method]
+
+    def matrix(self, method: str) -> Float[np.ndarray, "explained unit"]:
+        """The scores, a row for each explained output; NaN for units that do not stand before it.
+
+        Only prompts have columns where only prompts were scored.
+        """
+        rows = self[method]
+        table = np.full((len(rows), len(self.units)), np.nan)
+        for row, attribution in zip(table, rows, strict=True):
+            row[: len(attribution.scores)] = attribution.scores
+        return table
+
+    def of(self, output: int, method: str | None = None) -> Attribution:
+        """The attribution of one output, by its number; by the first method if none is named."""
+        if output not in self.explained:
+            listed = ", ".join(map(str, self.explained[:12]))
+            raise InputError(f"output {output} was not explained; explained are {listed}.")
+        name = self.methods[0] if method is None else method
+        return self[name][self.explained.index(output)]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each explained output, unit and method; ready for ``pandas.DataFrame``."""
+        records = []
+        for method, attributions in self.rows.items():
+            for number, attribution in zip(self.explained, attributions, strict=True):
+                for place, score in enumerate(attribution.scores.tolist()):
+                    records.append(
+                        {
+                            "method": method,
+                            "output": number,
+                            "token": self.outputs[number].name,
+                            "unit": place,
+                            "word": attribution.units.names[place],
+                            "score": score,
+                        }
+                    )
+        return records
+
+    def __repr__(self) -> str:
+        methods = ", ".join(self.methods)
+        return visible(
+            f"Generation({len(self.outputs)} outputs, {len(self.units)} units; by {methods})"
+        )
+
+    def __str__(self) -> str:
+        return render("generation_text", self)
+
+    def _repr_html_(self) -> str:
+        return render("generation_fragment", self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; also written to ``path``."""
+        page = render("generation_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        rows = {}
+        for method, attributions in self.rows.items():
+            rows[method] = [attribution.to_dict_without_passage() for attribution in attributions]
+        return {
+            "schema": SCHEMA,
+            "kind": "generation",
+            "passage": self.passage.to_dict(),
+            "outputs": [asdict(output) for output in self.outputs],
+            "explained": list(self.explained),
+            "rows": rows,
+            "decoding": dict(self.decoding),
+            "cost": asdict(self.cost),
+            "chosen": None if self.chosen is None else self.chosen.to_dict(),
+            "skipped": dict(self.skipped),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Generation:
+        """What ``to_dict`` gave."""
+        check_schema(stored, "generation")
+        stored = as_stored(stored, "generation")
+        passage = Passage.from_dict(stored["passage"])
+        if passage.written is None:
+            raise stored["passage"].wrong("nothing was written in it")
+        explained = tuple(stored["explained"].wholes(None, 0, passage.outputs - 1).tolist())
+        rows = {}
+        for method, entries in stored["rows"].entries().items():
+            rows[method] = _read_rows(entries, passage, explained)
+        chosen = stored["chosen"].given()
+        units = len(passage.unit_spans)
+        return stored.made(
+            lambda: cls(
+                passage=passage,
+                outputs=tuple(Output.from_dict(o, units) for o in stored["outputs"].items()),
+                explained=explained,
+                rows=rows,
+                decoding=dict(stored["decoding"].value),
+                cost=stored["cost"].record(Cost),
+                chosen=None if chosen is None else Comparison.from_dict(chosen),
+                skipped={k: v.text() for k, v in stored["skipped"].entries().items()},
+                notes=stored["notes"].texts(),
+            )
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_json(path, self.to_dict())
+
+
+def _read_rows(
+    stored: Stored, passage: Passage, explained: Sequence[int]
+) -> tuple[Attribution, ...]:
+    entries = stored.items()
+    if len(entries) != len(explained):
+        raise stored.wrong(f"{len(entries)} rows for {len(explained)} outputs")
+    rows = []
+    for entry, output in zip(entries, explained, strict=True):
+        rows.append(Attribution.from_dict(entry, passage.before(output)))
+    return tuple(rows)

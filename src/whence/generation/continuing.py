@@ -1,0 +1,160 @@
+"""What follows a prompt: written by the model itself, or given by the caller; always as ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from whence.core.errors import InputError
+from whence.core.passage import Passage
+from whence.models.model import Model
+from whence.models.passing import not_run
+from whence.models.unbroken import unbroken
+from whence.models.untouched import untouched
+
+# options of ``generate()`` that would give more than one text, or no plain text at all
+ONE_TEXT = {
+    "num_return_sequences": "explain one text at a time; a beam search returns its best one",
+    "return_dict_in_generate": "whence computes the probabilities itself",
+    "output_scores": "whence computes the probabilities itself",
+    "streamer": "the text is shown when it is explained",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """The ids after a prompt, how they came about, and what the reader should know of them."""
+
+    ids: Int[np.ndarray, " token"]
+    decoding: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def written_by(
+    model: Model, prompt: Passage, max_new_tokens: int, seed: int, options: Mapping[str, Any]
+) -> Continuation:
+    """What the model writes: the likeliest token each time, unless ``options`` say otherwise.
+
+    They go to transformers' ``generate``: ``do_sample``, ``temperature``, ``top_k``, ``top_p``,
+    ``num_beams`` and all others. What is drawn depends on ``seed`` alone.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> len(written_by(model, model.encode("the cat"), 3, 0, {}).ids)
+    3
+    """
+    _check_options(model, max_new_tokens, options)
+    start = 1 if model.is_encoder_decoder else len(prompt)
+    if model.limit is not None and start + max_new_tokens > model.limit:
+        raise InputError(
+            f"{start} tokens and {max_new_tokens} more go beyond the model's {model.limit} "
+            "positions; ask for fewer (max_new_tokens=…, --tokens) or shorten the prompt."
+        )
+    batch = model.batch([replace(prompt, reply=None)])
+    wanted = ("input_ids", "attention_mask")
+    inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
+    own = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id}
+    asked = {**own, **options, "max_new_tokens": max_new_tokens}
+    with (
+        model.lock,
+        untouched(model.hf),
+        unbroken(torch.inference_mode(False), torch.no_grad()),
+        torch.random.fork_rng(devices=[]),
+    ):
+        torch.manual_seed(seed)
+        try:
+            sequence = model.hf.generate(**inputs, **asked)[0]
+        except (ValueError, TypeError, RuntimeError) as problem:
+            raise not_run(model.hf, problem) from problem
+    ids = _without_padding(model, sequence[start:].cpu().numpy().astype(np.int64))
+    if not len(ids):
+        raise InputError(
+            "the model wrote nothing: it ends the text at once. Give another prompt, or what is "
+            "to be explained (continuation=…)."
+        )
+    decoding = {**own, **options, "max_new_tokens": max_new_tokens}
+    del decoding["pad_token_id"]
+    if asked["do_sample"]:
+        decoding["seed"] = seed
+    return Continuation(ids, decoding)
+
+
+def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> Continuation:
+    """A continuation that the caller has: a text, or ids.
+
+    A text is tokenized as it would be behind the prompt, where that leaves the prompt as it is.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> given(model, model.encode("the cat"), " sat").decoding
+    {'given': 'text'}
+    """
+    if isinstance(continuation, str):
+        return _given_text(model, prompt, continuation)
+    ids = np.asarray(continuation)
+    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+        raise InputError(
+            "a continuation is a text, or the whole numbers of its tokens in one row, "
+            f"not {continuation!r:.60}."
+        )
+    ids = ids.astype(np.int64)
+    _check_end(model, ids)
+    return Continuation(ids, {"given": "ids"})
+
+
+def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
+    if not text:
+        raise InputError("the continuation is empty, so there is no output to explain.")
+    alone = np.array(model.backend.encode(text, add_special_tokens=False).ids, dtype=np.int64)
+    if not len(alone):
+        raise InputError(f"the tokenizer leaves no token of the continuation {text!r:.60}.")
+    if model.is_encoder_decoder:
+        return Continuation(alone, {"given": "text"})
+
+    joined = model.backend.encode(prompt.text + text, add_special_tokens=False).ids
+    own = model.backend.encode(prompt.text, add_special_tokens=False).ids
+    if joined[: len(own)] == own:
+        return Continuation(np.array(joined[len(own) :], dtype=np.int64), {"given": "text"})
+    note = (
+        "in one text with the prompt the continuation would be cut into other tokens, as the "
+        "border lies inside of one; it was tokenized by itself, and the prompt is as it was"
+    )
+    return Continuation(alone, {"given": "text"}, (note,))
+
+
+def _check_options(model: Model, max_new_tokens: int, options: Mapping[str, Any]) -> None:
+    if not model.kind.generates:
+        raise InputError(
+            f"{type(model.hf).__name__} does not write text; "
+            "generate is for causal and sequence-to-sequence language models."
+        )
+    if isinstance(max_new_tokens, bool) or max_new_tokens < 1:
+        raise InputError(f"max_new_tokens is a number of tokens, at least 1, not {max_new_tokens}.")
+    for name, why in ONE_TEXT.items():
+        if options.get(name) not in (None, False, 1):
+            raise InputError(f"{name}={options[name]!r} is not possible here: {why}.")
+
+
+def _check_end(model: Model, ids: Int[np.ndarray, " token"]) -> None:
+    """Refuse a text that goes on behind its end: no model writes so."""
+    end = getattr(model.tokenizer, "eos_token_id", None)
+    places = np.flatnonzero(ids == end) if end is not None else np.zeros(0, np.int64)
+    if len(places) and places[0] < len(ids) - 1:
+        raise InputError(
+            f"the continuation has the end of the sequence (id {end}) at place {places[0]}, and "
+            f"{len(ids) - 1 - places[0]} tokens behind it; cut it there."
+        )
+
+
+def _without_padding(model: Model, ids: Int[np.ndarray, " token"]) -> Int[np.ndarray, " token"]:
+    """What was written up to its end; beams of unequal length are padded behind it."""
+    end = getattr(model.tokenizer, "eos_token_id", None)
+    places = np.flatnonzero(ids == end) if end is not None else np.zeros(0, np.int64)
+    if len(places):
+        return ids[: int(places[0]) + 1]
+    return ids
