@@ -118,9 +118,12 @@ class Example:
 
 def read(path: Path) -> list[Example]:
     """The examples of one table, in order."""
+    return [_example(list(tokens)) for _, tokens in groupby(_raw(path), itemgetter("example_idx"))]
+
+
+def _raw(path: Path) -> list[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [_example(list(tokens)) for _, tokens in groupby(rows, itemgetter("example_idx"))]
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def _example(tokens: Sequence[dict[str, str]]) -> Example:
@@ -171,6 +174,27 @@ def gain_of_divergence(name: str, examples: Sequence[Example]) -> tuple[Mean, Me
         differences.append((kl.f1 - p_cxmi.f1, kl.auprc - p_cxmi.auprc))
     f1, area = means_of_examples(np.array(differences), blocks_of(name, examples))
     return f1, area
+
+
+def equal_beginnings(data: Path, part: str) -> tuple[int, int] | None:
+    """The tokens with which both models begin alike, and those with the same probabilities.
+
+    Two models agree to four digits by accident only. None where the tables have no tokens.
+    """
+    big, small = (_raw(data / f"{part}-marian-{size}.tsv.gz") for size in ("big", "small"))
+    if "token" not in big[0]:
+        return None
+    others: dict[str, list[dict[str, str]]] = {}
+    for row in small:
+        others.setdefault(row["example_idx"], []).append(row)
+    shared = equal = 0
+    for number, tokens in groupby(big, itemgetter("example_idx")):
+        for one, other in zip(tokens, others.get(number, []), strict=False):
+            if one["token"] != other["token"]:
+                break
+            shared += 1
+            equal += all(one[name] == other[name] for name in ("probability", "contrast_prob"))
+    return shared, equal
 
 
 # --------------------------------------------------------------------------------------- the table
@@ -237,8 +261,7 @@ def write_numbers(data: Path, out: Path) -> None:
     """The columns that are read here, which hold no words of DiscEval-MT."""
     out.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
-        with gzip.open(data / f"{name}.tsv.gz", "rt", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        rows = _raw(data / f"{name}.tsv.gz")
         text = io.StringIO()
         writer = csv.writer(text, delimiter="\t", lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -270,6 +293,11 @@ def main() -> None:
     print(markdown(rows))
     print("\nkl-divergence less p-cxmi, example by example:")
     print("\n".join(gains))
+    for part in VARIANTS:
+        counts = equal_beginnings(asked.data, part)
+        if counts is not None:
+            shared, equal = counts
+            print(f"{part}: equal probabilities at {equal} of {shared} tokens of equal beginnings")
     if asked.csv:
         with asked.csv.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([HEADER, *rows])
