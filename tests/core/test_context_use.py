@@ -243,8 +243,8 @@ def test_the_deviations_of_the_two_rules_select_differently() -> None:
 def test_a_score_at_the_threshold_is_the_tools_and_not_the_papers() -> None:
     """The mean of 2, 1, 0 is 1."""
     scores = np.array([2.0, 1.0, 0.0])
-    assert selected(scores, "tool", deviations=0).tolist() == [True, True, False]
-    assert selected(scores, "paper", deviations=0).tolist() == [True, False, False]
+    assert selected(scores, "tool", deviations=0.0).tolist() == [True, True, False]
+    assert selected(scores, "paper", deviations=0.0).tolist() == [True, False, False]
 
 
 @given(score_lists, rules, st.integers(-20, 20), st.floats(0, 2))

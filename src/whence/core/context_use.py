@@ -78,7 +78,8 @@ def entropy(log_p: Float[np.ndarray, "*place vocabulary"]) -> Float[np.ndarray, 
     >>> entropy(np.log(np.array([[0.25, 0.25, 0.25, 0.25]]))).round(4).tolist()
     [1.3863]
     """
-    return np.asarray(entropies(np.exp(_distributions("log_p", log_p))))
+    p = np.exp(_distributions("log_p", log_p))
+    return np.asarray(entropies(p[None])[0])  # of a single place too, it takes rows
 
 
 # ------------------------------------------------------- measures of one place of the output
