@@ -23,6 +23,7 @@ from whence.core.request import Overflow
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
 from whence.models.batches import Batch, groups_of, groups_of_one_length
+from whence.models.chat import ChatUnits, Message, encode_chat
 from whence.models.conduct import batch_mates, known, padding
 from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
@@ -265,6 +266,32 @@ class Model:
         if image is None:
             return passage
         return add_image(self, passage, image)
+
+    def encode_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        units: ChatUnits = "section",
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> Passage:
+        """A Passage of a chat, as the model's own template writes it, ready for ``generate``.
+
+        A message is ``{"role": …, "content": …}``. Each is a section: a unit by itself
+        (``units="section"``), or cut into its words, sentences or tokens. Its name is its role,
+        with a number where there are several; ``"section"`` in a message names it otherwise. A
+        content may be a list of ``{"text": …, "section": …}``, such as retrieved texts and a
+        question: they are written one after the other. ``documents`` (``{"title": …, "text": …}``)
+        are for templates that have a place for them.
+
+        The template's own text is never removed and gets no score. A message that spells a special
+        token ("<|im_end|>") stays text.
+
+        >>> chat = [{"role": "user", "content": "Who wrote Emma?"}]
+        >>> model.encode_chat(chat, units="word").units       # doctest: +SKIP
+        ('Who', ' wrote', ' Emma', '?')
+        """
+        return encode_chat(self, messages, units, documents, add_generation_prompt)
 
     def _checked_pair(self, pair: Any) -> str | tuple[str, ...] | None:
         """The second text, or the choices, where the model reads such."""
