@@ -236,6 +236,15 @@ class Passage:
         assert self.written is not None
         return self.written + output
 
+    def output_text(self, output: int) -> str:
+        """An output as it is written; a special token, or part of a character, by its own name."""
+        place = self.output_place(output)
+        start, end = self.spans[place]
+        text = (self.pair or "")[start:end]
+        if self.parts[place] == SPECIAL or not text:
+            return self.tokens[place]
+        return text
+
     def before(self, output: int) -> Passage:
         """The same for the model, with units only of what stands before an output.
 
