@@ -209,6 +209,18 @@ class Generation:
                     )
         return records
 
+    def to_csv(self, path: str | Path | None = None, *, safe: bool = True) -> str:
+        """The table as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        records = self.table()
+        content = draw("records_csv", list(records[0]), records, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
     def __repr__(self) -> str:
         methods = ", ".join(self.methods)
         return visible(
