@@ -480,18 +480,18 @@ class Model:
         """The logits that a target is read from."""
         return self.kind.read(self, outputs, batch)
 
-    def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
-        """Plain logits, batched, in inference mode; those of written texts by ``output_logits``."""
+    def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage *output label"]:
+        """Plain logits, batched, in inference mode; of a written text those of every output."""
         rows: dict[int, np.ndarray] = {}
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
                 logits = finite(self.read(self.run(batch.inputs), batch))
                 rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
-        most = max(map(len, rows.values()))
-        table = np.full((len(passages), most), NEVER)
+        largest = np.max([row.shape for row in rows.values()], axis=0)
+        table = np.full((len(passages), *largest), NEVER)
         for i, row in rows.items():
-            table[i, : len(row)] = row
+            table[(i, *map(slice, row.shape))] = row
         return table
 
     def output_logits(self, passage: Passage) -> Float[np.ndarray, "output label"]:
