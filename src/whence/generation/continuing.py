@@ -24,6 +24,7 @@ ONE_TEXT = {
     "output_scores": "whence computes the probabilities itself",
     "streamer": "the text is shown when it is explained",
 }
+EMPTY = "the continuation is empty, so there is no output to explain."
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,8 @@ def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> C
     if isinstance(continuation, str):
         return _given_text(model, prompt, continuation)
     ids = np.asarray(continuation)
+    if not ids.size:
+        raise InputError(EMPTY)
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise InputError(
             "a continuation is a text, or the whole numbers of its tokens in one row, "
@@ -110,7 +113,7 @@ def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> C
 
 def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
     if not text:
-        raise InputError("the continuation is empty, so there is no output to explain.")
+        raise InputError(EMPTY)
     alone = np.array(model.backend.encode(text, add_special_tokens=False).ids, dtype=np.int64)
     if not len(alone):
         raise InputError(f"the tokenizer leaves no token of the continuation {text!r:.60}.")
