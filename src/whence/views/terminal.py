@@ -247,7 +247,7 @@ def prediction_view(probabilities: dict[str, float], text: str | None = None) ->
     widths = [cell_len(wording.label(name)) for name in probabilities]
     width = min(max(widths, default=0), LONGEST_NAME)
     for i, (name, p) in enumerate(probabilities.items()):
-        label = (_fit(wording.label(name), width), BOLD if i == 0 else Style())
+        label = (fit(wording.label(name), width), BOLD if i == 0 else Style())
         parts.append(Text.assemble("  ", label, f"  {p:7.2%}  ", _bar(p)))
     return Group(*parts)
 
@@ -260,7 +260,7 @@ def _bar(share: float, width: int = BAR) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _fit(text: str, width: int) -> str:
+def fit(text: str, width: int) -> str:
     """Cut or fill to a number of cells; a Chinese character or an emoji takes two."""
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
@@ -289,7 +289,7 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> RenderableType:
     return table
 
 
-def _style(level: float, signed: bool, theme: Theme) -> Style:
+def level_style(level: float, signed: bool, theme: Theme) -> Style:
     background = colour(level, signed, theme)
     if background is None:
         return Style()
@@ -321,7 +321,7 @@ def _coloured(a: Attribution, theme: Theme, shown: np.ndarray | None = None) -> 
             out.append(BETWEEN_TEXTS, style=DIM)
             last = a.units.parts[i]
         body = unit.lstrip()
-        style = _style(float(level[i]), a.signed, theme)
+        style = level_style(float(level[i]), a.signed, theme)
         if i in anchor:
             style += Style(underline=True, bold=True)
         out.append(wording.visible(unit[: len(unit) - len(body)], keep="\n"))
@@ -352,7 +352,7 @@ def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
         block = "  "
         if not coloured:
             block = " ░▒▓█"[round(abs(float(level[i])) * 4)] * 2
-        out.append(block, style=_style(float(level[i]), a.signed, theme))
+        out.append(block, style=level_style(float(level[i]), a.signed, theme))
     return out
 
 
@@ -416,10 +416,10 @@ def _bars(a: Attribution, theme: Theme, every_row: bool, most: int) -> Iterator[
     number_width = max(map(len, numbers))
     error_width = max(map(len, errors))
     for i, name, number, error in zip(units, names, numbers, errors, strict=True):
-        style = _style(float(level[i]), a.signed, theme)
+        style = level_style(float(level[i]), a.signed, theme)
         bar_style = Style(color=style.bgcolor) if style.bgcolor else DIM
         yield Text.assemble(
-            _fit(name, width),
+            fit(name, width),
             "  ",
             (number.rjust(number_width), style),
             (error.ljust(error_width), DIM),
@@ -502,7 +502,7 @@ def _rows_of(
     block: Sequence[_Column], units: np.ndarray, names: Sequence[str], theme: Theme
 ) -> Iterator[Text]:
     name_width = _width_of(names)
-    rows = [Text(_fit(name, name_width), no_wrap=True) for name in names]
+    rows = [Text(fit(name, name_width), no_wrap=True) for name in names]
     for column in block:
         a = column.attribution
         level = levels(a)
@@ -510,7 +510,7 @@ def _rows_of(
         for row, i in zip(rows, units, strict=True):
             number = shown(float(a.scores[i])).rjust(column.width)
             row.append(" ")
-            row.append(number, style=_style(float(level[i]), a.signed, theme))
+            row.append(number, style=level_style(float(level[i]), a.signed, theme))
     return iter(rows)
 
 
@@ -562,12 +562,12 @@ def _legend(
         verdict = "" if ruling is None else f", {ruling.words}"
         out.append(f"coloured by {by.method}{verdict}  ", DIM)
     if any(a.signed for a in every):
-        out.append(" for the target ", _style(0.8, True, theme))
+        out.append(" for the target ", level_style(0.8, True, theme))
         out.append(" ")
-        out.append(" against it ", _style(-0.8, True, theme))
+        out.append(" against it ", level_style(-0.8, True, theme))
         out.append(" ")
     if any(not a.signed for a in every):
-        out.append(" importance without a sign ", _style(0.8, False, theme))
+        out.append(" importance without a sign ", level_style(0.8, False, theme))
         out.append(" ")
     if len(every) > 1:
         out.append(" each method has its own scale", DIM)
