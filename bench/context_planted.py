@@ -140,8 +140,9 @@ def second_step(suite: Suite, needed: Sequence[whence.ContextUse], method: str) 
     for text, use in zip(suite.needed, needed, strict=True):
         pronoun, noun = text["pronoun"], text["antecedent"]
         if pronoun in use.selected:
-            first += int(use.of(pronoun, method).ranking()[0]) == noun
-            only += use.sources(pronoun, method) == (noun,)
+            sources = use.sources(pronoun, method)
+            first += sources[:1] == (noun,)
+            only += sources == (noun,)
     return [
         Count("pronoun found, and its noun first", first, len(needed)),
         Count("pronoun found, and its noun alone kept", only, len(needed)),

@@ -202,14 +202,15 @@ class ContextUse:
     def sources(self, output: int | None = None, method: str | None = None) -> tuple[int, ...]:
         """The units of the context that stand out, the strongest first.
 
-        Those of one selected output or, if none is named, of all together. They are selected as
-        the outputs were, by mean and standard deviation; where that leaves none, it is the
-        strongest alone. There are none where nothing was selected, or no unit did anything.
+        Those of one selected output or, if none is named, of all together. Where scores have signs,
+        a word rests on what speaks for it: what speaks against it is none of them. They are
+        selected as the outputs were, by mean and standard deviation; where that leaves none, it is
+        the strongest alone. There are none where nothing was selected, or nothing speaks for it.
         """
         if not self.selected:
             return ()
         scores = self.together(method) if output is None else self.of(output, method).scores
-        sizes = np.abs(scores)
+        sizes = np.maximum(scores, 0.0)
         if not sizes.any():
             return ()
         deviations = self.selection.deviations
