@@ -10,7 +10,7 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.compare import chosen
-from whence.cli.generate import GivenIds, Tokens, _ids
+from whence.cli.generate import GivenIds, Tokens, ids_of
 from whence.cli.running import emit, emit_json, loaded, note, progress, writable
 from whence.cli.texts import read_whole
 from whence.core.errors import InputError
@@ -197,7 +197,7 @@ def command(
             deviations=None if deviations < 0 else deviations,
             most=most,
             least=least,
-            continuation=continuation if continuation_ids is None else _ids(continuation_ids),
+            continuation=continuation if continuation_ids is None else ids_of(continuation_ids),
             max_new_tokens=tokens,
             units=units,
             separator=None if separator is None else separator.replace("\\n", "\n"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.attribution import Attribution, Cost
+from whence.core.attribution import Cost
 from whence.core.context_use import (
     MEASURES,
     Measure,
@@ -21,11 +21,12 @@ from whence.core.context_use import (
     usual_floor,
 )
 from whence.core.contextual import ContextUse, Dependence, Selection
-from whence.core.errors import InputError, Unsupported, unknown_name
+from whence.core.errors import InputError, unknown_name
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.request import Request, wishes_for
 from whence.core.target import Reading, Target
+from whence.explaining.generate import rows_by_method
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
@@ -147,7 +148,7 @@ def context(
         by_output, costs_of_rows = _attributed(
             model, passage, outputs, numbers, judged, read, request, progress
         )
-        rows, skipped = _rows([by_output[number] for number in numbers])
+        rows, skipped = rows_by_method([by_output[number] for number in numbers])
         costs += costs_of_rows
     return ContextUse(
         passage=passage,
@@ -268,24 +269,3 @@ def _attributed(
         (outcomes,) = run(model, [passage], asked, progress)
         by_output |= dict(zip(these, outcomes, strict=True))
     return by_output, [outcome.cost for outcome in by_output.values()]
-
-
-def _rows(
-    outcomes: Sequence[Outcome],
-) -> tuple[dict[str, tuple[Attribution, ...]], dict[str, str]]:
-    """The attributions by method, and why others are missing; none at all is an error."""
-    skipped: dict[str, str] = {}
-    for outcome in outcomes:
-        for name, problem in outcome.failed.items():
-            skipped.setdefault(name, str(problem))
-        skipped |= outcome.plan.left_out
-    rows = {}
-    for name in outcomes[0].attributions:
-        if name not in skipped:
-            rows[name] = tuple(outcome.attributions[name] for outcome in outcomes)
-    if not rows:
-        for outcome in outcomes:
-            for problem in outcome.failed.values():
-                raise problem
-        raise Unsupported("; ".join(f"{name}: {why}" for name, why in skipped.items()))
-    return rows, skipped
