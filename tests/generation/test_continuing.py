@@ -16,6 +16,7 @@ from tests.models.test_chat import CHAT, chatty
 from whence.core.errors import InputError, ModelError
 from whence.generation.continuing import given, written_by
 from whence.models.model import Model
+from whence.models.texts import tokenize
 from whence.models.writing import notes_on_border, written_after
 
 PROMPT = "Once upon a time there was a"
@@ -85,7 +86,7 @@ def test_prompt_and_continuation_are_the_tokens_of_one_text_or_it_is_said(
     model = small("gpt2")
     if not first.strip():
         return
-    prompt = model.encode(first)
+    prompt = tokenize(model, first, None, "word")  # however long it is
     follows = given(model, prompt, second)
     joined = model.backend.encode(first + second, add_special_tokens=False).ids
     both = [*prompt.ids.tolist(), *follows.ids.tolist()]
