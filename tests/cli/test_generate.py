@@ -68,7 +68,7 @@ def test_evidence_is_about_what_at_names(run) -> None:
     done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", "--at", "2", "--json")
     chosen = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]
     assert (chosen["target"]["at"], chosen["target"].get("until")) == (2, None)
-    assert chosen["evidence"]["trials"]
+    assert len(chosen["evidence"]["removals"]) == 2
     span = ("--at", "1", "--until", "3")
     done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", *span, "--json")
     target = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]
@@ -103,8 +103,7 @@ def test_drawn_tokens_follow_the_seed_and_options_pass_through(run) -> None:
 
     first = text(*draw, "--seed", "3")
     assert first == text(*draw, "--seed", "3")
-    others = [text(*draw, "--seed", str(seed)) for seed in (4, 5, 6)]
-    assert set(others) != {first}
+    assert {text(*draw, "--seed", "4"), text(*draw, "--seed", "5")} != {first}
     done = run("generate", PROMPT, *QUICK, "--set", "suppress_tokens=[963]", "--json")
     stored = json.loads(done.out)
     assert stored["decoding"]["suppress_tokens"] == [963]

@@ -18,9 +18,9 @@ from whence.core.passage import Passage
 from whence.core.request import Request, units_as_given, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target
 from whence.core.units import UnitKind
+from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
-from whence.explaining.rivals import compare_continuations
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, check_writes, given, written_by

@@ -89,7 +89,7 @@ def _check(model: Model, prompt: Passage, ids: Int[np.ndarray, " token"]) -> Non
     if size is not None and (ids.max() >= size or ids.min() < 0):
         wrong = ids.min() if ids.min() < 0 else ids.max()
         raise InputError(
-            f"the continuation has the id {wrong}, and the model has embeddings for 0 to {size - 1}."
+            f"the continuation has the id {wrong}, and the model embeds the ids 0 to {size - 1}."
         )
     longest = len(ids) if model.is_encoder_decoder else len(prompt) + len(ids)
     if model.limit is not None and longest > model.limit:
