@@ -192,7 +192,7 @@ function matrixOf(app) {
   });
   app.control("columns").addEventListener("change", () => {
     foldAll(app.control("columns").value === "folded");
-    at = null;
+    at = document.activeElement === canvas ? { row: 0, column: 0 } : null;
     lay();
     read();
   });
