@@ -117,7 +117,7 @@ def _prediction(answer: Answer) -> Sentence:
 
 def _continuation(answer: Answer, written: Written) -> Sentence:
     """``The model wrote “movie” (3.2 %).``, and whether something else is explained."""
-    text = Phrase(_in_quotes(written.text, LONGEST_WRITTEN), "label")
+    text = Phrase(wording.beginning(written.text, LONGEST_WRITTEN), "label")
     parts: list[Phrase | str] = ["The model wrote ", text, _likely(written)]
     if written.tokens == 1:
         parts.append(_likelier(answer, written))
@@ -142,13 +142,9 @@ def _likelier(answer: Answer, written: Written) -> str:
     if answer.predicted is None or answer.probability is None:
         return ""
     if answer.predicted != written.text:
-        name = _in_quotes(answer.predicted, LONGEST_NAMED)
+        name = wording.beginning(answer.predicted, LONGEST_NAMED)
         return f"; likelier was {name} ({_percent(answer.probability)})"
     return _rival(answer)
-
-
-def _in_quotes(text: str, most: int) -> str:
-    return wording.beginning(text.strip() or text, most)
 
 
 def _place(answer: Answer) -> str:
@@ -176,7 +172,7 @@ def _rival(answer: Answer) -> str:
 def _target(answer: Answer) -> str:
     label = _label(answer, answer.target) if answer.target else "the output"
     if answer.written is not None and answer.written.is_target and answer.written.tokens > 1:
-        label = _in_quotes(answer.written.text, LONGEST_NAMED)
+        label = wording.beginning(answer.written.text, LONGEST_NAMED)
         if answer.written.is_all:
             label = "what was written"
     if answer.rather_than is None:
@@ -187,7 +183,7 @@ def _target(answer: Answer) -> str:
 def _label(answer: Answer, name: str) -> str:
     """A label; in quotes where it is words of the text."""
     if answer.written is not None:
-        return _in_quotes(name, LONGEST_NAMED)
+        return wording.beginning(name, LONGEST_NAMED)
     return wording.quoted(name) if answer.quotes else wording.label(name)
 
 

@@ -18,12 +18,12 @@ from whence.core.generation import Generation
 from whence.views import wording
 from whence.views.answering import Sentence, cautions, plain, sentences
 from whence.views.palette import FAINT, Theme, terminal_theme
-from whence.views.terminal import fit, level_style, to_text
+from whence.views.terminal import fit, has_colour, level_style, to_text
 
 MOST_OF_PROMPT = 320  # characters; of a longer prompt the end is shown, which was read last
 MOST_ROWS = 40
 SOURCES = 3  # of each written word
-LONGEST_WORD, LONGEST_SOURCE = 16, 14  # cells
+LONGEST_WORD, LONGEST_SOURCE, PROBABILITY_WIDTH = 16, 20, 8  # cells
 MATRIX_ROWS, MATRIX_COLUMNS = 14, 20  # of the largest matrix that is drawn
 NAME_HEIGHT = 8  # letters of a column's name, from top to bottom
 SHADES = " ░▒▓█"
@@ -43,6 +43,7 @@ class Row:
     name: str
     probability: float
     scores: Float[np.ndarray, " unit"]
+    sources: tuple[str, ...]  # their names
 
     @property
     def levels(self) -> Float[np.ndarray, " unit"]:
@@ -68,7 +69,18 @@ def _row(g: Generation, outputs: range, method: str) -> Row:
         name=output_name("".join(output.name for output in written)),
         probability=prod(output.probability for output in written),
         scores=g.together(outputs, method),
+        sources=_sources(g, outputs.start, method),
     )
+
+
+def _sources(g: Generation, output: int, method: str) -> tuple[str, ...]:
+    """What stands before an output; of a word that it goes on with, the part before it."""
+    before = g.of(output, method).units
+    names = unit_names(g)[: len(before)]
+    own = g.outputs[output].unit
+    if own is not None and own < len(before):
+        names[own] = wording.visible(before.names[own])
+    return tuple(names)
 
 
 def output_name(name: str) -> str:
@@ -193,13 +205,12 @@ def generation_text(g: Generation) -> str:
 def generation_view(g: Generation, console: Console) -> RenderableType:
     """What was written and what it rests on; then every word with its sources; then the cost."""
     theme = terminal_theme()
-    coloured = console.color_system is not None and not console.no_color
     method = g.methods[0]
     rows = rows_of(g, method)
     parts: list[RenderableType] = [_texts(g), Text(), *_reasons(g), Text()]
-    parts += [_table(g, method, rows[:MOST_ROWS], theme, coloured)]
+    parts += [_table(g, method, rows[:MOST_ROWS], theme, console)]
     parts += [Text(line, DIM) for line in _below(g, method, rows)]
-    matrix = list(_matrix(g, method, rows, theme, coloured))
+    matrix = list(_matrix(g, method, rows, theme, has_colour(console)))
     if matrix:
         parts += [Text(), *matrix]
     parts += [Text(), *[Text(line, DIM) for line in _about(g)]]
@@ -236,30 +247,39 @@ def _reasons(g: Generation) -> Iterator[RenderableType]:
 
 
 def _table(
-    g: Generation, method: str, rows: Sequence[Row], theme: Theme, coloured: bool
+    g: Generation, method: str, rows: Sequence[Row], theme: Theme, console: Console
 ) -> RenderableType:
-    names = unit_names(g)
+    """A line for each word: its probability, and the strongest of what stands before it."""
     signed = is_signed(g, method)
-    shown = wording.score_format([s for row in rows for s in row.scores.tolist()], signed)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    for _ in range(SOURCES):
-        table.add_column(no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
+    strongest = [row.strongest(SOURCES) for row in rows]
+    named = [row.scores[units] for row, units in zip(rows, strongest, strict=True)]
+    shown = wording.score_format(np.concatenate(named).tolist(), signed)
+    number_width = max((len(shown(s)) for scores in named for s in scores.tolist()), default=0)
+
+    # names take what numbers leave of the line
+    word_width = max(cell_len(fit(row.name, LONGEST_WORD).rstrip()) for row in rows)
+    word_width = max(word_width, len("written"))
+    left = console.width - word_width - PROBABILITY_WIDTH - 2 * (1 + SOURCES)
+    name_width = min(max(left // SOURCES - number_width - 1, 4), LONGEST_SOURCE)
+
     head = "for +, against −" if signed else "without signs"
-    table.add_row(Text("written", BOLD), Text("prob.", BOLD), Text("rests on", BOLD))
-    for row in rows:
-        cells = []
-        for unit in row.strongest(SOURCES):
-            level = float(row.levels[unit])
-            style = level_style(level, signed, theme) if coloured else Style()
-            cells.append(Text(_cut(names[unit], LONGEST_SOURCE)))
-            cells.append(Text(shown(float(row.scores[unit])).replace("-", "−"), style))
-        name = Text(_cut(row.name, LONGEST_WORD), BOLD)
-        table.add_row(name, Text(percent(row.probability)), *(cells or [Text(NO_SOURCE)]))
-    title = Text(f"by {wording.visible(method)}, the strongest sources of each: {head}", DIM)
-    return Group(title, table)
+    title = f"by {wording.visible(method)}, the strongest sources of each: {head}"
+    lines = [Text(title, DIM)]
+    columns = f"{'written'.ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
+    lines.append(Text(columns, BOLD, no_wrap=True))
+    for row, units in zip(rows, strongest, strict=True):
+        line = Text(no_wrap=True)
+        line.append(fit(row.name, word_width), BOLD)
+        line.append(f"  {percent(row.probability).rjust(PROBABILITY_WIDTH)}")
+        for unit in units:
+            score = shown(float(row.scores[unit])).replace("-", "−").rjust(number_width)
+            style = level_style(float(row.levels[unit]), signed, theme)
+            line.append(f"  {fit(row.sources[unit], name_width)} ")
+            line.append(score, style if has_colour(console) else Style())
+        if not units:
+            line.append(f"  {NO_SOURCE}")
+        lines.append(line)
+    return Group(*lines)
 
 
 def percent(probability: float) -> str:

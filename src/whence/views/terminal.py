@@ -76,7 +76,8 @@ class Safe:
             yield Segment(wording.visible(segment.text, keep="\n"), segment.style)
 
 
-def _has_colour(console: Console) -> bool:
+def has_colour(console: Console) -> bool:
+    """Whether colours reach the reader."""
     return console.color_system is not None and not console.no_color
 
 
@@ -87,7 +88,7 @@ def attribution_view(
     a: Attribution, console: Console, every_row: bool = False, full: bool = False
 ) -> RenderableType:
     """One method: the answer, the coloured text, a bar for each unit; then how it came about."""
-    theme, coloured = terminal_theme(), _has_colour(console)
+    theme, coloured = terminal_theme(), has_colour(console)
     seen = _coloured(a, theme, shown_units(a, full or every_row))
     if pixels_of(a) is not None:
         seen = _patches(a, theme, coloured)
@@ -157,7 +158,7 @@ def comparison_view(
 
     ``full`` adds the scores of every unit by every method, costs, notes, and how far they agree.
     """
-    theme, coloured = terminal_theme(), _has_colour(console)
+    theme, coloured = terminal_theme(), has_colour(console)
     answer = c.answer
     every = list(c.attributions.values())
     best = c.attributions[answer.shown]
@@ -195,7 +196,7 @@ def _everything(
     c: Comparison, theme: Theme, every_row: bool, console: Console
 ) -> list[RenderableType]:
     """What is folded away by default."""
-    coloured = _has_colour(console)
+    coloured = has_colour(console)
     every = verdicts.by_evidence(list(c.attributions.values()))
     judged = any(a.evidence is not None for a in every)
     parts: list[RenderableType] = []
@@ -290,6 +291,7 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> RenderableType:
 
 
 def level_style(level: float, signed: bool, theme: Theme) -> Style:
+    """The background of a score by its level, with ink that can be read on it."""
     background = colour(level, signed, theme)
     if background is None:
         return Style()

@@ -69,20 +69,22 @@ def label(name: object) -> str:
 
 
 def quoted(name: object) -> str:
-    """A label that is words of the text.
+    """A label that is words of the text, without the white space around them.
 
-    >>> quoted("in 1889")
-    '“in 1889”'
+    >>> quoted("in 1889"), quoted(" good")
+    ('“in 1889”', '“good”')
     """
-    return f"“{visible(str(name))}”"
+    text = str(name)
+    return f"“{visible(text.strip() or text)}”"
 
 
 def beginning(text: str, most: int) -> str:
-    """A text in quotes; of a long one its first ``most`` characters.
+    """A text in quotes, on one line; of a long one its first ``most`` characters.
 
-    >>> beginning("once upon a time", 9)
-    '“once upon…”'
+    >>> beginning("once upon a time", 9), beginning("once\\nupon", 9)
+    ('“once upon…”', '“once upon”')
     """
+    text = " ".join(text.split()) or text
     if len(text) <= most:
         return quoted(text)
     return quoted(f"{text[:most].rstrip()}…")
