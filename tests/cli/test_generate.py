@@ -140,8 +140,13 @@ def test_a_file_and_a_pipe_are_one_prompt(run, tmp_path: Path) -> None:
 
 
 def test_files_are_written(run, tmp_path: Path) -> None:
-    save, csv = tmp_path / "g.json", tmp_path / "g.csv"
-    done = run("generate", PROMPT, *QUICK, "--save", save, "--csv", csv, "--json")
+    save, csv, html = tmp_path / "g.json", tmp_path / "g.csv", tmp_path / "g.html"
+    files = ("--save", save, "--csv", csv, "--html", html)
+    done = run("generate", PROMPT, *QUICK, *files, "--json")
+    assert "report written to" in done.err
+    page = html.read_text()
+    assert page.startswith("<!doctype html>")
+    assert "little" in page
     result = whence.read(save)
     assert isinstance(result, whence.Generation)
     assert result.to_dict()["outputs"] == json.loads(done.out)["outputs"]
