@@ -19,6 +19,7 @@ from whence.cli import (
     doctor,
     evaluate,
     explain,
+    generate,
     lab,
     methods,
     metrics,
@@ -40,6 +41,7 @@ app = typer.Typer(
 COMMANDS = (
     explain,
     compare,
+    generate,
     run,
     query,
     evaluate,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import factorial
+from math import exp, factorial
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,21 @@ class Swayed:
 
 
 @dataclass(frozen=True)
+class Written:
+    """Tokens that a model wrote, where these are explained.
+
+    ``probability`` is that of all of them together, where the target's reading tells it.
+    ``is_target`` says that they are explained themselves, and not another token in their place.
+    """
+
+    text: str
+    tokens: int
+    is_all: bool
+    probability: float | None
+    is_target: bool
+
+
+@dataclass(frozen=True)
 class Answer:
     """What the evidence carries, as facts.
 
@@ -118,6 +133,7 @@ class Answer:
     rankings: int | None  # where there were fewer than usual
     control_held: bool  # the control itself was called better than random
     quotes: bool = False  # the labels are words of the text: an answer, a choice
+    written: Written | None = None  # what a model wrote, where that is explained
 
     @property
     def is_of_one_method(self) -> bool:
@@ -223,6 +239,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         rankings=None if first.windows else _fewer_rankings(tried),
         control_held=any(a.method == CONTROL and holds(a) for a in attributions.values()),
         quotes=first.labels_are_quoted,
+        written=_written(first),
     )
 
 
@@ -431,10 +448,41 @@ def _voices(holding: Mapping[str, Attribution], with_signs: bool) -> tuple[str, 
 
 def _place_of(a: Attribution) -> int | None:
     """The unit that a masked language model fills."""
+    if a.passage is not None and a.passage.written is not None:
+        return None
     at = a.target.at
     if a.target.word is not None or not isinstance(at, int) or not 0 <= at < len(a.units):
         return None
     return at
+
+
+def _written(a: Attribution) -> Written | None:
+    """The tokens that a target is about, where a model wrote them."""
+    passage = a.passage
+    if passage is None or passage.written is None or not isinstance(a.target.at, int):
+        return None
+    steps = a.target.steps
+    is_target = True
+    if a.target.until is None:
+        is_target = a.target.index == int(passage.ids[passage.output_place(steps.start)])
+    return Written(
+        text="".join(passage.output_text(step) for step in steps),
+        tokens=len(steps),
+        is_all=len(steps) == passage.outputs,
+        probability=_probability(a) if is_target else None,
+        is_target=is_target,
+    )
+
+
+def _probability(a: Attribution) -> float | None:
+    """How likely what is explained was, where its reading tells that."""
+    if a.target.against is not None:
+        return None
+    if a.target.read == "log-probability":
+        return exp(a.value)
+    if a.target.read == "cross-entropy":
+        return exp(-a.value)
+    return a.value if a.target.read == "probability" else None
 
 
 def _several(a: Attribution) -> tuple[tuple[str, float], ...]:

@@ -158,7 +158,9 @@ class Attribution:
 
     @property
     def labels_are_quoted(self) -> bool:
-        """Whether the labels are words of the second text: its answers, or the choices."""
+        """Whether the labels are words of the second text: its answers, choices, or tokens."""
+        if self.passage is not None and self.passage.written is not None:
+            return True
         if self.passage is None or not self.passage.pair or not self.prediction:
             return False
         plain = [re.sub(r" \(\d+\)$", "", name) for name in self.prediction]

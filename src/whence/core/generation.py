@@ -19,13 +19,14 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError, unknown_name
 from whence.core.once import once
 from whence.core.passage import Passage
-from whence.core.render import render
+from whence.core.render import draw, render
 from whence.core.showing import visible
 from whence.core.stored import Stored, as_stored
 from whence.core.units import Units
 from whence.core.writing import write_json, write_text
 
 ROUNDING = 1e-6  # by which a probability may be above one
+ADDITIVE = ("log-probability", "cross-entropy")  # readings of a text that are sums over its tokens
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,37 @@ class Generation:
         name = self.methods[0] if method is None else method
         return self[name][self.explained.index(output)]
 
+    @property
+    def wholes(self) -> tuple[range, ...]:
+        """The ``words`` of which every token was explained; tokens of others stand alone."""
+        explained = set(self.explained)
+        groups: list[range] = []
+        for word in self.words:
+            if explained.issuperset(word):
+                groups.append(word)
+            else:
+                groups += [range(i, i + 1) for i in word if i in explained]
+        return tuple(groups)
+
+    def adds_up(self, method: str) -> bool:
+        """Whether the scores of several outputs are added where these are taken together.
+
+        They are where they have signs and speak of a sum: the log-probability of a text is that of
+        its tokens together. All others are averaged.
+        """
+        return all(a.signed and a.target.read in ADDITIVE for a in self[method])
+
+    def together(self, outputs: Sequence[int], method: str | None = None) -> np.ndarray:
+        """The scores of several outputs taken together, over the units before the first of them.
+
+        Signed scores of log-probabilities are added, as these add up; others are averaged. What
+        the outputs themselves spell is no source of theirs.
+        """
+        name = self.methods[0] if method is None else method
+        first = self.of(outputs[0], name)
+        rows = [self.of(output, name).scores[: len(first.scores)] for output in outputs]
+        return np.sum(rows, axis=0) if self.adds_up(name) else np.mean(rows, axis=0)
+
     def table(self) -> list[dict[str, Any]]:
         """One row for each explained output, unit and method; ready for ``pandas.DataFrame``."""
         records = []
@@ -176,6 +208,18 @@ class Generation:
                         }
                     )
         return records
+
+    def to_csv(self, path: str | Path | None = None, *, safe: bool = True) -> str:
+        """The table as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        records = self.table()
+        content = draw("records_csv", list(records[0]), records, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
 
     def __repr__(self) -> str:
         methods = ", ".join(self.methods)
@@ -195,6 +239,13 @@ class Generation:
         if path is not None:
             write_text(path, page)
         return page
+
+    def plot(self, method: str | None = None, ax: Any = None) -> Any:
+        """A heat map, outputs × units, of one method; of the first if none is named.
+
+        matplotlib's Axes in and out.
+        """
+        return draw("plot_generation", self, method, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the passage once; ``from_dict`` gives them back."""

@@ -65,6 +65,11 @@ GLOSSARY: dict[str, str] = {
     "nearly always gives the same answer, whichever other words are removed.",
     "window": "A part of a text that is too long for the model; each window is explained "
     "by itself, and the scores are joined.",
+    "output": "One token that a model wrote; each of them can be explained by what stands "
+    "before it.",
+    "continuation": "What follows a prompt: written by the model just now, or given as written.",
+    "section": "A part of a text with a name of its own, such as one message of a chat or one "
+    "document.",
     "seed": "The number that random draws start from; the same seed gives the same result again.",
 }
 

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,15 @@ class Regions:
 
     def __len__(self) -> int:
         return len(self.features)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a text with a name, such as one message of a chat: the characters of it."""
+
+    name: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +107,8 @@ class Passage:
     # was written is the second text. Before it stands the last token of the prompt or, in an
     # encoder-decoder, the token that the decoder begins with.
     written: int | None = None
+    # the messages of a chat, whose texts stand one after the other in the text
+    sections: tuple[Section, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("ids", "spans", "parts", "unit_of", "pixels", "types"):
@@ -179,15 +190,20 @@ class Passage:
     def names(self) -> tuple[str, ...]:
         """The units as a table or a figure shows them: trimmed, and not too long.
 
-        Where no character is left after trimming, it is the string of the unit's first token.
+        Where no character is left after trimming, it is the string of the unit's first token. A
+        unit that is a message of a chat has the message's name.
         """
         first_token: dict[int, str] = {}
         for token, unit in zip(self.tokens, self.unit_of.tolist(), strict=True):
             first_token.setdefault(unit, token)
+        section_at = {}
+        if self.kind == "section":
+            section_at = {(0, section.start): section.name for section in self.sections}
         names = []
         for unit, text in enumerate(self._unit_texts):
+            part, start, _ = self.unit_spans[unit]
             # the last unit of what a model wrote may have no token in a passage that ends before it
-            name = text.strip() or first_token.get(unit, "")
+            name = section_at.get((part, start)) or text.strip() or first_token.get(unit, "")
             names.append(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
         return tuple(names)
 
@@ -219,6 +235,15 @@ class Passage:
         """The token of an output, by the number of the output."""
         assert self.written is not None
         return self.written + output
+
+    def output_text(self, output: int) -> str:
+        """An output as it is written; a special token, or part of a character, by its own name."""
+        place = self.output_place(output)
+        start, end = self.spans[place]
+        text = (self.pair or "")[start:end]
+        if self.parts[place] == SPECIAL or not text:
+            return self.tokens[place]
+        return text
 
     def before(self, output: int) -> Passage:
         """The same for the model, with units only of what stands before an output.
@@ -339,6 +364,8 @@ class Passage:
             out["choices"] = list(self.choices)
         if self.written is not None:
             out["written"] = self.written
+        if self.sections:
+            out["sections"] = [asdict(section) for section in self.sections]
         if self.regions is not None:
             out["regions"] = {
                 "features": _packed(self.regions.features),
@@ -381,6 +408,7 @@ class Passage:
             regions=None if regions is None else _read_regions(regions, unit_spans),
             choices=() if choices is None else choices.texts(),
             written=None if written is None else written.whole(1, count),
+            sections=_read_sections(stored.get("sections"), text),
         )
 
 
@@ -389,6 +417,17 @@ def _read_tokens(stored: Stored, count: int) -> tuple[str, ...]:
     if len(tokens) != count:
         raise stored.wrong(f"expected {count} entries, got {len(tokens)}")
     return tokens
+
+
+def _read_sections(stored: Stored | None, text: str) -> tuple[Section, ...]:
+    """Sections within their text, one after the other."""
+    sections: list[Section] = []
+    ended = 0
+    for entry in () if stored is None else stored.items():
+        start = entry["start"].whole(ended, len(text))
+        ended = entry["end"].whole(start, len(text))
+        sections.append(Section(entry["name"].text(), start, ended))
+    return tuple(sections)
 
 
 def _read_unit_spans(

@@ -56,6 +56,7 @@ VIEWS = {
     "records_latex": "whence.views.records",
     "records_markdown": "whence.views.records",
     "plot_attribution": "whence.views.figures",
+    "plot_generation": "whence.views.figures",
     "plot_map": "whence.views.figures",
     "plot_heads": "whence.views.figures",
     "plot_distances": "whence.views.figures",

@@ -5,30 +5,37 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Cost
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError, Unsupported
+from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
 from whence.core.request import Request, units_as_given, wishes_for
-from whence.core.target import Reading, Target, as_target
+from whence.core.target import OF_SPANS, Reading, Target
 from whence.core.units import UnitKind
+from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
-from whence.generation.continuing import Continuation, given, written_by
+from whence.generation.continuing import Continuation, check_writes, given, written_by
 from whence.models.model import Model
-from whence.models.writing import only_prompt, output_name, written_after
+from whence.models.rivals import rival_of
+from whence.models.texts import tokenize
+from whence.models.writing import notes_on_border, only_prompt, written_after
 
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 Scored = Literal["all", "prompt"]
 ALTERNATIVES = 5
+NOT_OF_CONTRAST = (
+    "the evidence is about what was written, and not about the contrast; for that, name one output "
+    "that is explained (target=…, --at)"
+)
 
 
 def generate(
@@ -41,6 +48,8 @@ def generate(
     outputs: Sequence[int] | None = None,
     target: Target | str | int | None = None,
     instead: str | int | None = None,
+    instead_first: bool = False,
+    instead_of: str | Sequence[int] | None = None,
     read: Reading = "log-probability",
     scored: Scored = "all",
     units: UnitKind | Sequence[int] = "word",
@@ -62,10 +71,19 @@ def generate(
 
     ``outputs`` are the numbers of the tokens to be explained; all of them by default. Each is read
     as ``read`` and explained by the units before it: of the prompt and, unless ``scored`` is
-    "prompt", of what was written. ``instead`` is another token: why this one rather than that?
+    "prompt", of what was written.
+
+    ``instead`` is another token: why this one rather than that? A word takes a space in front where
+    the written token has one; a word of several tokens is refused, unless ``instead_first`` lets
+    the first of them stand for it. It is best said of which output: by ``target`` or ``outputs``.
+
+    ``instead_of`` is another continuation, of any length: why this text rather than that one? The
+    methods are then compared on the difference of the two log-probabilities, over the units of
+    the prompt.
 
     ``target`` is what the evidence is about: a written token by its number, a written word, or a
-    Target; by default all that was written, which rests on the prompt. Unless ``evidence=False``,
+    Target; by default all that was written, which rests on the prompt (its log-probability, where
+    ``read`` is of single tokens). Unless ``evidence=False``,
     all methods are compared on it beside random rankings. The other options are those of
     ``whence.compare``.
 
@@ -76,21 +94,32 @@ def generate(
     (3, 3)
     """
     check_is_model(model)
+    check_writes(model)
     begun = time.perf_counter()
-    first = prompt if isinstance(prompt, Passage) else model.encode(prompt, units=units)
+    first = _prompt(model, prompt, units)
     follows = _continuation(model, first, continuation, max_new_tokens, seed, decoding)
-    passage = written_after(model, first, follows.ids)
-    if scored == "prompt":
-        passage = only_prompt(passage)
-    elif scored != "all":
-        raise InputError(f"scored is 'all' or 'prompt', not {scored!r}.")
-
+    whole = written_after(model, first, follows.ids)
+    passage = _scored(whole, scored)
+    rival = None
+    if instead_of is not None:
+        if instead is not None or target is not None:
+            raise InputError("instead_of= contrasts whole texts: leave out instead= and target=.")
+        rival = written_after(model, first, given(model, first, instead_of).ids)
+    about = _chosen(model, whole, target, read)
     logits = model.output_logits(passage)
     written = _outputs(model, passage, logits)
-    numbers = _numbers(passage, outputs)
+    numbers = _numbers(passage, outputs, None if instead is None else about)
+    rivals: dict[int, int] = {}
+    notes = [*follows.notes, *notes_on_border(whole)]
+    if instead is not None:
+        rivals = _rivals(model, whole, numbers, instead, instead_first)
+        numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
+        about = _about_a_contrast(about, target, numbers, rivals)
+        if evidence and about.against is None:
+            notes.append(NOT_OF_CONTRAST)
     request = Request(
         wishes=wishes_for([methods] if isinstance(methods, str) else methods),
-        targets=tuple(Target(at=number, against=instead, read=read) for number in numbers),
+        targets=tuple(Target(at=n, against=rivals.get(n), read=read) for n in numbers),
         units=units_as_given(units) if not isinstance(prompt, Passage) else "word",
         seed=seed,
         memory=memory,
@@ -104,8 +133,11 @@ def generate(
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
-    if evidence:
-        about = _chosen(target, instead, read)
+    if rival is not None:
+        asked = replace(request, evidence=evidence)
+        chosen = compare_continuations(model, first, whole, rival, asked, progress)
+        costs.append(chosen.cost)
+    elif evidence:
         chosen, problem = _compared(model, passage, about, request, list(rows), progress)
         if chosen is not None:
             costs.append(chosen.cost)
@@ -119,8 +151,29 @@ def generate(
         cost=replace(total_cost(costs), seconds=time.perf_counter() - begun),
         chosen=chosen,
         skipped=skipped,
-        notes=follows.notes,
+        notes=tuple(notes),
     )
+
+
+def _prompt(model: Model, prompt: str | Passage, units: UnitKind | Sequence[int]) -> Passage:
+    """The prompt as a passage, if there is room for something behind it."""
+    if isinstance(prompt, Passage):
+        passage = prompt
+    else:
+        passage = tokenize(model, prompt, None, units)
+    if model.limit is not None and len(passage) > model.limit:
+        raise InputError(
+            f"the prompt has {len(passage)} tokens, and the model's positions end at "
+            f"{model.limit}; shorten it."
+        )
+    return passage
+
+
+def _scored(passage: Passage, scored: Scored) -> Passage:
+    """The passage with the units that are to be scored."""
+    if scored not in get_args(Scored):
+        raise InputError(f"scored is one of {', '.join(get_args(Scored))}, not {scored!r}.")
+    return only_prompt(passage) if scored == "prompt" else passage
 
 
 def _continuation(
@@ -154,7 +207,7 @@ def _outputs(
         unit = int(passage.unit_of[place])
         outputs.append(
             Output(
-                name=output_name(passage, number),
+                name=passage.output_text(number),
                 id=int(passage.ids[place]),
                 probability=float(chances[passage.ids[place]]),
                 entropy=float(-(chances * row).sum()),
@@ -165,7 +218,15 @@ def _outputs(
     return tuple(outputs)
 
 
-def _numbers(passage: Passage, outputs: Sequence[int] | None) -> tuple[int, ...]:
+def _numbers(
+    passage: Passage, outputs: Sequence[int] | None, about: Target | None
+) -> tuple[int, ...]:
+    """The outputs to be explained: those that the caller lists, or else all.
+
+    Where there is a rival, ``about`` is what the evidence is about, and one output alone is enough.
+    """
+    if outputs is None and about is not None and about.until is None:
+        return tuple(about.steps)
     if outputs is None:
         return tuple(range(passage.outputs))
     numbers = tuple(int(number) for number in outputs)
@@ -199,13 +260,52 @@ def _rows(by_output: Sequence[Outcome]) -> tuple[dict[str, tuple[Any, ...]], dic
     return rows, skipped
 
 
-def _chosen(target: Any, instead: str | int | None, read: Reading) -> Target:
-    """What the evidence is about."""
-    if isinstance(target, Target):
-        return target
-    if target is None:
-        return Target(read=read)
-    return Target(at=target, against=instead, read=read)
+def _chosen(model: Model, passage: Passage, target: Any, read: Reading) -> Target:
+    """What the evidence is about: some of the outputs, by their numbers."""
+    if target is None and passage.outputs > 1 and read not in OF_SPANS:
+        read = "log-probability"  # of all that was written; a margin, say, is of one token
+    if not isinstance(target, Target):
+        target = Target(at=target, read=read)
+    return model.located(target, passage)
+
+
+# ---------------------------------------------------------------------- why this rather than that
+
+
+def _rivals(
+    model: Model, passage: Passage, numbers: Sequence[int], instead: str | int, first: bool
+) -> dict[int, int]:
+    """The rival of each output; those are left out in whose place it is not one token.
+
+    One such place is inside a word. If there is no other, that is an error.
+    """
+    rivals = {}
+    problems = []
+    for number in numbers:
+        try:
+            rivals[number] = rival_of(model, passage, number, instead, first)
+        except TargetError as problem:
+            problems.append(problem)
+    if problems and not rivals:
+        raise problems[0]
+    return rivals
+
+
+def _other_than(passage: Passage, rivals: Mapping[int, int]) -> tuple[int, ...]:
+    """The outputs that are not the rival itself; all of them where there is no other."""
+    others = [n for n, rival in rivals.items() if passage.ids[passage.output_place(n)] != rival]
+    return tuple(others or rivals)
+
+
+def _about_a_contrast(
+    about: Target, target: Any, numbers: Sequence[int], rivals: Mapping[int, int]
+) -> Target:
+    """What the evidence is about, with its rival where it is about one output."""
+    if target is None and len(numbers) == 1:
+        about = replace(about, at=numbers[0], until=None, ids=None)
+    if about.until is not None or about.against is not None:
+        return about
+    return replace(about, against=rivals.get(about.steps.start))
 
 
 def _compared(
@@ -217,9 +317,8 @@ def _compared(
     progress: Progress | None,
 ) -> tuple[Comparison | None, dict[str, str]]:
     """The methods on one target, with evidence; and why there is none, where it cannot be had."""
-    located = model.located(as_target(target), passage)
     wishes = tuple(wish for wish in request.wishes if wish.method in methods)
-    asked = replace(request, wishes=wishes, targets=(located,), evidence=True)
+    asked = replace(request, wishes=wishes, targets=(target,), evidence=True)
     try:
         return compare_as_asked(model, passage, asked, progress, skip_unfit=True), {}
     except Unsupported as problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,27 +76,37 @@ def _groups(job: Job, asks: Sequence[Ask]) -> list[list[int]]:
 
 
 def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
-    job.meter.begin("trace", len(asks))
+    def traced(tick: Callable[[], None]) -> Trace:
+        return trace(
+            job.model,
+            asks,
+            needs=job.needs,
+            attention_via=job.request.attention_via,
+            tick=tick,
+        )
+
+    return look_on(job, len(asks), traced)
+
+
+def look_on(job: Job, asks: int, traced_with: Callable[[Callable[[], None]], Trace]) -> list[Look]:
+    """What every method that looks inside says on a trace of so many asks.
+
+    ``traced_with`` makes the trace, and is given what to call after each batch of it.
+    """
+    job.meter.begin("trace", asks)
     told = Told(job.meter, Passes([], []))
     begun = time.perf_counter()
     mark = memory_mark(job.model)
-    traced = trace(
-        job.model,
-        asks,
-        needs=job.needs,
-        attention_via=job.request.attention_via,
-        tick=told.tick,
-    )
-    traced = replace(traced, rerun_tokens=job.room.rerun_tokens)
+    traced = replace(traced_with(told.tick), rerun_tokens=job.room.rerun_tokens)
     told.passes = traced.passes
     told.tick()
-    seconds = (time.perf_counter() - begun) / len(asks)
+    seconds = (time.perf_counter() - begun) / asks
     shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
     saids = _what_was_said(traced)
-    findings: list[Findings] = [{} for _ in asks]
+    findings: list[Findings] = [{} for _ in range(asks)]
     forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
     for call in job.looking:
-        job.meter.begin(call.name, len(asks))
+        job.meter.begin(call.name, asks)
         told.weight = weight_of(shared.passes)
         try:
             with in_one_line(job.model.hf, call.name, call.settings):

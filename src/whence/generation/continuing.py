@@ -24,6 +24,7 @@ ONE_TEXT = {
     "output_scores": "whence computes the probabilities itself",
     "streamer": "the text is shown when it is explained",
 }
+EMPTY = "the continuation is empty, so there is no output to explain."
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ def written_by(
     >>> len(written_by(model, model.encode("the cat"), 3, 0, {}).ids)
     3
     """
-    _check_options(model, max_new_tokens, options)
+    check_writes(model)
+    _check_options(max_new_tokens, options)
     start = 1 if model.is_encoder_decoder else len(prompt)
     if model.limit is not None and start + max_new_tokens > model.limit:
         raise InputError(
@@ -97,6 +99,8 @@ def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> C
     if isinstance(continuation, str):
         return _given_text(model, prompt, continuation)
     ids = np.asarray(continuation)
+    if not ids.size:
+        raise InputError(EMPTY)
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise InputError(
             "a continuation is a text, or the whole numbers of its tokens in one row, "
@@ -109,15 +113,15 @@ def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> C
 
 def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
     if not text:
-        raise InputError("the continuation is empty, so there is no output to explain.")
+        raise InputError(EMPTY)
     alone = np.array(model.backend.encode(text, add_special_tokens=False).ids, dtype=np.int64)
     if not len(alone):
         raise InputError(f"the tokenizer leaves no token of the continuation {text!r:.60}.")
     if model.is_encoder_decoder:
         return Continuation(alone, {"given": "text"})
 
-    joined = model.backend.encode(prompt.text + text, add_special_tokens=False).ids
-    own = model.backend.encode(prompt.text, add_special_tokens=False).ids
+    before, own = _end_of_prompt(model, prompt)
+    joined = model.backend.encode(before + text, add_special_tokens=False).ids
     if joined[: len(own)] == own:
         return Continuation(np.array(joined[len(own) :], dtype=np.int64), {"given": "text"})
     note = (
@@ -127,12 +131,29 @@ def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
     return Continuation(alone, {"given": "text"}, (note,))
 
 
-def _check_options(model: Model, max_new_tokens: int, options: Mapping[str, Any]) -> None:
+def _end_of_prompt(model: Model, prompt: Passage) -> tuple[str, list[int]]:
+    """What a continuation is tokenized behind: a text, and its ids in the prompt.
+
+    Of a chat it is what its template writes at the end, behind the last special token.
+    """
+    if not prompt.sections:
+        return prompt.text, model.backend.encode(prompt.text, add_special_tokens=False).ids
+    is_special = np.isin(prompt.ids, model.tokenizer.all_special_ids)
+    places = np.flatnonzero(is_special)
+    ids = prompt.ids[int(places[-1]) + 1 if len(places) else 0 :].tolist()
+    return model.tokenizer.decode(ids, clean_up_tokenization_spaces=False), ids
+
+
+def check_writes(model: Model) -> None:
+    """Refuse a model that does not write."""
     if not model.kind.generates:
         raise InputError(
             f"{type(model.hf).__name__} does not write text; "
             "generate is for causal and sequence-to-sequence language models."
         )
+
+
+def _check_options(max_new_tokens: int, options: Mapping[str, Any]) -> None:
     if isinstance(max_new_tokens, bool) or max_new_tokens < 1:
         raise InputError(f"max_new_tokens is a number of tokens, at least 1, not {max_new_tokens}.")
     for name, why in ONE_TEXT.items():
@@ -140,21 +161,26 @@ def _check_options(model: Model, max_new_tokens: int, options: Mapping[str, Any]
             raise InputError(f"{name}={options[name]!r} is not possible here: {why}.")
 
 
+def _first_end(model: Model, ids: Int[np.ndarray, " token"]) -> int | None:
+    """The place of the first token that ends a text; a model may have several such tokens."""
+    ends = {getattr(model.tokenizer, "eos_token_id", None)}
+    own = getattr(getattr(model.hf, "generation_config", None), "eos_token_id", None)
+    ends |= set(own) if isinstance(own, (list, tuple)) else {own}
+    places = np.flatnonzero(np.isin(ids, [end for end in ends if end is not None]))
+    return int(places[0]) if len(places) else None
+
+
 def _check_end(model: Model, ids: Int[np.ndarray, " token"]) -> None:
     """Refuse a text that goes on behind its end: no model writes so."""
-    end = getattr(model.tokenizer, "eos_token_id", None)
-    places = np.flatnonzero(ids == end) if end is not None else np.zeros(0, np.int64)
-    if len(places) and places[0] < len(ids) - 1:
+    end = _first_end(model, ids)
+    if end is not None and end < len(ids) - 1:
         raise InputError(
-            f"the continuation has the end of the sequence (id {end}) at place {places[0]}, and "
-            f"{len(ids) - 1 - places[0]} tokens behind it; cut it there."
+            f"the continuation has the end of the sequence (id {ids[end]}) at place {end}, and "
+            f"{len(ids) - 1 - end} tokens behind it; cut it there."
         )
 
 
 def _without_padding(model: Model, ids: Int[np.ndarray, " token"]) -> Int[np.ndarray, " token"]:
     """What was written up to its end; beams of unequal length are padded behind it."""
-    end = getattr(model.tokenizer, "eos_token_id", None)
-    places = np.flatnonzero(ids == end) if end is not None else np.zeros(0, np.int64)
-    if len(places):
-        return ids[: int(places[0]) + 1]
-    return ids
+    end = _first_end(model, ids)
+    return ids if end is None else ids[: end + 1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -31,6 +32,32 @@ def literal(backend: Any) -> Any:
     # later ones would change their ids.
     state["added_tokens"] = [t for t in state["added_tokens"] if t["id"] not in renamed]
     return _plain(Tokenizer.from_str(json.dumps(state)))
+
+
+def with_other_names(backend: Any, names: Mapping[str, str]) -> Any:
+    """An own copy of a fast tokenizer, in which some added tokens are spelled otherwise.
+
+    ``names`` gives the new spelling of each. Ids and all else stay.
+    """
+    from tokenizers import Tokenizer
+
+    state = json.loads(backend.to_str())
+    for token in state["added_tokens"]:
+        token["content"] = names.get(token["content"], token["content"])
+
+    model = state["model"]
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, list):  # Unigram: pieces with their scores
+        model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
+    else:
+        model["vocab"] = {names.get(piece, piece): i for piece, i in vocabulary.items()}
+    if model.get("unk_token") in names:  # known by its name
+        model["unk_token"] = names[model["unk_token"]]
+
+    copy = Tokenizer.from_str(json.dumps(state))
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
 
 
 def _plain(copy: Any) -> Any:

@@ -23,6 +23,7 @@ from whence.core.request import Overflow
 from whence.core.target import Target, as_target, resolve
 from whence.core.units import UnitKind
 from whence.models.batches import Batch, groups_of, groups_of_one_length
+from whence.models.chat import ChatUnits, Message, encode_chat
 from whence.models.conduct import batch_mates, known, padding
 from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
@@ -37,7 +38,7 @@ from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import NEVER, finite, output_change, probabilities, target_values
-from whence.models.writing import located_output, output_name, row_of_output
+from whence.models.writing import located_output, row_of_output
 
 LEADING_LABELS = 5
 
@@ -266,6 +267,32 @@ class Model:
             return passage
         return add_image(self, passage, image)
 
+    def encode_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        units: ChatUnits = "section",
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> Passage:
+        """A Passage of a chat, as the model's own template writes it, ready for ``generate``.
+
+        A message is ``{"role": …, "content": …}``. Each is a section: a unit by itself
+        (``units="section"``), or cut into its words, sentences or tokens. Its name is its role,
+        with a number where there are several; ``"section"`` in a message names it otherwise. A
+        content may be a list of ``{"text": …, "section": …}``, such as retrieved texts and a
+        question: they are written one after the other. ``documents`` (``{"title": …, "text": …}``)
+        are for templates that have a place for them.
+
+        The template's own text is never removed and gets no score. A message that spells a special
+        token ("<|im_end|>") stays text.
+
+        >>> chat = [{"role": "user", "content": "Who wrote Emma?"}]
+        >>> model.encode_chat(chat, units="word").units       # doctest: +SKIP
+        ('Who', ' wrote', ' Emma', '?')
+        """
+        return encode_chat(self, messages, units, documents, add_generation_prompt)
+
     def _checked_pair(self, pair: Any) -> str | tuple[str, ...] | None:
         """The second text, or the choices, where the model reads such."""
         architecture = type(self.hf).__name__
@@ -453,18 +480,18 @@ class Model:
         """The logits that a target is read from."""
         return self.kind.read(self, outputs, batch)
 
-    def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage label"]:
-        """Plain logits, batched, in inference mode; those of written texts by ``output_logits``."""
+    def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage *output label"]:
+        """Plain logits, batched, in inference mode; of a written text those of every output."""
         rows: dict[int, np.ndarray] = {}
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
                 logits = finite(self.read(self.run(batch.inputs), batch))
                 rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
-        most = max(map(len, rows.values()))
-        table = np.full((len(passages), most), NEVER)
+        largest = np.max([row.shape for row in rows.values()], axis=0)
+        table = np.full((len(passages), *largest), NEVER)
         for i, row in rows.items():
-            table[i, : len(row)] = row
+            table[(i, *map(slice, row.shape))] = row
         return table
 
     def output_logits(self, passage: Passage) -> Float[np.ndarray, "output label"]:
@@ -591,7 +618,7 @@ class Model:
         target = located_output(passage, target)
         steps = target.steps
         if target.until is not None:
-            names = [output_name(passage, step) for step in steps]
+            names = [passage.output_text(step) for step in steps]
             first = passage.ids[passage.output_place(steps.start)]
             return replace(target, label="".join(names), index=int(first))
         if target.label is None:

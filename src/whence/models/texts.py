@@ -34,7 +34,7 @@ def tokenize(model: Model, text: str, pair: str | None, units: UnitKind | Sequen
                 f"the text {_quoted(content)} has nothing to explain: "
                 "the tokenizer leaves no token of it."
             )
-    _check_ids(model, encoding.ids)
+    check_ids(model, encoding.ids)
 
     wants_types = "token_type_ids" in getattr(model.tokenizer, "model_input_names", [])
     return Passage.from_tokens(
@@ -61,7 +61,7 @@ def tokenize_choices(
         _check_text(content)
     readings = [model.backend.encode(text, choice) for choice in choices]
     for reading, choice in zip(readings, choices, strict=True):
-        _check_ids(model, reading.ids)
+        check_ids(model, reading.ids)
         for part, content in enumerate((text, choice)):
             if part not in reading.sequence_ids:
                 raise InputError(
@@ -151,12 +151,12 @@ def _padded(model: Model, row: Sequence[int], value: int, missing: int) -> list[
 def _check_text(text: str) -> None:
     if not isinstance(text, str):
         raise InputError(f"this model reads text, not a {type(text).__name__}.")
-    _refuse_surrogates(text)
+    refuse_surrogates(text)
     if not text.strip():
         raise InputError("the text is empty or only white space; there is nothing to explain.")
 
 
-def _check_ids(model: Model, ids: Sequence[int]) -> None:
+def check_ids(model: Model, ids: Sequence[int]) -> None:
     """Raise where the tokenizer is another model's."""
     size = model.embedded_ids
     if size is not None and max(ids) >= size:
@@ -172,7 +172,8 @@ def _quoted(text: str) -> str:
     return repr(f"{text[:LONGEST_QUOTE]}…")
 
 
-def _refuse_surrogates(text: str) -> None:
+def refuse_surrogates(text: str) -> None:
+    """Refuse half of a character, which no tokenizer takes."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as problem:

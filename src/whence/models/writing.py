@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from whence.core.errors import InputError, TargetError, Unsupported
+from whence.core.cutting import word_starts
+from whence.core.errors import InputError, PlaceError, TargetError, Unsupported
 from whence.core.passage import SPECIAL, Passage
 from whence.core.target import OF_SPANS, Target
-from whence.models.places import place_of
+from whence.models.places import MOST_LISTED
 
 if TYPE_CHECKING:
     from whence.models.model import Model
@@ -86,7 +87,10 @@ def _check(model: Model, prompt: Passage, ids: Int[np.ndarray, " token"]) -> Non
         raise InputError("the continuation is empty, so there is no output to explain.")
     size = model.embedded_ids
     if size is not None and (ids.max() >= size or ids.min() < 0):
-        raise InputError(f"the continuation has the id {ids.max()}, and the model embeds {size}.")
+        wrong = ids.min() if ids.min() < 0 else ids.max()
+        raise InputError(
+            f"the continuation has the id {wrong}, and the model embeds the ids 0 to {size - 1}."
+        )
     longest = len(ids) if model.is_encoder_decoder else len(prompt) + len(ids)
     if model.limit is not None and longest > model.limit:
         raise InputError(
@@ -134,14 +138,25 @@ def _spelled(
     return whole, list(zip([0, *ends], ends, strict=False))
 
 
-def output_name(passage: Passage, output: int) -> str:
-    """An output as it is written; a special token, or a part of a character, by its own name."""
-    place = passage.output_place(output)
-    start, end = passage.spans[place]
-    text = (passage.pair or "")[start:end]
-    if passage.parts[place] == SPECIAL or not text:
-        return passage.tokens[place]
-    return text
+def notes_on_border(passage: Passage) -> tuple[str, ...]:
+    """What a reader should know of the place where the prompt ends and the continuation begins."""
+    prompt, rest = passage.text, passage.pair or ""
+    on_two_sides = passage.parts[passage.output_place(0) - 1] == SPECIAL  # or behind a template
+    if on_two_sides:
+        return ()
+    if prompt[-1:] in (" ", "\t"):
+        note = (
+            "the prompt ends with a space. Most models write a space together with the word behind "
+            "it, so they seldom saw a text that ends so; leave it out"
+        )
+        return (note,)
+    if len(prompt) not in word_starts(prompt + rest) and rest:
+        note = (
+            "the prompt ends inside a word: what is written goes on with it, and the two halves "
+            "are units of their own"
+        )
+        return (note,)
+    return ()
 
 
 # ---------------------------------------------------------------------- targets among outputs
@@ -177,11 +192,27 @@ def _located_word(passage: Passage, target: Target, word: str) -> Target:
     """The outputs that spell one unit of the continuation."""
     units = [u for u, span in enumerate(passage.unit_spans) if span[0] == WRITTEN]
     names = [passage.names[unit] for unit in units]
-    unit = units[place_of(names, word)]
-    places = np.flatnonzero(passage.unit_of == unit)
-    first = int(places[0]) - passage.output_place(0)
-    last = int(places[-1]) - passage.output_place(0)
-    return _as_span(replace(target, at=first, until=last + 1, word=word), passage)
+    outputs = []
+    for unit, name in zip(units, names, strict=True):
+        if name == word:
+            places = np.flatnonzero(passage.unit_of == unit) - passage.output_place(0)
+            outputs.append(range(int(places[0]), int(places[-1]) + 1))
+    if len(outputs) != 1:
+        raise PlaceError(_not_one(names, word, outputs))
+    (steps,) = outputs
+    return _as_span(replace(target, at=steps.start, until=steps.stop, word=word), passage)
+
+
+def _not_one(names: Sequence[str], word: str, outputs: Sequence[range]) -> str:
+    if outputs:
+        choices = []
+        for steps in outputs:
+            until = f", until={steps.stop}" if len(steps) > 1 else ""
+            choices.append(f"at={steps.start}{until}")
+        return f"the word {word!r} was written {len(outputs)} times: say {' or '.join(choices)}."
+    listed = ", ".join(map(repr, names[:MOST_LISTED]))
+    more = " …" if len(names) > MOST_LISTED else ""
+    return f"the word {word!r} was not written. Written were: {listed}{more}"
 
 
 def _as_span(target: Target, passage: Passage) -> Target:

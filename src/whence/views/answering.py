@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed
+from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed, Written
 from whence.core.evidence import LEVEL, USUAL_RANKINGS, Verdict
 from whence.views import wording
 
@@ -15,6 +15,7 @@ HARDLY_MORE, NEXT = 0.9, 0.5  # shares of the first label's probability that a s
 OPPOSED = -0.2  # and below which they say the opposite
 MOST_CAUTIONS = 3
 LEAD = 2
+LONGEST_WRITTEN, LONGEST_NAMED = 120, 40  # characters of what a model wrote
 MOST_CONTESTED = 1
 REMOVED = {"mask": "masked", "delete": "deleted"}
 
@@ -95,6 +96,8 @@ def _row(answer: Answer, units: Sequence[int]) -> str:
 
 def _prediction(answer: Answer) -> Sentence:
     """``The model says positive (95 %).``, and whether that is what was explained."""
+    if answer.written is not None:
+        return _continuation(answer, answer.written)
     explained = _target(answer)
     if answer.predicted is None or answer.probability is None:
         return _sentence(
@@ -110,6 +113,38 @@ def _prediction(answer: Answer) -> Sentence:
     elif answer.rather_than is not None:
         parts.append(f". Explained is why {explained}")
     return _sentence(*parts, ".")
+
+
+def _continuation(answer: Answer, written: Written) -> Sentence:
+    """``The model wrote “movie” (3.2 %).``, and whether something else is explained."""
+    text = Phrase(wording.beginning(written.text, LONGEST_WRITTEN), "label")
+    parts: list[Phrase | str] = ["The model wrote ", text, _likely(written)]
+    if written.tokens == 1:
+        parts.append(_likelier(answer, written))
+    if not written.is_target:
+        parts.append(f". Explained is {_target(answer)} in its place")
+    elif answer.rather_than is not None:
+        parts.append(f". Explained is why {_target(answer)}")
+    return _sentence(*parts, ".")
+
+
+def _likely(written: Written) -> str:
+    if written.tokens == 1:
+        return "" if written.probability is None else f" ({_percent(written.probability)})"
+    if not written.probability:  # also where it is smaller than any number
+        return f" ({written.tokens} tokens)"
+    each = _percent(written.probability ** (1 / written.tokens))
+    return f" ({written.tokens} tokens, {each} each in the geometric mean)"
+
+
+def _likelier(answer: Answer, written: Written) -> str:
+    """The token that was likelier than the one written, or came next."""
+    if answer.predicted is None or answer.probability is None:
+        return ""
+    if answer.predicted != written.text:
+        name = wording.beginning(answer.predicted, LONGEST_NAMED)
+        return f"; likelier was {name} ({_percent(answer.probability)})"
+    return _rival(answer)
 
 
 def _place(answer: Answer) -> str:
@@ -136,6 +171,10 @@ def _rival(answer: Answer) -> str:
 
 def _target(answer: Answer) -> str:
     label = _label(answer, answer.target) if answer.target else "the output"
+    if answer.written is not None and answer.written.is_target and answer.written.tokens > 1:
+        label = wording.beginning(answer.written.text, LONGEST_NAMED)
+        if answer.written.is_all:
+            label = "what was written"
     if answer.rather_than is None:
         return label
     return f"{label} rather than {_label(answer, answer.rather_than)}"
@@ -143,6 +182,8 @@ def _target(answer: Answer) -> str:
 
 def _label(answer: Answer, name: str) -> str:
     """A label; in quotes where it is words of the text."""
+    if answer.written is not None:
+        return wording.beginning(name, LONGEST_NAMED)
     return wording.quoted(name) if answer.quotes else wording.label(name)
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError, unknown_name
+from whence.core.generation import Generation
 from whence.core.heads import HeadTable
 from whence.core.maps import AttentionMaps
 from whence.views import wording
@@ -122,6 +123,40 @@ def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
     raise SettingsError(
         f"{what} {asked!r} is outside the {count} {things} of these maps ({known})."
     )
+
+
+# ---------------------------------------------------------------------- generated text
+
+
+def plot_generation(g: Generation, method: str | None = None, ax: Any = None) -> Any:
+    """What each written token rests on: a row for each output, a column for each unit.
+
+    Units that do not stand before an output are grey. Orange is for, blue against; purple where a
+    method has no signs.
+
+    >>> ax = plot_generation(g, "occlusion")             # doctest: +SKIP
+    """
+    name = g.methods[0] if method is None else method
+    scores = g.matrix(name)
+    signed = any(a.signed for a in g[name])
+    largest = float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)) or 1.0
+    rows = plain_axis([wording.label(g.outputs[i].name) for i in g.explained])
+    columns = plain_axis(g.units.names)
+    wide = _side(CELL * len(columns)) + room_for(rows) + 0.85
+    ax = new_axes(ax, wide, _side(CELL * len(rows)) + room_for(columns) + 0.25)
+    image = ax.imshow(
+        np.ma.masked_invalid(scores),
+        cmap=ramp(signed),
+        vmin=-largest if signed else 0.0,
+        vmax=largest,
+        interpolation="nearest",
+    )
+    label_axis(ax, "x", columns)
+    label_axis(ax, "y", rows)
+    ax.set(xlabel="rests on", ylabel="written")
+    set_title(ax, name)
+    bar_beside(ax, image, "score")
+    return ax
 
 
 # ---------------------------------------------------------------------- heads

@@ -132,7 +132,19 @@ def _compared(c: Comparison) -> list[str]:
     answer = c.answer
     best = c.attributions[answer.shown]
     others = [a for a in every if a is not best]
-    parts = [_top(c.first, answer, c.plan), *_seen([best, *others])]
+    return [
+        _top(c.first, answer, c.plan),
+        *_seen([best, *others]),
+        *judgement_of(c),
+        fold("Scores of every unit by every method", _matrix(every)),
+        fold("Costs, errors and notes of every method", costs(every, c)),
+    ]
+
+
+def judgement_of(c: Comparison) -> list[str]:
+    """The verdicts; folded are the evidence of each method, and how far they agree."""
+    every = by_evidence(_attributions(c))
+    parts = []
     if any(a.evidence is not None for a in every):
         parts.append(verdict_table(every))
     judged = cards(every)
@@ -141,10 +153,6 @@ def _compared(c: Comparison) -> list[str]:
     agreed = agreement_section(c.agreement())
     if agreed:
         parts.append(fold("Agreement: how far the methods say the same", agreed))
-    parts += [
-        fold("Scores of every unit by every method", _matrix(every)),
-        fold("Costs, errors and notes of every method", costs(every, c)),
-    ]
     return parts
 
 
@@ -153,17 +161,23 @@ def _compared(c: Comparison) -> list[str]:
 
 def _top(a: Attribution, answer: Answer, plan: Plan | None = None) -> str:
     """The answer, and beside it what the model predicted."""
+    about = answered(answer)
+    explained = f"Explained: {text(wording.value(a))}. Model: {text(wording.model_line(a))}."
+    about.append(soft(explained))
+    about += [soft(text(line)) for line in wording.remarks(a, plan)]
+    sides = element("div", "".join(about)) + _prediction(a)
+    return element("div", sides, class_="top")
+
+
+def answered(answer: Answer) -> list[str]:
+    """The answer in sentences, and below it what to be careful about."""
     said = [_marked_up(sentence) for sentence in sentences(answer)]
     about = [element("h2", "Answer"), element("p", " ".join(said[:LEAD]), class_="answer")]
     about.append(elements("p", said[LEAD:], class_="trust"))
     warned = [f"<strong>Caution:</strong> {_marked_up(caution)}" for caution in cautions(answer)]
     if warned:
         about.append(element("ul", elements("li", warned), class_="cautions"))
-    explained = f"Explained: {text(wording.value(a))}. Model: {text(wording.model_line(a))}."
-    about.append(soft(explained))
-    about += [soft(text(line)) for line in wording.remarks(a, plan)]
-    sides = element("div", "".join(about)) + _prediction(a)
-    return element("div", sides, class_="top")
+    return about
 
 
 def _marked_up(sentence: Sentence) -> str:
@@ -233,13 +247,14 @@ def _menu(every: Sequence[Attribution]) -> str:
     """Which method colours the text: the best-supported one, unless another is chosen."""
     if len(every) == 1:
         return ""
-    options = [element("option", text(_option(a)), value=i) for i, a in enumerate(every)]
+    options = [element("option", text(with_verdict(a)), value=i) for i, a in enumerate(every)]
     options.append(element("option", "every method, one below the other", value="all"))
     menu = element("select", "".join(options), class_="method")
     return element("label", f"Coloured by {menu}", class_="choice", hidden=True)
 
 
-def _option(a: Attribution) -> str:
+def with_verdict(a: Attribution) -> str:
+    """A method with its verdict, as a menu shows it."""
     ruling = overall(a)
     if ruling is None:
         return a.method

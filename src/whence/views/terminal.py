@@ -76,7 +76,8 @@ class Safe:
             yield Segment(wording.visible(segment.text, keep="\n"), segment.style)
 
 
-def _has_colour(console: Console) -> bool:
+def has_colour(console: Console) -> bool:
+    """Whether colours reach the reader."""
     return console.color_system is not None and not console.no_color
 
 
@@ -87,7 +88,7 @@ def attribution_view(
     a: Attribution, console: Console, every_row: bool = False, full: bool = False
 ) -> RenderableType:
     """One method: the answer, the coloured text, a bar for each unit; then how it came about."""
-    theme, coloured = terminal_theme(), _has_colour(console)
+    theme, coloured = terminal_theme(), has_colour(console)
     seen = _coloured(a, theme, shown_units(a, full or every_row))
     if pixels_of(a) is not None:
         seen = _patches(a, theme, coloured)
@@ -157,7 +158,7 @@ def comparison_view(
 
     ``full`` adds the scores of every unit by every method, costs, notes, and how far they agree.
     """
-    theme, coloured = terminal_theme(), _has_colour(console)
+    theme, coloured = terminal_theme(), has_colour(console)
     answer = c.answer
     every = list(c.attributions.values())
     best = c.attributions[answer.shown]
@@ -195,7 +196,7 @@ def _everything(
     c: Comparison, theme: Theme, every_row: bool, console: Console
 ) -> list[RenderableType]:
     """What is folded away by default."""
-    coloured = _has_colour(console)
+    coloured = has_colour(console)
     every = verdicts.by_evidence(list(c.attributions.values()))
     judged = any(a.evidence is not None for a in every)
     parts: list[RenderableType] = []
@@ -247,7 +248,7 @@ def prediction_view(probabilities: dict[str, float], text: str | None = None) ->
     widths = [cell_len(wording.label(name)) for name in probabilities]
     width = min(max(widths, default=0), LONGEST_NAME)
     for i, (name, p) in enumerate(probabilities.items()):
-        label = (_fit(wording.label(name), width), BOLD if i == 0 else Style())
+        label = (fit(wording.label(name), width), BOLD if i == 0 else Style())
         parts.append(Text.assemble("  ", label, f"  {p:7.2%}  ", _bar(p)))
     return Group(*parts)
 
@@ -260,7 +261,7 @@ def _bar(share: float, width: int = BAR) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _fit(text: str, width: int) -> str:
+def fit(text: str, width: int) -> str:
     """Cut or fill to a number of cells; a Chinese character or an emoji takes two."""
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
@@ -289,7 +290,8 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> RenderableType:
     return table
 
 
-def _style(level: float, signed: bool, theme: Theme) -> Style:
+def level_style(level: float, signed: bool, theme: Theme) -> Style:
+    """The background of a score by its level, with ink that can be read on it."""
     background = colour(level, signed, theme)
     if background is None:
         return Style()
@@ -321,7 +323,7 @@ def _coloured(a: Attribution, theme: Theme, shown: np.ndarray | None = None) -> 
             out.append(BETWEEN_TEXTS, style=DIM)
             last = a.units.parts[i]
         body = unit.lstrip()
-        style = _style(float(level[i]), a.signed, theme)
+        style = level_style(float(level[i]), a.signed, theme)
         if i in anchor:
             style += Style(underline=True, bold=True)
         out.append(wording.visible(unit[: len(unit) - len(body)], keep="\n"))
@@ -352,7 +354,7 @@ def _patches(a: Attribution, theme: Theme, coloured: bool) -> Text:
         block = "  "
         if not coloured:
             block = " ░▒▓█"[round(abs(float(level[i])) * 4)] * 2
-        out.append(block, style=_style(float(level[i]), a.signed, theme))
+        out.append(block, style=level_style(float(level[i]), a.signed, theme))
     return out
 
 
@@ -416,10 +418,10 @@ def _bars(a: Attribution, theme: Theme, every_row: bool, most: int) -> Iterator[
     number_width = max(map(len, numbers))
     error_width = max(map(len, errors))
     for i, name, number, error in zip(units, names, numbers, errors, strict=True):
-        style = _style(float(level[i]), a.signed, theme)
+        style = level_style(float(level[i]), a.signed, theme)
         bar_style = Style(color=style.bgcolor) if style.bgcolor else DIM
         yield Text.assemble(
-            _fit(name, width),
+            fit(name, width),
             "  ",
             (number.rjust(number_width), style),
             (error.ljust(error_width), DIM),
@@ -502,7 +504,7 @@ def _rows_of(
     block: Sequence[_Column], units: np.ndarray, names: Sequence[str], theme: Theme
 ) -> Iterator[Text]:
     name_width = _width_of(names)
-    rows = [Text(_fit(name, name_width), no_wrap=True) for name in names]
+    rows = [Text(fit(name, name_width), no_wrap=True) for name in names]
     for column in block:
         a = column.attribution
         level = levels(a)
@@ -510,7 +512,7 @@ def _rows_of(
         for row, i in zip(rows, units, strict=True):
             number = shown(float(a.scores[i])).rjust(column.width)
             row.append(" ")
-            row.append(number, style=_style(float(level[i]), a.signed, theme))
+            row.append(number, style=level_style(float(level[i]), a.signed, theme))
     return iter(rows)
 
 
@@ -562,12 +564,12 @@ def _legend(
         verdict = "" if ruling is None else f", {ruling.words}"
         out.append(f"coloured by {by.method}{verdict}  ", DIM)
     if any(a.signed for a in every):
-        out.append(" for the target ", _style(0.8, True, theme))
+        out.append(" for the target ", level_style(0.8, True, theme))
         out.append(" ")
-        out.append(" against it ", _style(-0.8, True, theme))
+        out.append(" against it ", level_style(-0.8, True, theme))
         out.append(" ")
     if any(not a.signed for a in every):
-        out.append(" importance without a sign ", _style(0.8, False, theme))
+        out.append(" importance without a sign ", level_style(0.8, False, theme))
         out.append(" ")
     if len(every) > 1:
         out.append(" each method has its own scale", DIM)

@@ -26,12 +26,16 @@ FROM_MEMORY = (
     "From memory: texts that had been run before, for another method or for the evidence, "
     "and cost nothing again."
 )
+LONGEST_SPAN = 60  # characters of several written tokens, where they are named
 CUT = "┃"  # between two windows of a long text
 READINGS = {
     "logit": "score (logit)",
     "log-probability": "log-probability",
     "probability": "probability",
     "margin": "lead in score (logit)",
+    "cross-entropy": "cross-entropy",
+    "perplexity": "perplexity",
+    "entropy": "entropy of all that could stand in place",
 }
 PLURAL = {
     "word": "words",
@@ -65,12 +69,25 @@ def label(name: object) -> str:
 
 
 def quoted(name: object) -> str:
-    """A label that is words of the text.
+    """A label that is words of the text, without the white space around them.
 
-    >>> quoted("in 1889")
-    '“in 1889”'
+    >>> quoted("in 1889"), quoted(" good")
+    ('“in 1889”', '“good”')
     """
-    return f"“{visible(str(name))}”"
+    text = str(name)
+    return f"“{visible(text.strip() or text)}”"
+
+
+def beginning(text: str, most: int) -> str:
+    """A text in quotes, on one line; of a long one its first ``most`` characters.
+
+    >>> beginning("once upon a time", 9), beginning("once\\nupon", 9)
+    ('“once upon…”', '“once upon”')
+    """
+    text = " ".join(text.split()) or text
+    if len(text) <= most:
+        return quoted(text)
+    return quoted(f"{text[:most].rstrip()}…")
 
 
 def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str]:
@@ -124,6 +141,8 @@ def target(explained: Target, quotes: bool = False) -> str:
     'the score (logit) of complaint less that of refund'
     """
     what = READINGS[explained.read]
+    if explained.ids is not None:
+        return f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
     shown = quoted if quotes else label
     name = "the predicted class" if explained.label is None else shown(explained.label)
     place = ""

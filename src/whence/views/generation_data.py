@@ -1,0 +1,120 @@
+"""A generated text inside its page: JSON for what is read, and a byte for each score, deflated.
+
+A score is a whole number of steps of the largest one of its row, so it is off by at most half a
+step. Units that do not stand before an output are not stored.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from typing import Any
+
+from whence.core.cutting import sentence_starts
+from whence.core.generation import Generation, Output
+from whence.core.passage import SPECIAL
+from whence.views import wording
+from whence.views.document import embedded_json
+from whence.views.generation import is_signed, output_name, unit_names, white_space, whole_kind
+from whence.views.markup import element
+from whence.views.overview_data import STEPS, quantised
+from whence.views.packing import blob
+
+WRITTEN = 1  # the part of the units that the model wrote
+
+
+def packed(g: Generation) -> str:
+    """Two inert elements: what is read, and the scores, one byte each."""
+    scores, largest = [], []
+    for attributions in g.rows.values():
+        scales = []
+        for attribution in attributions:
+            steps, most = quantised(attribution.scores)
+            scores.append(steps.tobytes())
+            scales.append(_digits(most))
+        largest.append(scales)
+    content = {
+        "methods": [wording.visible(name) for name in g.methods],
+        "signed": [is_signed(g, name) for name in g.methods],
+        "adds": [g.adds_up(name) for name in g.methods],
+        "steps": STEPS,
+        "largest": largest,
+        "before": [len(attribution.scores) for attribution in next(iter(g.rows.values()))],
+        "kind": wording.PLURAL.get(g.passage.kind, g.passage.kind),
+        "whole": whole_kind(g),
+        "units": _units(g),
+        "names": unit_names(g),
+        "written": [part == WRITTEN for part in g.units.parts],
+        "sentences": sentences_of(g),
+        "outputs": [_output(g, number) for number in range(len(g.outputs))],
+        "words": [[word.start, word.stop] for word in g.words],
+        "explained": list(g.explained),
+    }
+    bytes_of_scores = blob(b"".join(scores))
+    return embedded_json(content) + element(
+        "script", bytes_of_scores, type="text/plain", data_blob="scores"
+    )
+
+
+def _digits(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def _units(g: Generation) -> list[str]:
+    """The units' own characters; one that is only a piece of a character has none."""
+    return [wording.visible(text, keep="\n\t") for text in g.units.texts]
+
+
+def _output(g: Generation, number: int) -> dict[str, Any]:
+    """One output; ``text`` is missing where no text stands behind it: special tokens, pieces."""
+    output = g.outputs[number]
+    told: dict[str, Any] = {
+        "name": output_name(output.name),
+        "p": _digits(min(output.probability, 1.0)),
+        "entropy": _digits(max(output.entropy, 0.0)),
+        "others": _alternatives(output),
+    }
+    if output.unit is not None:
+        told["unit"] = output.unit
+    place = g.passage.output_place(number)
+    start, end = g.passage.spans[place].tolist()
+    text = g.text[start:end]
+    if g.passage.parts[place] != SPECIAL and text:
+        told["text"] = wording.visible(text, keep="\n\t")
+    return told
+
+
+def _alternatives(output: Output) -> list[list[Any]]:
+    """Names and probabilities; white space is told only where names would be alike without."""
+    names = [output_name(name) for name in output.alternatives]
+    count = Counter(names)
+    shown = []
+    for (raw, probability), name in zip(output.alternatives.items(), names, strict=True):
+        if count[name] > 1:
+            name = f"{white_space(raw[: len(raw) - len(raw.lstrip())])}{name}"
+        shown.append([name, _digits(min(probability, 1.0))])
+    return shown
+
+
+def sentences_of(g: Generation) -> list[list[int]]:
+    """The units of each sentence, from and up to; units that are no smaller stand alone.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> g = whence.generate(model, "So good. I like", max_new_tokens=1, evidence=False)
+    >>> sentences_of(g)[:2]
+    [[0, 3], [3, 5]]
+    """
+    if g.passage.kind in ("sentence", "section"):
+        return [[i, i + 1] for i in range(len(g.units))]
+    starts = {0: sentence_starts(g.prompt), WRITTEN: sentence_starts(g.text)}
+    groups: list[list[int]] = []
+    last: tuple[int, int] | None = None
+    for unit, (part, start, _) in enumerate(g.units.spans or ()):
+        sentence = bisect_right(starts.get(part, [0]), start)
+        if last == (part, sentence):
+            groups[-1][1] = unit + 1
+        else:
+            groups.append([unit, unit + 1])
+        last = (part, sentence)
+    return groups
