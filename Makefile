@@ -25,7 +25,7 @@ demo: $(VENV)/.installed  ## explain a sentence with every method; a table here,
 	@echo "==> whence compare, on the bundled sentiment model"
 	@$(BIN)/whence compare --model sentiment --html "$$REPORT" -- "$$TEXT"
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+PYTEST := $(BIN)/python -m pytest -n 2 -q
 
 test: $(VENV)/.installed-dev  ## run the tests, but for long simulations and whole sweeps
 	@echo "==> pytest"

@@ -12,9 +12,6 @@ from whence.views.answering import answer_sentences
 
 HOSTILE = "</script><img src=x onerror=alert(1)> great <b>bold</b> 中国 👨‍👩‍👧"
 
-# what they share is made once
-pytestmark = pytest.mark.xdist_group("browser-report")
-
 
 @pytest.fixture
 def opened(browser, tmp_path):

@@ -15,9 +15,6 @@ from whence.views.answering_of_many import many_sentences
 TEXTS = ["not bad at all, a fine film", "dull <b>and</b> lifeless from the first scene on"]
 METHODS = ["gradient-l2", "attention-mean", "random"]
 
-# what they share is made once
-pytestmark = pytest.mark.xdist_group("many-html")
-
 
 @pytest.fixture(scope="module")
 def many() -> Many:
