@@ -20,9 +20,10 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-# Shapes and types in signatures can be checked while tests run. That doubles the time, and it is
-# decided when whence is imported: `make test` checks none, `make test-all` checks every test.
-if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
+# Shapes and types in signatures can be checked while tests run. That takes time, and it is decided
+# when whence is imported: `make test` checks none, `make test-all` all tests but the slow ones.
+CHECKS_SHAPES = os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1"
+if CHECKS_SHAPES:
     from tests.shapes import check_shapes_of
 
     check_shapes_of("whence")
@@ -96,6 +97,10 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+    if CHECKS_SHAPES:
+        from tests.shapes import begin_test
+
+        begin_test()
 
 
 @pytest.fixture(autouse=True, scope="session")
