@@ -136,7 +136,12 @@ def _spelled(
 
 def output_name(model: Model, passage: Passage, output: int) -> str:
     """An output as it is written; a special token, or a part of a character, by its own name."""
-    return passage.output_text(output)
+    place = passage.output_place(output)
+    start, end = passage.spans[place]
+    text = (passage.pair or "")[start:end]
+    if passage.parts[place] == SPECIAL or not text:
+        return passage.tokens[place]
+    return text
 
 
 # ---------------------------------------------------------------------- targets among outputs
