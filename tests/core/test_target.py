@@ -145,7 +145,9 @@ def test_a_margin_of_one_output_is_refused() -> None:
 def test_an_unknown_reading_is_refused() -> None:
     with pytest.raises(
         TargetError,
-        match=re.escape("one of logit, log-probability, probability, margin, not 'odds'"),
+        match=re.escape(
+            "one of logit, log-probability, probability, margin, cross-entropy, perplexity, entropy, not 'odds'"
+        ),
     ):
         Target("good", read="odds")  # type: ignore[arg-type]
     with pytest.raises(TargetError, match="not 'odds'"):

@@ -94,7 +94,8 @@ def test_normalised_rows_sum_to_two_or_stay_the_identity() -> None:
 
 def test_the_first_cross_layer_gives_its_own_weights() -> None:
     nothing, cross = torch.zeros(2, 2, dtype=torch.float64), some(4, 2, 3)
-    same(encoder_decoder([torch.zeros(3, 3, dtype=torch.float64)], [(nothing, cross)]), cross)
+    crossed, _ = encoder_decoder([torch.zeros(3, 3, dtype=torch.float64)], [(nothing, cross)])
+    same(crossed, cross)
     layer = CrossLayer(cross, some(5, 3, 2), nothing, torch.zeros(3, 3, dtype=torch.float64))
     _, ti = two_modalities([nothing], [torch.zeros(3, 3, dtype=torch.float64)], [layer])
     same(ti, cross)
@@ -120,7 +121,9 @@ def test_encoder_decoder_step_by_step() -> None:
     for own, cross in decoder:
         r_qq, r_qi = r_qq + own.numpy() @ r_qq, r_qi + own.numpy() @ r_qi
         r_qi = r_qi + bar_by_loops(r_qq).T @ cross.numpy() @ bar_by_loops(r_ii)
-    same(encoder_decoder(encoder, decoder), r_qi)
+    crossed, own_places = encoder_decoder(encoder, decoder)
+    same(crossed, r_qi)
+    same(own_places, r_qq - np.eye(3))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

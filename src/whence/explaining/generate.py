@@ -154,7 +154,7 @@ def _outputs(
         unit = int(passage.unit_of[place])
         outputs.append(
             Output(
-                name=output_name(model, passage, number),
+                name=output_name(passage, number),
                 id=int(passage.ids[place]),
                 probability=float(chances[passage.ids[place]]),
                 entropy=float(-(chances * row).sum()),

@@ -155,6 +155,8 @@ class Game:
     def _rows(self, masks: Any) -> Int[np.ndarray, " mask"]:
         """The memory's row of each mask, after the unknown ones were run."""
         masks = self._checked(masks)
+        if not self._is_nested:
+            masks = self._widened(masks)
         keys = _keys(masks)
         with self.model.lock:
             unknown = self._unknown(keys)
@@ -165,11 +167,20 @@ class Game:
 
     @property
     def nested_in(self) -> int:
-        """How many units the largest of the games has that share this memory.
+        """How many units the largest of the games has whose masks this one shares.
 
         A game about an output of a written text has the first of them: those that stand before it.
         """
+        return self._units_of_all if self._is_nested else self.size
+
+    @property
+    def _units_of_all(self) -> int:
         return len(self.remover.passage.unit_spans)
+
+    @property
+    def _is_nested(self) -> bool:
+        """Whether later units change nothing. Several outputs rest on those between them, too."""
+        return self.passage.written is not None and self.target.until is None
 
     def suggest(self, masks: Bool[np.ndarray, "mask whole"]) -> None:
         """Masks of the largest game, to be run where this one asks for what they begin with.
@@ -181,10 +192,12 @@ class Game:
 
     def _widened(self, masks: Bool[np.ndarray, "mask unit"]) -> Bool[np.ndarray, "mask whole"]:
         """Masks of all units: what stands behind the output is kept, if nothing was suggested."""
-        if self.nested_in == self.size:
+        if masks.shape[1] == self._units_of_all:
             return masks
-        wide = np.ones((len(masks), self.nested_in), dtype=bool)
+        wide = np.ones((len(masks), self._units_of_all), dtype=bool)
         wide[:, : self.size] = masks
+        if not self._is_nested:
+            return wide
         for row, key in enumerate(_keys(masks)):
             suggested = self.memory.wider.get(key)
             # one of another size may spell the same bytes
@@ -193,7 +206,9 @@ class Game:
         return wide
 
     def _look_up(self, keys: Sequence[bytes]) -> Int[np.ndarray, " mask"]:
-        row_of_mask = self.memory.rows_of(self.size, self.nested_in)
+        row_of_mask = self.memory.row_of_mask
+        if self._is_nested:
+            row_of_mask = self.memory.rows_of(self.size, self._units_of_all)
         rows = (row_of_mask.get(key, NO_ROW) for key in keys)
         return np.fromiter(rows, dtype=np.int64, count=len(keys))
 

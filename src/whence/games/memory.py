@@ -52,7 +52,7 @@ class Memory:
         self.rows_by_beginning: dict[int, dict[bytes, int]] = {}
         self.wider: dict[bytes, Bool[np.ndarray, " unit"]] = {}
         # of a written text, one for each output
-        self.labels: Int[np.ndarray, row *output] = np.empty(FIRST_ROOM, dtype=np.int64)
+        self.labels: Int[np.ndarray, row * output] = np.empty(FIRST_ROOM, dtype=np.int64)
         self.by_target: dict[Target, TargetValues] = {}
         self._logits: Tensor | None = None
         # what was not kept from the beginning is not known for every mask

@@ -104,19 +104,16 @@ def draw_pairs(
     return masks
 
 
-def nested_pairs(
-    units: int, whole: int, count: int, seed: int
-) -> tuple[Bool[np.ndarray, "pair whole"], Float[np.ndarray, " half"]]:
+def nested_pairs(units: int, whole: int, count: int, seed: int) -> Bool[np.ndarray, "pair whole"]:
     """Pairs of a game whose players are the first ``units`` of a larger game's ``whole``.
 
-    They are pairs of the larger game by the even law, so that all smaller games share them. Given
-    its size, what such a pair is on the first units is as random as any other; the sizes follow
-    another law, which comes back too. Pairs that are equal there, or that keep all or none, are
-    dropped. The rows are those of the larger game, and on the first units the smaller halves.
+    They are pairs of the larger game, so that all smaller games share them. On the first units they
+    follow the even law, too: where all sizes are equally likely, a part of the units has all of its
+    sizes equally often. Pairs that are equal there, or that keep all or none, are dropped. The rows
+    are those of the larger game; on the first units they are the smaller halves.
 
-    >>> pairs, law = nested_pairs(4, 6, 5, seed=0)
-    >>> pairs.shape[1], law.round(3).tolist()
-    (6, [0.64, 0.36])
+    >>> nested_pairs(4, 6, 5, seed=0)[:, :4].sum(1)
+    array([1, 2])
     """
     pairs = draw_pairs(whole, even_law(whole), count, seed)
     kept = pairs[:, :units].sum(1)
@@ -127,21 +124,7 @@ def nested_pairs(
     pairs = np.where((is_even & ~pairs[:, 0])[:, None], ~pairs, pairs)
     pairs = pairs[(kept > 0) & (kept < units)]
     _, first = np.unique(pairs[:, :units], axis=0, return_index=True)
-    return pairs[np.sort(first)], _nested_law(units, whole)
-
-
-def _nested_law(units: int, whole: int) -> Float[np.ndarray, " half"]:
-    """The shares of the sizes 1, 2, … ⌊d/2⌋ of smaller halves on the first d units."""
-    from scipy.stats import hypergeom
-
-    size = np.arange(units + 1)
-    chance = np.zeros(units + 1)
-    for half, share in enumerate(even_law(whole), start=1):
-        chance += share * hypergeom.pmf(size, whole, units, half)
-    both = chance + chance[::-1]
-    halves = size[1 : units // 2 + 1]
-    law = np.where(2 * halves == units, chance[halves], both[halves])
-    return law / law.sum()
+    return pairs[np.sort(first)]
 
 
 def _sizes(

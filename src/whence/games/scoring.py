@@ -135,10 +135,10 @@ def _sample(game: SetFunction, law: Float[np.ndarray, " half"], pairs: int, seed
     whole = getattr(game, "nested_in", game.size)
     if whole == game.size:
         return Sample.of(game, draw_pairs(game.size, law, pairs, seed), law)
-    wide, nested_law = nested_pairs(game.size, whole, pairs, seed)
+    wide = nested_pairs(game.size, whole, pairs, seed)
     ends = np.stack([np.zeros(whole, dtype=bool), np.ones(whole, dtype=bool)])
     game.suggest(np.concatenate([ends, wide, ~wide]))  # type: ignore[attr-defined]
-    return Sample.of(game, wide[:, : game.size], nested_law)
+    return Sample.of(game, wide[:, : game.size], even_law(game.size))
 
 
 def _check_enough(units: int, masks: int) -> None:

@@ -129,7 +129,6 @@ class WrittenRemover:
         """Rows from which tokens are taken out, or are padding that nobody sees."""
         ids, stays = self._with_a_start(kept)
         inputs: dict[str, Tensor] = {}
-        readout = stays[:, :0]
         for side in self.sides:
             here = slice(side.first, side.last)
             own_ids, own_stays = ids[:, here], stays[:, here]
@@ -145,8 +144,9 @@ class WrittenRemover:
                 assert self.passage.types is not None
                 types = np.where(seen, self.passage.types[here][order], 0)
                 inputs["token_type_ids"] = self._tensor(types)
-            readout = self._places_read(own_stays, side)
 
+        writes = self.sides[-1]
+        readout = self._places_read(stays[:, writes.first : writes.last], writes)
         sources = None
         if len(self.sides) > 1:
             sources = stays[:, : self.sides[0].last].sum(1).tolist()

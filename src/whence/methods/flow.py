@@ -15,7 +15,7 @@ from whence.models.model import Model
 from whence.trace.flow import PATIENCE, attention_flow, joined_layers, pipe_widths
 from whence.trace.flow import Flow as MaximumFlow
 from whence.trace.forecast import attention_shape
-from whence.trace.rows import check_both_sides, padded
+from whence.trace.rows import check_both_sides, padded, text_length
 from whence.trace.trace import Trace
 
 WORTH_A_NOTE = 1e-6
@@ -83,7 +83,7 @@ class Flow:
 
     def _flow(self, trace: Trace, i: int) -> MaximumFlow:
         passage, means = trace.passages[i], trace.head_means
-        at, length = trace.model.readout(passage), len(passage)
+        at, length = trace.model.readout(passage), text_length(trace, i)
         if "cross" not in means:
             own = next(iter(means.values()))
             layers = [pipe_widths(_cut(m, i, length, length), self.residual) for m in own]
@@ -94,8 +94,15 @@ class Flow:
         encoder = [_cut(m, i, length, length) for m in means["encoder"]]
         decoder = [_cut(m, i, answers, answers) for m in means["decoder"]]
         cross = [_cut(m, i, answers, length) for m in means["cross"]]
-        tower = joined_layers(encoder, decoder, cross, self.residual)
-        return attention_flow(tower, at, trace.tick, self.patience)
+        places_behind = len(passage) - length
+        tower = joined_layers(encoder, decoder, cross, self.residual, to_both=places_behind > 0)
+        flow = attention_flow(tower, at, trace.tick, self.patience)
+        if not places_behind:
+            return flow
+        # the tower has the decoder's places first; those behind the one that is read get nothing
+        order = np.r_[answers : answers + length, :answers]
+        behind = (0, places_behind - answers)
+        return MaximumFlow(np.pad(flow.values[order], behind), np.pad(flow.upper[order], behind))
 
 
 def _cut(

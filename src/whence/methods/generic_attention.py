@@ -17,6 +17,7 @@ from whence.trace.relevance import (
     self_row,
     two_modalities,
 )
+from whence.trace.rows import of_both_sides, padded, text_length
 from whence.trace.trace import Trace
 
 
@@ -89,17 +90,18 @@ def relevance(
 def _between_two_halves(
     trace: Trace, layers: dict[str, list[Float[Tensor, "ask query key"]]]
 ) -> Float[Tensor, "ask token"]:
-    scores = torch.zeros_like(layers["encoder"][0][:, 0])
+    rows = []
     for i, passage in enumerate(trace.passages):
-        n, at = len(passage), trace.model.readout(passage) or 0
+        n, at = text_length(trace, i), trace.model.readout(passage) or 0
         # nothing after the place that is read can reach the target, so its gradients are zero:
         # the decoder may be cut there
         encoder = [layer[i, :n, :n] for layer in layers["encoder"]]
         own = [layer[i, : at + 1, : at + 1] for layer in layers["decoder"]]
         cross = [layer[i, : at + 1, :n] for layer in layers["cross"]]
         decoder = list(zip(own, cross, strict=True))
-        scores[i, :n] = encoder_decoder(encoder, decoder)[at]
-    return scores
+        of_text, of_written = encoder_decoder(encoder, decoder)
+        rows.append(of_both_sides(trace, i, of_text[at], lambda own=of_written[at]: own))
+    return padded(rows, trace.content.shape[1])
 
 
 def _of_two_modalities(

@@ -9,6 +9,7 @@ until the whole gap is small enough. Where that takes long, it is asked what sta
 rounding of the model's numbers, jumps, which are cut out, or a path that is rough.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,7 +20,16 @@ from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.baselines import AnyBaseline, baseline_embeddings, chosen_baseline
 from whence.trace.integral import Integral
-from whence.trace.path import DEPTH, JOLTS, PER_PANEL, Jump, Panel, Path
+from whence.trace.path import (
+    DEPTH,
+    JOLTS,
+    PER_PANEL,
+    Jump,
+    Panel,
+    Path,
+    parts_of_all,
+    values_of_all,
+)
 from whence.trace.routers import chooses
 from whence.trace.trace import Trace
 
@@ -111,11 +121,12 @@ class IntegratedGradients:
         scores = torch.zeros(
             trace.content.shape, dtype=torch.float64, device=trace.embeddings.device
         )
-        integrals = []
+        by_ask: dict[int, Integral] = {}
+        for asks in trace.about_one_passage():
+            by_ask |= zip(asks, self._begun(trace, asks), strict=True)
+        integrals = [self._refined(by_ask[i]) for i in range(len(trace.passages))]
         for i, passage in enumerate(trace.passages):
-            integral = self._integrate(trace, i)
-            scores[i, : len(passage)] = integral.tokens
-            integrals.append(integral)
+            scores[i, : len(passage)] = integrals[i].tokens
         return Scores.rows(
             scores,
             changes=[integral.smooth_change for integral in integrals],
@@ -123,15 +134,30 @@ class IntegratedGradients:
             details=[integral.detail() for integral in integrals],
         )
 
-    def _integrate(self, trace: Trace, i: int) -> Integral:
-        start = baseline_embeddings(trace, i, chosen_baseline(trace.model, self.baseline))
-        path = Path(trace, i, start, trace.embeddings_of(i) - start)
-        places = np.arange(SCOUTS) / SCOUTS
-        values = dict(zip(places.tolist(), path.values(places), strict=True))
-        values[1.0] = float(trace.values[i])
-        panels = lay_panels(values, max(1, round(self.nodes / PER_PANEL)))
-        integral = Integral(path, values, dict(zip(panels, path.parts(panels), strict=True)))
+    def _begun(self, trace: Trace, asks: Sequence[int]) -> list[Integral]:
+        """The first panels of asks about one passage, which are the same for all of them.
 
+        Of a written text the path is that of the ask with the most tokens before its output; what
+        stands behind an output does not change it, and gets no score.
+        """
+        widest = max(asks, key=lambda i: int(trace.content[i].sum()))
+        start = baseline_embeddings(trace, widest, chosen_baseline(trace.model, self.baseline))
+        way = trace.embeddings_of(widest) - start
+        paths = [Path(trace, i, start, way) for i in asks]
+        places = np.arange(SCOUTS) / SCOUTS
+        values_of_asks = []
+        for i, scouted in zip(asks, values_of_all(paths, places), strict=True):
+            values = dict(zip(places.tolist(), scouted, strict=True))
+            values_of_asks.append({**values, 1.0: float(trace.values[i])})
+        panels = lay_panels(values_of_asks, max(1, round(self.nodes / PER_PANEL)))
+        integrals = []
+        parts_of_asks = parts_of_all(paths, panels)
+        for path, values, parts in zip(paths, values_of_asks, parts_of_asks, strict=True):
+            integrals.append(Integral(path, values, dict(zip(panels, parts, strict=True))))
+        return integrals
+
+    def _refined(self, integral: Integral) -> Integral:
+        """More points where they are missing, until the tolerance is met or they do not help."""
         searches = self._searches
         look_at = LOOK
         missed_before = np.inf
@@ -217,22 +243,25 @@ rest'
     )
 
 
-def lay_panels(values: dict[float, float], count: int) -> list[Panel]:
+def lay_panels(values_of_asks: Sequence[dict[float, float]], count: int) -> list[Panel]:
     """Cut the path at scouted places into at most ``count`` panels.
 
-    The target changes about equally much in each of them.
+    The target changes about equally much in each of them; of several targets, on average.
 
-    >>> lay_panels({0.0: 0.0, 0.25: 0.0, 0.5: 1.0, 0.75: 2.0, 1.0: 2.0}, 2)
+    >>> lay_panels([{0.0: 0.0, 0.25: 0.0, 0.5: 1.0, 0.75: 2.0, 1.0: 2.0}], 2)
     [(0.0, 0.5), (0.5, 1.0)]
     """
-    places = np.array(sorted(values))
-    change = np.abs(np.diff([values[p] for p in places.tolist()]))
-    smooth = np.convolve(np.pad(change, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
-    even = np.full(len(smooth), 1 / len(smooth))
-    density = even
-    if smooth.sum() > 0:
-        density = FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
-    reached = np.concatenate([[0.0], np.cumsum(density)])
+    places = np.array(sorted(values_of_asks[0]))
+    even = np.full(len(places) - 1, 1 / (len(places) - 1))
+    densities = []
+    for values in values_of_asks:
+        change = np.abs(np.diff([values[p] for p in places.tolist()]))
+        smooth = np.convolve(np.pad(change, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
+        density = even
+        if smooth.sum() > 0:
+            density = FLAT_SHARE * even + (1 - FLAT_SHARE) * smooth / smooth.sum()
+        densities.append(density)
+    reached = np.concatenate([[0.0], np.cumsum(np.mean(densities, axis=0))])
     wanted = np.interp(np.arange(1, count) / count, reached, places)
     cuts = sorted({float(places[np.abs(places - w).argmin()]) for w in wanted} - {0.0, 1.0})
     return list(zip([0.0, *cuts], [*cuts, 1.0], strict=True))

@@ -3,19 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.registry import Needs, method, setting
-from whence.trace.rows import (
-    EntrywiseLayers,
-    RowChoice,
-    chosen_layers,
-    layers_together,
-    readout_row,
-    speaking_kind,
-)
+from whence.trace.rows import EntrywiseLayers, RowChoice, layers_together, speaking_rows
 from whence.trace.trace import Trace
 
 
@@ -53,11 +45,5 @@ class ValueWeighted:
     )
 
     def __call__(self, trace: Trace) -> Float[Tensor, "ask token"]:
-        kind = speaking_kind(tuple(trace.value_weighted))
-        maps = trace.value_weighted[kind]
-        chosen = [maps[n] for n in chosen_layers(len(maps), self.layer, kind)]
-        rows = []
-        for i in range(len(trace.passages)):
-            by_layer = [readout_row(trace, i, layer[i], self.row, kind) for layer in chosen]
-            rows.append(torch.stack(by_layer))
-        return layers_together(torch.stack(rows, 1), self.layer)
+        rows = speaking_rows(trace, trace.value_weighted, self.layer, self.row)
+        return layers_together(rows, self.layer)

@@ -591,7 +591,7 @@ class Model:
         target = located_output(passage, target)
         steps = target.steps
         if target.until is not None:
-            names = [output_name(self, passage, step) for step in steps]
+            names = [output_name(passage, step) for step in steps]
             first = passage.ids[passage.output_place(steps.start)]
             return replace(target, label="".join(names), index=int(first))
         if target.label is None:

@@ -63,9 +63,9 @@ def target_values(
 
     Where the model wrote a text there is a row of logits for each output, and a target says which.
     """
+    if any(target.until is not None for target in targets):
+        return torch.stack([_of_span(row, t) for row, t in zip(logits, targets, strict=True)])
     if logits.ndim == 3:
-        if any(target.until is not None for target in targets):
-            return torch.stack([_of_span(row, t) for row, t in zip(logits, targets, strict=True)])
         logits = rows_at(logits, targets)
     ways = {(t.read, t.against_index is not None) for t in targets}
     if len(ways) > 1:

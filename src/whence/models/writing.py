@@ -134,7 +134,7 @@ def _spelled(
     return whole, list(zip([0, *ends], ends, strict=False))
 
 
-def output_name(model: Model, passage: Passage, output: int) -> str:
+def output_name(passage: Passage, output: int) -> str:
     """An output as it is written; a special token, or a part of a character, by its own name."""
     place = passage.output_place(output)
     start, end = passage.spans[place]

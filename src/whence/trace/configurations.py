@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.trace.rows import speaking_kind
+from whence.core.errors import Unsupported
+from whence.trace.rows import speaking_kind, text_length
 from whence.trace.trace import Trace
 
 LayerChoice = Literal["mean", "product"] | int
@@ -82,6 +83,11 @@ def readings(
 ) -> Float[np.ndarray, "configuration unit"]:
     """The scores of passage ``i``'s units under each configuration; pieces of a word are summed."""
     passage = trace.passages[i]
+    if text_length(trace, i) < len(passage):
+        raise Unsupported(
+            "the readings of an encoder-decoder are of its cross attention, which does not reach "
+            "what it wrote before; use attention-mean or rollout."
+        )
     kind = speaking_kind(tuple(trace.attentions))
     at = trace.model.readout(passage)
     length = queries = len(passage)

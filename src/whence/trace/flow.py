@@ -69,6 +69,7 @@ def joined_layers(
     decoder: Sequence[Float[np.ndarray, "answer answer"]],
     cross: Sequence[Float[np.ndarray, "answer token"]],
     residual: bool = True,
+    to_both: bool = False,
 ) -> list[Layer]:
     """An encoder-decoder as one tower of layers, over the decoder's tokens, then the encoder's.
 
@@ -76,7 +77,8 @@ def joined_layers(
     and half crosses over. Crossing is a fork of two streams rather than a residual, so it stays
     without the residual too. What has crossed waits at the encoder's top in a pipe of width one,
     which never binds, as no more than one leaves the source. The decoder's own input is no input
-    token, so the lowest self-attention leads nowhere, and is left out.
+    token, so the lowest self-attention leads nowhere, and is left out; unless flows are wanted
+    ``to_both`` sides: then what stays with the decoder waits while the encoder is passed.
     """
     if not len(decoder) == len(cross) > 0:
         raise Unsupported(
@@ -85,16 +87,25 @@ def joined_layers(
         )
     answers, tokens = cross[0].shape
     tower = [pipe_widths(weights, residual) for weights in encoder]
+    if to_both:
+        tower = [_beside(np.eye(answers), layer) for layer in tower]
     for n, (below, across) in enumerate(zip(decoder, cross, strict=True)):
         fork = _fork(across)
-        if n == 0:
+        if n == 0 and not to_both:
             tower.append(fork[:, answers:])
             continue
-        own = np.zeros((answers + tokens, answers + tokens))
-        own[:answers, :answers] = pipe_widths(below, residual)
-        own[answers:, answers:] = np.eye(tokens)  # what has crossed waits
+        own = _beside(pipe_widths(below, residual), np.eye(tokens))  # what has crossed waits
         tower += [own, fork]
     return tower
+
+
+def _beside(first: Layer, second: Layer) -> Layer:
+    """Two sets of pipes that do not meet."""
+    rows, columns = len(first) + len(second), first.shape[1] + second.shape[1]
+    both = np.zeros((rows, columns))
+    both[: len(first), : first.shape[1]] = first
+    both[len(first) :, first.shape[1] :] = second
+    return both
 
 
 def _fork(across: Float[np.ndarray, "answer token"]) -> Layer:

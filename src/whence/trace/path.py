@@ -64,16 +64,8 @@ class Path:
 
     def parts(self, panels: Sequence[Panel]) -> list[Part]:
         """Each panel's part of the integral, by Gauss–Legendre nodes in it; all in one batch."""
-        node, weight = np.polynomial.legendre.leggauss(PER_PANEL)
-        ends = np.array(panels)
-        length = ends[:, 1:] - ends[:, :1]
-        places = ends[:, :1] + length * (node + 1) / 2
-        weights = torch.from_numpy(length * weight / 2).to(self.way.device)
-        slopes = self.trace.gradients_at(self.i, self._points(places.ravel()))
-        along = torch.einsum("ntd,td->nt", slopes, self.way).double().unflatten(0, places.shape)
-        tokens = torch.einsum("pn,pnt->pt", weights, along)
-        steepness = along.sum(-1).cpu().numpy()
-        return [Part(t, s) for t, s in zip(tokens, steepness, strict=True)]
+        (parts,) = parts_of_all([self], panels)
+        return parts
 
     def rounding(self, place: float) -> float:
         """By how much the value at a place is uncertain, as numbers have so many digits only.
@@ -153,3 +145,28 @@ class Antiderivative:
         ends = (np.array([low, high]) - a) / half - 1
         before, after = self.change(ends)
         return float(half * (after - before))
+
+
+def values_of_all(paths: Sequence[Path], places: Float[np.ndarray, " place"]) -> list[list[float]]:
+    """The values of several targets at places of one path, which they share with its passes."""
+    first = paths[0]
+    asks = [path.i for path in paths]
+    return first.trace.values_of_all(asks, first._points(places)).double().tolist()
+
+
+def parts_of_all(paths: Sequence[Path], panels: Sequence[Panel]) -> list[list[Part]]:
+    """Each panel's part of the integrals of several targets along one path."""
+    node, weight = np.polynomial.legendre.leggauss(PER_PANEL)
+    ends = np.array(panels)
+    length = ends[:, 1:] - ends[:, :1]
+    places = ends[:, :1] + length * (node + 1) / 2
+    first = paths[0]
+    weights = torch.from_numpy(length * weight / 2).to(first.way.device)
+    points = first._points(places.ravel())
+    slopes = first.trace.slopes_along([path.i for path in paths], points, first.way)
+    parts = []
+    for along in slopes.double().unflatten(1, places.shape):
+        tokens = torch.einsum("pn,pnt->pt", weights, along)
+        steepness = along.sum(-1).cpu().numpy()
+        parts.append([Part(t, s) for t, s in zip(tokens, steepness, strict=True)])
+    return parts

@@ -75,10 +75,11 @@ def normalised(relevance: Float[Tensor, "token token"]) -> Float[Tensor, "token 
 def encoder_decoder(
     encoder: Sequence[Float[Tensor, "token token"]],
     decoder: Sequence[tuple[Float[Tensor, "place place"], Float[Tensor, "place token"]]],
-) -> Float[Tensor, "place token"]:
-    """R_qi: how much of each token of the encoder is in each place of the decoder.
+) -> tuple[Float[Tensor, "place token"], Float[Tensor, "place place"]]:
+    """R_qi and R_qq − I: how much of each token is in each place of the decoder.
 
-    A layer of the decoder is (self, cross).
+    The former are tokens of the encoder, the latter the decoder's own. A layer of the decoder is
+    (self, cross).
     """
     first_self, first_cross = decoder[0]
     tokens = _normalised(_added(encoder))
@@ -88,7 +89,7 @@ def encoder_decoder(
         places = places + own + own @ places
         crossed = crossed + own @ crossed
         crossed = crossed + _normalised(places).T @ (cross @ tokens)
-    return crossed
+    return crossed, places
 
 
 def two_modalities(

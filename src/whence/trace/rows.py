@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -44,6 +44,37 @@ def speaking_kind(kinds: Sequence[str]) -> str:
     return "cross" if "cross" in kinds else next(iter(kinds))
 
 
+def text_length(trace: Trace, i: int) -> int:
+    """How many tokens of passage ``i`` its own attention is between.
+
+    Of what an encoder-decoder wrote these are the encoder's; the decoder's come behind them.
+    """
+    passage = trace.passages[i]
+    if passage.written is not None and trace.model.is_encoder_decoder:
+        return passage.written - 1
+    return len(passage)
+
+
+def of_both_sides(
+    trace: Trace,
+    i: int,
+    of_text: Float[Tensor, "*head token"],
+    of_written: Callable[[], Float[Tensor, "*head place"]],
+) -> Float[Tensor, "*head token"]:
+    """A row over the text; behind it, where an encoder-decoder's writing is scored, that over it.
+
+    The latter may end at the place that is read: what comes behind it counts nothing.
+    """
+    length = len(trace.passages[i])
+    missing = length - text_length(trace, i)
+    of_text = of_text[..., : length - missing]
+    if not missing:
+        return of_text
+    own = of_written()
+    own = nn.functional.pad(own, (0, max(0, missing - own.shape[-1])))[..., :missing]
+    return torch.cat([of_text, own], -1)
+
+
 def readout_row(
     trace: Trace, i: int, maps: Float[Tensor, "*head query key"], row: RowChoice, kind: str
 ) -> Float[Tensor, "*head key"]:
@@ -55,7 +86,8 @@ def readout_row(
     if row == "readout" and at is not None:
         return maps[..., at, :]
     queries = len(trace.passages[i])
-    if kind == "cross" and at is not None:
+    is_decoders = kind == "cross" or trace.passages[i].written is not None
+    if is_decoders and at is not None:
         queries = at + 1
     return maps[..., :queries, :].mean(-2)
 
@@ -69,13 +101,27 @@ def attention_rows(
     over rows where the model pools by the mean; ``mean`` takes the mean over rows anyway. An
     encoder-decoder speaks through its cross attention.
     """
-    kind = speaking_kind(tuple(trace.attentions))
-    maps = trace.attentions[kind]
-    chosen = [maps[n] for n in chosen_layers(len(maps), layer, kind)]
+    return speaking_rows(trace, trace.attentions, layer, row)
 
+
+def speaking_rows(
+    trace: Trace, maps: Mapping[str, Sequence[Tensor]], layer: Layers, row: RowChoice
+) -> Float[Tensor, "layer batch *head token"]:
+    """The rows that speak for the output, of maps "batch *head query key" by kind and layer."""
+    kind = speaking_kind(tuple(maps))
+    chosen = chosen_layers(len(maps[kind]), layer, kind)
+    width = trace.content.shape[1]
     rows = []
     for i in range(len(trace.passages)):
-        each = [readout_row(trace, i, m[i], row, kind) for m in chosen]
+        each = []
+        for n in chosen:
+
+            def own(n: int = n, i: int = i) -> Tensor:
+                return readout_row(trace, i, maps["decoder"][n][i], row, "decoder")
+
+            of_text = readout_row(trace, i, maps[kind][n][i], row, kind)
+            both = of_both_sides(trace, i, of_text, own)
+            each.append(nn.functional.pad(both, (0, width - both.shape[-1])))
         rows.append(torch.stack(each))
     return torch.stack(rows, 1)
 
@@ -90,7 +136,7 @@ def rolled_row(
     decoder's own tokens below; what has crossed over runs down the encoder.
     """
     at = trace.model.readout(trace.passages[i])
-    length = len(trace.passages[i])
+    length = text_length(trace, i)
     if "cross" not in means:
         maps = next(iter(means.values()))
         own = [m[i, :length, :length] for m in maps[start:]]
@@ -109,7 +155,8 @@ def rolled_row(
         row = product_row([below[i, :answers, :answers]], share, residual)
 
     encoder = [m[i, :length, :length] for m in means["encoder"][start:]]
-    return product_row(encoder, crossed, residual)
+    of_text = product_row(encoder, crossed, residual)
+    return of_both_sides(trace, i, of_text, lambda: row)
 
 
 def check_both_sides(trace: Trace, kinds: Sequence[str]) -> None:
@@ -151,19 +198,32 @@ def aggregated(
 def _product_of_passage(
     trace: Trace, i: int, maps: dict[str, list[Tensor]], residual: bool, row: RowChoice
 ) -> Float[Tensor, " token"]:
-    length = len(trace.passages[i])
+    length = text_length(trace, i)
     kind = speaking_kind(tuple(maps))
     if kind == "cross":
         # a place that looks across is not among those that it looks at: no residual here
         top = readout_row(trace, i, maps["cross"][-1][i, :, :length], row, kind)
         encoder = [m[i, :length, :length] for m in maps["encoder"]]
-        return product_row(encoder, top, residual)
+        of_text = product_row(encoder, top, residual)
+        return of_both_sides(
+            trace, i, of_text, lambda: _product_of_one_side(trace, i, maps, residual, row)
+        )
+    return _product_of_one_side(trace, i, maps, residual, row)
 
-    own = [m[i, :length, :length] for m in maps[kind]]
+
+def _product_of_one_side(
+    trace: Trace, i: int, maps: dict[str, list[Tensor]], residual: bool, row: RowChoice
+) -> Float[Tensor, " token"]:
+    """Of the decoder where there is one, as it writes; else of all there is."""
+    kind = "decoder" if "decoder" in maps else next(iter(maps))
+    places = len(trace.passages[i])
+    if "cross" in maps:
+        places -= text_length(trace, i)
+    own = [m[i, :places, :places] for m in maps[kind]]
     if not residual:
         top = readout_row(trace, i, own[-1], row, kind)
         return product_row(own[:-1], top)
-    start = _first_row(own[-1], length, _read_at(trace, i, row))
+    start = _first_row(own[-1], places, _read_at(trace, i, row))
     return product_row(own, start, residual)
 
 
@@ -175,12 +235,33 @@ def _entrywise_of_passage(
     residual: bool,
     row: RowChoice,
 ) -> Float[Tensor, " token"]:
-    length = len(trace.passages[i])
     kind = speaking_kind(tuple(maps))
+
+    def own() -> Tensor:
+        places = len(trace.passages[i]) - text_length(trace, i)
+        return _entrywise_of_kind(
+            trace, i, maps["decoder"], "decoder", layer, residual, row, places
+        )
+
+    length = text_length(trace, i)
+    of_text = _entrywise_of_kind(trace, i, maps[kind], kind, layer, residual, row, length)
+    return of_both_sides(trace, i, of_text, own)
+
+
+def _entrywise_of_kind(
+    trace: Trace,
+    i: int,
+    maps: Sequence[Tensor],
+    kind: str,
+    layer: Layers,
+    residual: bool,
+    row: RowChoice,
+    length: int,
+) -> Float[Tensor, " key"]:
     queries = None if kind == "cross" else length
     each = []
-    for n in chosen_layers(len(maps[kind]), layer, kind):
-        own = maps[kind][n][i, :queries, :length]
+    for n in chosen_layers(len(maps), layer, kind):
+        own = maps[n][i, :queries, :length]
         if residual and kind != "cross":
             start = _first_row(own, length, _read_at(trace, i, row))
             each.append(product_row([own], start, residual))

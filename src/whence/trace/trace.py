@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,6 @@ from whence.models.model import Batch, Model, finite
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
-from whence.models.values import rows_at
 from whence.models.writing import read_at_output
 from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
@@ -172,31 +171,76 @@ class Trace:
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, " point"]:
         """The value of ask ``i``'s target at other embeddings."""
+        return self.values_of_all([i], points)[0]
+
+    def values_of_all(
+        self, asks: Sequence[int], points: Float[Tensor, "point token dim"]
+    ) -> Float[Tensor, "ask point"]:
+        """The values of several asks about one passage: they share the passes."""
         values = []
         with self.model.lock, self._rerunning(torch.no_grad()):
-            for chunk in self._chunks(i, points):
-                _, value = self._rerun(i, chunk)
-                values.append(value)
+            for chunk in self._chunks(asks[0], points):
+                _, of_asks = self._rerun(asks, chunk)
+                values.append(torch.stack(of_asks))
                 self.tick()
-        return torch.cat(values)
+        return torch.cat(values, 1)
 
     def gradients_at(
         self, i: int, points: Float[Tensor, "point token dim"]
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
+        # laid out beforehand: a list of parts that is joined at the end would be held twice
+        slopes = torch.empty_like(points)
+
+        def keep(_ask: int, first: int, slope: Tensor) -> None:
+            slopes[first : first + len(slope)] = slope
+
+        self._differentiate([i], points, keep)
+        return slopes
+
+    def slopes_along(
+        self,
+        asks: Sequence[int],
+        points: Float[Tensor, "point token dim"],
+        way: Float[Tensor, "token dim"],
+    ) -> Float[Tensor, "ask point token"]:
+        """How each token's part of a way moves the targets of several asks about one passage.
+
+        They share the forward passes; each has backward passes of its own.
+        """
+        along = points.new_empty(len(asks), *points.shape[:2])
+
+        def keep(ask: int, first: int, slope: Tensor) -> None:
+            along[ask, first : first + len(slope)] = torch.einsum("ntd,td->nt", slope, way)
+
+        self._differentiate(asks, points, keep)
+        return along
+
+    def _differentiate(
+        self,
+        asks: Sequence[int],
+        points: Float[Tensor, "point token dim"],
+        keep: Callable[[int, int, Tensor], None],
+    ) -> None:
+        """Gradients at points, batch by batch and ask by ask, for ``keep`` to take what it wants.
+
+        It is told the place of the ask among ``asks`` and that of the batch's first point.
+        """
         done = 0
         with self.model.lock, self._rerunning(torch.enable_grad()):
-            # laid out beforehand: a list of parts that is joined at the end would be held twice
-            slopes = torch.empty_like(points)
-            for chunk in self._chunks(i, points):
-                leaf, value = self._rerun(i, chunk)
-                (slope,) = slopes_of(self.model, value.sum(), [leaf])
-                slopes[done : done + len(leaf)] = slope
+            for chunk in self._chunks(asks[0], points):
+                leaf, of_asks = self._rerun(asks, chunk)
+                for place, ask in enumerate(asks):
+                    goes_on = place < len(asks) - 1
+                    (slope,) = slopes_of(
+                        self.model, of_asks[place].sum(), [leaf], keep_graph=goes_on
+                    )
+                    keep(place, done, slope)
+                    self.passes.backwards[ask] += len(leaf)
+                    del slope
                 done += len(leaf)
-                self.passes.backwards[i] += len(leaf)
-                del leaf, value, slope  # or they are held while the next batch runs
+                del leaf, of_asks  # or they are held while the next batch runs
                 self.tick()
-        return slopes
 
     def _rerunning(self, grad_mode: AbstractContextManager[None]) -> AbstractContextManager[None]:
         """The model, to be run again by its own fast attention."""
@@ -213,17 +257,27 @@ class Trace:
         return points.split(points_at_once)
 
     def _rerun(
-        self, i: int, points: Float[Tensor, "point token dim"]
-    ) -> tuple[Float[Tensor, "point token dim"], Float[Tensor, " point"]]:
-        """One batch of points, which are leaves of the graph, and the values at them."""
+        self, asks: Sequence[int], points: Float[Tensor, "point token dim"]
+    ) -> tuple[Float[Tensor, "point token dim"], list[Float[Tensor, " point"]]]:
+        """One batch of points, which are leaves of the graph, and each ask's values at them."""
         model = self.model
-        batch = model.batch([self.passages[i]] * len(points))
+        batch = model.batch([self.passages[asks[0]]] * len(points))
         leaf = points.detach().clone().requires_grad_(torch.is_grad_enabled())
         # a copy, as some models change what they are given in place
         with embedded(model, batch, lambda _: leaf.clone()):
             logits = finite(model.read(model.run(batch.inputs), batch))
-        self.passes.forwards[i] += len(points)
-        return leaf, model.value(logits, [self.targets[i]] * len(points))
+        self.passes.forwards[asks[0]] += len(points)
+        return leaf, [model.value(logits, [self.targets[ask]] * len(points)) for ask in asks]
+
+    def about_one_passage(self) -> list[list[int]]:
+        """The asks in groups that share reruns: those about outputs of one written text."""
+        groups: dict[Any, list[int]] = {}
+        for ask, passage in enumerate(self.passages):
+            key: Any = ask
+            if passage.written is not None:
+                key = replace(passage, readout=None).input_key
+            groups.setdefault(key, []).append(ask)
+        return list(groups.values())
 
 
 def trace(
@@ -267,12 +321,12 @@ def trace(
         run = _forward(model, batch, plan)
         head, targets, slopes = None, (), []
         if plan.backward or model.kind.has_head:
-            logits = questions.spread(finite(model.read(run.outputs, batch)))
-            targets = _resolve(model, questions.asks, logits)
-            values = _values(model, logits, targets)
-            head = Head(logits if logits.ndim == 2 else rows_at(logits, targets), values)
-        if plan.backward and head is not None:
-            slopes = _backward(model, head.values, run, needs, questions)
+            logits = finite(model.read(run.outputs, batch))
+            targets = _resolve(model, questions, logits)
+            rows, values = _said(model, questions, logits, targets)
+            head = Head(rows, torch.stack(values))
+            if plan.backward:
+                slopes = _backward(model, values, run, needs, questions)
 
     kinds = _kinds(run.layers) if plan.wants_maps else []
     maps = [questions.spread(m.detach()) for m in run.maps]
@@ -569,7 +623,11 @@ def _reduced(
 
 
 def _backward(
-    model: Model, values: Float[Tensor, " ask"], run: _Run, needs: Needs, questions: _Questions
+    model: Model,
+    values: Sequence[Float[Tensor, ""]],
+    run: _Run,
+    needs: Needs,
+    questions: _Questions,
 ) -> list[Tensor]:
     """Gradients of the embeddings, and of the maps when asked, one row for each ask."""
     wanted = [run.leaf]
@@ -582,10 +640,11 @@ def _backward(
         )
     rounds = questions.rounds()
     if len(rounds) == 1:
-        return slopes_of(model, values.sum(), wanted)
+        return slopes_of(model, torch.stack(list(values)).sum(), wanted)
     gradients = [tensor.new_zeros(len(values), *tensor.shape[1:]) for tensor in wanted]
     for number, asks in enumerate(rounds, start=1):
-        slopes = slopes_of(model, values[asks].sum(), wanted, keep_graph=number < len(rounds))
+        together = torch.stack([values[ask] for ask in asks]).sum()
+        slopes = slopes_of(model, together, wanted, keep_graph=number < len(rounds))
         rows = [questions.row_of_ask[ask] for ask in asks]
         for gradient, slope in zip(gradients, slopes, strict=True):
             gradient[asks] = slope[rows]
@@ -658,14 +717,35 @@ def slopes_of(
     return gradients
 
 
-def _resolve(model: Model, asks: Sequence[Ask], logits: Tensor) -> tuple[Target, ...]:
-    rows = logits.detach().cpu().numpy() if logits.ndim == 3 else None
-    if rows is None:
-        rows = logits.detach().double().cpu().numpy()
+def _resolve(
+    model: Model, questions: _Questions, logits: Float[Tensor, "row *output label"]
+) -> tuple[Target, ...]:
+    rows = logits.detach().double().cpu().numpy()
     targets = []
-    for ask, row in zip(asks, rows, strict=True):
-        targets.append(model.resolve(ask.target, row, ask.passage))
+    for ask, row in zip(questions.asks, questions.row_of_ask, strict=True):
+        targets.append(model.resolve(ask.target, rows[row], ask.passage))
     return tuple(targets)
+
+
+def _said(
+    model: Model,
+    questions: _Questions,
+    logits: Float[Tensor, "row *output label"],
+    targets: Sequence[Target],
+) -> tuple[Float[Tensor, "ask label"], list[Float[Tensor, ""]]]:
+    """The logits where each ask is read, and the value of its target.
+
+    Each value is a leaf's child of its own: what one output's way back touches is its own row of
+    logits, and not those of all outputs.
+    """
+    rows, values = [], []
+    for row, target in zip(questions.row_of_ask, targets, strict=True):
+        own = logits[row]
+        if own.ndim == 2 and target.until is None:
+            own = own[target.steps.start]
+        values.append(model.value(own[None], [target])[0])
+        rows.append(own if own.ndim == 1 else own[target.steps.start])
+    return torch.stack(rows), values
 
 
 def _read_at_targets(
@@ -681,21 +761,6 @@ def _read_at_targets(
         else:
             passages.append(model.kind.at_target(model, ask.passage, target))
     return tuple(passages)
-
-
-def _values(
-    model: Model, logits: Float[Tensor, "ask *output label"], targets: Sequence[Target]
-) -> Float[Tensor, " ask"]:
-    """The value of each ask's target; targets that are read in different ways one by one."""
-    readings = {
-        (target.read, target.against_index is None, target.until is None) for target in targets
-    }
-    if len(readings) == 1:
-        return model.value(logits, targets)
-    values = []
-    for row, target in zip(logits, targets, strict=True):
-        values.append(model.value(row[None], [target]))
-    return torch.cat(values)
 
 
 def _from_outputs(model: Model, outputs: Any) -> tuple[list[Layer], list[Tensor]]:
