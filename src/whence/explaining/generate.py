@@ -24,7 +24,7 @@ from whence.explaining.run import run, total_cost
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, given, written_by
 from whence.models.model import Model
-from whence.models.writing import only_prompt, output_name, written_after
+from whence.models.writing import only_prompt, written_after
 
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 Scored = Literal["all", "prompt"]
@@ -154,7 +154,7 @@ def _outputs(
         unit = int(passage.unit_of[place])
         outputs.append(
             Output(
-                name=output_name(passage, number),
+                name=passage.output_text(number),
                 id=int(passage.ids[place]),
                 probability=float(chances[passage.ids[place]]),
                 entropy=float(-(chances * row).sum()),

@@ -37,7 +37,7 @@ from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 from whence.models.values import NEVER, finite, output_change, probabilities, target_values
-from whence.models.writing import located_output, output_name, row_of_output
+from whence.models.writing import located_output, row_of_output
 
 LEADING_LABELS = 5
 
@@ -591,7 +591,7 @@ class Model:
         target = located_output(passage, target)
         steps = target.steps
         if target.until is not None:
-            names = [output_name(passage, step) for step in steps]
+            names = [passage.output_text(step) for step in steps]
             first = passage.ids[passage.output_place(steps.start)]
             return replace(target, label="".join(names), index=int(first))
         if target.label is None:

@@ -134,16 +134,6 @@ def _spelled(
     return whole, list(zip([0, *ends], ends, strict=False))
 
 
-def output_name(passage: Passage, output: int) -> str:
-    """An output as it is written; a special token, or a part of a character, by its own name."""
-    place = passage.output_place(output)
-    start, end = passage.spans[place]
-    text = (passage.pair or "")[start:end]
-    if passage.parts[place] == SPECIAL or not text:
-        return passage.tokens[place]
-    return text
-
-
 # ---------------------------------------------------------------------- targets among outputs
 
 
