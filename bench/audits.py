@@ -1,4 +1,4 @@
-"""What is needed to audit attention in a real language model, for docs/audits.md.
+"""What is needed to audit attention in a real language model, for docs/our-audits.md.
 
     python -m bench.audits smollm2 --out MODELS/smollm2       # SmolLM2-135M, unpacked
     python -m bench.audits pairs --data DATA --model MODELS/smollm2 --out pairs.jsonl
@@ -17,7 +17,8 @@ from typing import Any
 
 from bench.answer import GGUF, folder_of, json_lines
 
-OF_EACH = 4  # pairs of each of the twelve paradigms of grammar
+OF_EACH = 7  # pairs of each paradigm of grammar that has such pairs
+FEWEST_WORDS = 5  # before the word that is asked for: readings of a few words say little
 
 
 def smollm2(out: Path) -> None:
@@ -37,7 +38,8 @@ def smollm2(out: Path) -> None:
 def pairs(data: Path, model: Path, out: Path) -> None:
     """Beginnings of sentences, with the next word that is right and the one that is wrong.
 
-    Only pairs whose words are single tokens, of which the model is asked for the next one.
+    Only pairs whose words are single tokens, of which the model is asked for the next one, and
+    beginnings that are not very short.
     """
     from transformers import AutoTokenizer
 
@@ -46,7 +48,7 @@ def pairs(data: Path, model: Path, out: Path) -> None:
     for row in json_lines(data / "blimp_subset" / "pairs.jsonl.gz"):
         words = [f" {row['good_word']}", f" {row['bad_word']}"]
         is_single = all(len(tokenizer(w, add_special_tokens=False).input_ids) == 1 for w in words)
-        if row["one_prefix"] and is_single and len(row["prefix"].split()) > 1:
+        if row["one_prefix"] and is_single and len(row["prefix"].split()) >= FEWEST_WORDS:
             kept = {"text": row["prefix"], "right": words[0], "wrong": words[1]}
             by_paradigm.setdefault(row["paradigm"], []).append(kept | {"id": row["paradigm"]})
     with out.open("w", encoding="utf-8") as file:
@@ -54,7 +56,8 @@ def pairs(data: Path, model: Path, out: Path) -> None:
             for kept in islice(of_paradigm, OF_EACH):
                 file.write(json.dumps(kept) + "\n")
     for name, of_paradigm in by_paradigm.items():
-        print(f"{name}: {len(of_paradigm)} pairs of single tokens, {OF_EACH} taken")
+        taken = min(OF_EACH, len(of_paradigm))
+        print(f"{name}: {taken} of {len(of_paradigm)} pairs of single tokens are taken")
 
 
 def main() -> None:

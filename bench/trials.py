@@ -11,6 +11,7 @@ sides; a second ratio leaves it out.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from whence.runs.data import Row
 
 SENTENCES = Path(__file__).parent / "sentences.tsv"
 LIMIT = 0.35
+TOLD_EVERY = 10  # texts: all of them take minutes
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,9 @@ def measured(texts: Sequence[str], methods: Sequence[str] | None, rankings: int)
         if isinstance(explained.outcome, Exception):
             raise explained.outcome
         _count(counted, work, explained.outcome)
+        if counted.texts % TOLD_EVERY == 0:
+            so_far = f"{counted.with_explaining:.3f}, {counted.of_metrics:.3f}"
+            print(f"{counted.texts} texts: {so_far}", file=sys.stderr, flush=True)
     return counted
 
 
