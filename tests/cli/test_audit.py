@@ -95,6 +95,7 @@ def test_models_are_trained_when_asked(
         assert f"Trained anew ({test}): " in done.out
     page = (folder / "audit.html").read_text()
     assert "Models that were trained for it" in page
+    assert "<li>λ = 0: the output moves by " in page
     stored = json.loads((folder / "audit.json").read_text())
     assert stored["retrained"][0]["test"] == "frozen attention"
     assert stored["retrained"][0]["numbers"]["held_out"] == 2
