@@ -40,7 +40,7 @@ from whence.runs.data import Row
 
 SENTENCES = Path(__file__).parent / "sentences.tsv"
 LIMIT = 0.35
-TOLD_EVERY = 10  # texts: all of them take minutes
+TOLD_EVERY = 5  # texts: all of them take minutes
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ class Recording:
         return Recording(self.game.about(target), self.asked)
 
     def _note(self, masks: Any) -> None:
-        self.asked.update(row.tobytes() for row in np.atleast_2d(np.asarray(masks, dtype=bool)))
+        rows = np.packbits(np.atleast_2d(np.asarray(masks, dtype=bool)), axis=1)
+        self.asked.update(row.tobytes() for row in rows)  # as a game's memory has them
 
 
 @dataclass
@@ -111,6 +112,7 @@ class Counted:
     explaining: int = 0
     together: int = 0
     alone: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)  # to whoever has explained the text
     texts: int = 0
 
     @property
@@ -125,11 +127,8 @@ class Counted:
 
     @property
     def by_commands(self) -> float:
-        """The passes of one command over those of one for each metric, at most.
-
-        As if all masks that explaining ran had been masks of the metric, which is more than is so.
-        """
-        each = [self.explaining + max(0, alone - self.explaining) for alone in self.alone.values()]
+        """The passes of one command over those of a command for each metric."""
+        each = [self.explaining + passes for passes in self.unknown.values()]
         return (self.explaining + self.together) / sum(each)
 
 
@@ -167,7 +166,8 @@ def measured(texts: Sequence[str], methods: Sequence[str] | None, rankings: int)
             raise explained.outcome
         _count(counted, work, explained.outcome)
         if counted.texts % TOLD_EVERY == 0:
-            so_far = f"{counted.with_explaining:.3f}, {counted.of_metrics:.3f}"
+            ratios = (counted.with_explaining, counted.of_metrics, counted.by_commands)
+            so_far = ", ".join(f"{ratio:.3f}" for ratio in ratios)
             print(f"{counted.texts} texts: {so_far}", file=sys.stderr, flush=True)
     return counted
 
@@ -180,6 +180,7 @@ def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
     before = games.cost.forwards
     for removal in work.removals:
         game = games.game(removal, replace(target, read=work.read))
+        known = set(game.memory.row_of_mask)
         for call in work.metrics:
             if not call.needs & Needs.GAME or call.needs & (Needs.AGAIN | Needs.GOLD):
                 continue
@@ -187,6 +188,7 @@ def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
             subject = Subject(recording, None, work.explain.request.seed)
             values_of_several(call.settings, call.name, subject, candidates, work.rankings)
             counted.alone[call.name] += len(recording.asked)
+            counted.unknown[call.name] += len(recording.asked - known)
     counted.together += games.cost.forwards - before
     counted.explaining += outcome.cost.forwards + outcome.cost.backwards
     counted.texts += 1
@@ -200,7 +202,7 @@ def _print(counted: Counted) -> None:
     print(f"{'explaining':32}{counted.explaining / counted.texts:10,.1f}")
     print(f"together over alone: {counted.with_explaining:.3f} (asked: at most {LIMIT})")
     print(f"without explaining: {counted.of_metrics:.3f}")
-    print(f"one command over one for each metric, at most: {counted.by_commands:.3f}")
+    print(f"one command over a command for each metric: {counted.by_commands:.3f}")
 
 
 if __name__ == "__main__":
