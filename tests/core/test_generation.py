@@ -18,6 +18,13 @@ def test_the_tokens_of_a_word_stand_together_and_a_special_token_alone():
     assert g.wholes == g.words
 
 
+@pytest.mark.parametrize("kind", ["token", "sentence"])
+def test_words_are_those_of_the_text_whatever_the_units_are(kind):
+    g = generation("so good. I like", PIECES, kind=kind)
+    # would catch: tokens grouped by unit, so that a sentence were one word
+    assert g.words == (range(3), range(3, 4), range(4, 5), range(5, 6))
+
+
 def test_a_word_that_is_explained_in_part_is_told_token_by_token():
     g = generation("so good", PIECES, explained=[0, 2, 3])
     assert g.wholes == (range(1), range(2, 3), range(3, 4))

@@ -81,10 +81,8 @@ def test_what_would_act_on_a_terminal_is_spelt_out(monkeypatch):
 
 def test_it_says_what_is_missing_and_how_the_text_came_about():
     g = generation(PROMPT, WRITTEN, explained=[0, 2], notes=("the border lies inside a token",))
-    rows = [
-        replace(a, error=Error(None, gap))
-        for a, gap in zip(g["occlusion"], (0.1, 0.2), strict=True)
-    ]
+    gaps = zip(g["occlusion"], (0.1, 0.2), strict=True)
+    rows = [replace(a, error=Error(None, gap)) for a, gap in gaps]
     g = replace(
         g,
         rows={**g.rows, "occlusion": tuple(rows)},

@@ -20,6 +20,7 @@ function matrixOf(app) {
   function build() {
     box.hidden = false;
     app.control("columns").closest("label").hidden = !canFold;
+    box.querySelector(".opening").hidden = !canFold;
     const isFolded = canFold && data.units.length > MANY_COLUMNS;
     app.control("columns").value = isFolded ? "folded" : "open";
     foldAll(isFolded);
