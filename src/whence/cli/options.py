@@ -29,8 +29,8 @@ ModelName = Annotated[
     str,
     typer.Option(
         "--model",
-        help="The model: a bundled one (sentiment, single-layer, filler, writer, planted-…), "
-        "a folder, or a name on the Hugging Face hub.",
+        help="The model: a bundled one (sentiment, single-layer, filler, writer, translator, "
+        "planted-…), a folder, or a name on the Hugging Face hub.",
         metavar="NAME",
     ),
 ]

@@ -10,11 +10,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.attribution import Cost
+from whence.core.attribution import Attribution, Cost
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
+from whence.core.registry import find_method
 from whence.core.request import Request, units_as_given, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target
 from whence.core.units import UnitKind
@@ -22,6 +23,7 @@ from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
+from whence.explaining.spans import means_over_outputs
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, check_writes, given, written_by
 from whence.models.model import Model
@@ -138,7 +140,13 @@ def generate(
         chosen = compare_continuations(model, first, whole, rival, asked, progress)
         costs.append(chosen.cost)
     elif evidence:
-        chosen, problem = _compared(model, passage, about, request, list(rows), progress)
+        resolved = model.resolve(about, logits, passage)
+        before = passage.before(resolved.steps.start)
+        added: tuple[Attribution, ...] = ()
+        if resolved.until is not None and resolved.read == read == "log-probability":
+            added = means_over_outputs(rows, numbers, resolved, before)
+        asked = [name for name in rows if name not in {one.method for one in added}]
+        chosen, problem = _compared(model, before, resolved, request, asked, added, progress)
         if chosen is not None:
             costs.append(chosen.cost)
         skipped |= problem
@@ -314,12 +322,13 @@ def _compared(
     target: Target,
     request: Request,
     methods: Sequence[str],
+    added: Sequence[Attribution],
     progress: Progress | None,
 ) -> tuple[Comparison | None, dict[str, str]]:
     """The methods on one target, with evidence; and why there is none, where it cannot be had."""
-    wishes = tuple(wish for wish in request.wishes if wish.method in methods)
+    wishes = tuple(wish for wish in request.wishes if find_method(wish.method).name in methods)
     asked = replace(request, wishes=wishes, targets=(target,), evidence=True)
     try:
-        return compare_as_asked(model, passage, asked, progress, skip_unfit=True), {}
+        return compare_as_asked(model, passage, asked, progress, True, added), {}
     except Unsupported as problem:
         return None, {"evidence": str(problem)}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,13 +17,17 @@ from whence.core.errors import ModelError, Unsupported
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
 from whence.core.registry.passes import BACKWARD
 from whence.core.request import Ask
-from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
+from whence.explaining.job import TRACE_TOKENS, Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.models.passing import in_one_line
 from whence.trace.lxmert import is_lxmert
 from whence.trace.routers import chooses
 from whence.trace.trace import Passes, Trace, trace
+
+# Outputs for each passage that would fit a trace. A gradient is one row of embeddings, and a graph
+# holds dozens of such rows for each layer.
+OUTPUTS_AT_ONCE = 8
 
 OF_ROUTERS = (
     "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
@@ -41,12 +46,33 @@ class Look:
 
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
-    groups = job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
+    groups = _groups(job, asks)
     look_of: dict[int, Look] = {}
     for group in groups:
         looks = _look_at_group(job, [asks[i] for i in group])
         look_of.update(zip(group, looks, strict=True))
     return [look_of[i] for i in range(len(asks))]
+
+
+def _groups(job: Job, asks: Sequence[Ask]) -> list[list[int]]:
+    """Asks that share a trace.
+
+    Outputs of one written text share its forward pass, and each adds a gradient of its own: a small
+    part of what the graph holds, unless there are gradients of the maps too.
+    """
+    if not asks or asks[0].passage.written is None:
+        return job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
+    of_text: dict[Any, list[int]] = {}
+    for i, ask in enumerate(asks):
+        of_text.setdefault(ask.passage.input_key, []).append(i)
+    has_room = job.room.trace_tokens >= TRACE_TOKENS
+    groups = []
+    for same in of_text.values():
+        at_once = max(1, job.room.trace_tokens // len(asks[same[0]].passage))
+        if has_room and not job.needs & Needs.ATTENTION_GRADIENTS:
+            at_once *= OUTPUTS_AT_ONCE
+        groups += [same[first : first + at_once] for first in range(0, len(same), at_once)]
+    return groups
 
 
 def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:

@@ -95,5 +95,6 @@ class RivalGame:
         return self._likelier(self(masks))
 
     def _likelier(self, values: Float[np.ndarray, " mask"]) -> Int[np.ndarray, " mask"]:
-        assert self.target.index is not None  # it is resolved
-        return np.where(values > 0, self.target.index, OTHER).astype(np.int64)
+        own = self.target.index
+        assert own is not None  # the target of a game is resolved
+        return np.where(values > 0, own, OTHER).astype(np.int64)

@@ -6,7 +6,7 @@ the difference of two slopes, and a method of gradients need not know that there
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,13 +29,13 @@ class Contrast(Trace):
 
     sides: tuple[Trace, ...] = ()
 
-    def values_at(
-        self, i: int, points: Float[Tensor, "point token dim"]
-    ) -> Float[Tensor, " point"]:
+    def values_of_all(
+        self, asks: Sequence[int], points: Float[Tensor, "point token dim"]
+    ) -> Float[Tensor, "ask point"]:
         """The difference at other embeddings of the prompt."""
-        del i  # there is one ask
+        del asks  # there is one
         first, second = (self._asked(side, side.values_at, points) for side in self.sides)
-        return first - second
+        return (first - second)[None]
 
     def gradients_at(
         self, i: int, points: Float[Tensor, "point token dim"]
@@ -45,6 +45,16 @@ class Contrast(Trace):
         tokens = points.shape[1]
         first, second = (self._asked(side, side.gradients_at, points) for side in self.sides)
         return first[:, :tokens] - second[:, :tokens]
+
+    def slopes_along(
+        self,
+        asks: Sequence[int],
+        points: Float[Tensor, "point token dim"],
+        way: Float[Tensor, "token dim"],
+    ) -> Float[Tensor, "ask point token"]:
+        """The same along a way."""
+        slopes = self.gradients_at(asks[0], points)
+        return torch.einsum("ntd,td->nt", slopes, way)[None]
 
     def _asked(self, side: Trace, at: At, points: Float[Tensor, "point token dim"]) -> Tensor:
         """What one side says where the prompt has these embeddings; its passes are counted here."""
