@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -28,6 +29,12 @@ def writer() -> Model:
 
 def generated(*arguments: Any, **options: Any) -> Any:
     return whence.generate(writer(), PROMPT, *arguments, **{**BARE, **options})
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 # ---------------------------------------------------------------------- how parts add up
@@ -185,6 +192,7 @@ def test_evidence_of_a_contrast_is_about_one_output() -> None:
 # ---------------------------------------------------------------------- bad input
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given as for_any
@@ -31,6 +32,12 @@ SPELLED = st.lists(
 @cache
 def small(name: str) -> Model:
     return build(name)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def test_a_model_writes_what_its_own_argmax_says() -> None:
@@ -112,6 +119,7 @@ def test_a_chats_continuation_has_the_tokens_of_the_whole_template() -> None:
         assert [*prompt.ids.tolist(), *ids] == whole[: len(prompt) + len(ids)]
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_nothing_and_what_is_no_continuation_are_refused() -> None:
     model = whence.load("writer")
     prompt = model.encode(PROMPT)

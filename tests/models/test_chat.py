@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import transformers as tf
@@ -98,6 +99,12 @@ def own_ids(model: Model, chat: list[dict[str, Any]], **more: Any) -> list[int]:
     """What transformers gives for the same chat."""
     encoded = model.tokenizer.apply_chat_template(chat, add_generation_prompt=True, **more)
     return encoded["input_ids"]
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 # ---------------------------------------------------------------------- tokens
@@ -277,6 +284,7 @@ def test_text_without_markers_gets_the_tokens_of_the_models_own_template(
 # ---------------------------------------------------------------------- bad input
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("chat", "says"),
     [
@@ -327,6 +335,7 @@ def test_a_template_that_changes_a_message_is_refused() -> None:
         silent.encode_chat(CHAT)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_models_without_a_template_or_without_a_pen_are_refused() -> None:
     with pytest.raises(InputError, match="writer has no chat template"):
         whence.load("writer").encode_chat(CHAT)
