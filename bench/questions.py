@@ -1,0 +1,159 @@
+"""Forty questions, each with three short documents of which one sentence holds the answer.
+
+    python -m bench.questions check --model MODELS/smollm2    # does the model answer them?
+
+The sentence that an answer rests on is known here, so a method that looks for it can be tested:
+bench/questions.md says how the questions were written, and what the model answers. No method of
+attribution had a part in choosing them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whence.core.cutting import sentence_starts
+
+FILE = Path(__file__).with_name("questions.jsonl")
+WITH_DOCUMENTS = "Answer the question shortly, using the documents."
+WITHOUT_DOCUMENTS = "Answer the question shortly."
+BETWEEN = "\n\n"  # a line break ends a sentence, so that no sentence runs into the next document
+MOST_TOKENS = 24
+
+Message = dict[str, str]  # the role and the content of a turn, as chat templates want them
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text of a few sentences, and the name of its file."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, its documents, and the one sentence that holds the answer."""
+
+    id: str
+    question: str
+    documents: tuple[Document, ...]
+    answer: str
+    document: int
+    sentence: int
+
+
+def read(path: Path = FILE) -> list[Question]:
+    """The questions of a file.
+
+    >>> read()[0].answer
+    'Odran Velk'
+    """
+    with path.open(encoding="utf-8") as file:
+        return [_question(json.loads(line)) for line in file]
+
+
+def _question(record: dict[str, Any]) -> Question:
+    documents = tuple(Document(**document) for document in record["documents"])
+    return Question(**{**record, "documents": documents})
+
+
+def messages(question: Question, *, with_documents: bool = True) -> list[Message]:
+    """The chat in which a model is asked.
+
+    The user's turn is the documents one after the other, each a paragraph, and then the question.
+
+    >>> messages(read()[0], with_documents=False)[-1]["content"]
+    'Question: Who is the captain of the ferry Silver Heron?'
+    """
+    system = WITH_DOCUMENTS if with_documents else WITHOUT_DOCUMENTS
+    documents = question.documents if with_documents else ()
+    paragraphs = [*(document.text for document in documents), f"Question: {question.question}"]
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": BETWEEN.join(paragraphs)},
+    ]
+
+
+def sentence_spans(question: Question) -> list[list[Span]]:
+    """The characters of each sentence of each document, in the user's turn of ``messages``.
+
+    >>> first = read()[0]
+    >>> start, end = sentence_spans(first)[first.document][first.sentence]
+    >>> messages(first)[-1]["content"][start:end]
+    'The captain of the ferry Silver Heron is Odran Velk.'
+    """
+    spans: list[list[Span]] = []
+    begin = 0  # of the document
+    for document in question.documents:
+        text = document.text
+        starts = sentence_starts(text)
+        ends = [*starts[1:], len(text)]
+        of_document: list[Span] = []
+        for start, end in zip(starts, ends, strict=True):
+            blank = len(text[start:end]) - len(text[start:end].lstrip())
+            of_document.append((begin + start + blank, begin + end))
+        spans.append(of_document)
+        begin += len(text) + len(BETWEEN)
+    return spans
+
+
+def says(text: str, answer: str) -> bool:
+    """Whether the answer is in the text, as whole words, in capitals or not.
+
+    >>> says("It weighs 740 pounds.", "740"), says("It weighs 1740 pounds.", "740")
+    (True, False)
+    """
+    return re.search(rf"\b{re.escape(answer)}\b", text, re.IGNORECASE) is not None
+
+
+# ---------------------------------------------------------------------- the model's answers
+
+
+def reply(hf: Any, tokenizer: Any, chat: Sequence[Message]) -> str:
+    """What a causal model says next: the likeliest token each time, at most 24 of them."""
+    ids = tokenizer.apply_chat_template(
+        chat, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    whole = hf.generate(**ids, do_sample=False, max_new_tokens=MOST_TOKENS)
+    new = whole[0, ids["input_ids"].shape[1] :]
+    return tokenizer.decode(new, skip_special_tokens=True).strip()
+
+
+def check(folder: Path) -> None:
+    """Ask the model every question, with its documents and without, and count what is right."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.set_num_threads(1)
+    hf = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    questions = read()
+    for with_documents in (True, False):
+        right = 0
+        for question in questions:
+            said = reply(hf, tokenizer, messages(question, with_documents=with_documents))
+            is_right = says(said, question.answer)
+            right += is_right
+            mark = "yes" if is_right else "NO "
+            print(f"{mark} {question.id}: {question.answer!r} in {said!r}", flush=True)
+        what = "with" if with_documents else "without"
+        print(f"{what} the documents: {right} of {len(questions)} answers are right", flush=True)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.questions")
+    parser.add_argument("what", choices=["check"])
+    parser.add_argument("--model", type=Path, required=True)
+    check(parser.parse_args().model)
+
+
+if __name__ == "__main__":
+    main()
