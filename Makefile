@@ -25,17 +25,18 @@ demo: $(VENV)/.installed  ## explain a sentence with every method; a table here,
 	@echo "==> whence compare, on the bundled sentiment model"
 	@$(BIN)/whence compare --model sentiment --html "$$REPORT" -- "$$TEXT"
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+# tests/conftest.py says which tests go to which of the two processes
+PYTEST := $(BIN)/python -m pytest -n 2 -q
 
 test: $(VENV)/.installed-dev  ## run the tests, but for long simulations and whole sweeps
 	@echo "==> pytest"
 	@$(PYTEST) -m "not slow"
 
-# Shapes are checked in the short tests, which run all of the code; in long simulations and whole
-# sweeps checking them would double half an hour.
+# Shapes are checked in the short tests, which run all of the code; long simulations and whole
+# sweeps call the same functions more often. No doctest is slow: only tests is searched for those.
 test-all: $(VENV)/.installed-dev  ## run every test; in the short ones shapes and types are checked
 	@echo "==> pytest, long simulations and whole sweeps"
-	@$(PYTEST) -m slow
+	@$(PYTEST) -m slow tests
 	@echo "==> pytest, all others, with shapes and types checked"
 	@WHENCE_CHECK_SHAPES=1 $(PYTEST) -m "not slow"
 

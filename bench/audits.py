@@ -1,4 +1,4 @@
-"""What is needed to audit attention in a real language model, for docs/audits.md.
+"""What is needed to audit attention in a real language model, for docs/our-audits.md.
 
     python -m bench.audits smollm2 --out MODELS/smollm2       # SmolLM2-135M, unpacked
     python -m bench.audits pairs --data DATA --model MODELS/smollm2 --out pairs.jsonl
@@ -18,6 +18,7 @@ from typing import Any
 from bench.answer import GGUF, folder_of, json_lines
 
 OF_EACH = 4  # pairs of each of the twelve paradigms of grammar
+FEWEST_WORDS = 2  # before the word that is asked for
 
 
 def smollm2(out: Path) -> None:
@@ -34,10 +35,11 @@ def smollm2(out: Path) -> None:
     AutoTokenizer.from_pretrained(folder, gguf_file=GGUF).save_pretrained(out)
 
 
-def pairs(data: Path, model: Path, out: Path) -> None:
+def pairs(data: Path, model: Path, out: Path, of_each: int, fewest_words: int) -> None:
     """Beginnings of sentences, with the next word that is right and the one that is wrong.
 
-    Only pairs whose words are single tokens, of which the model is asked for the next one.
+    Only pairs whose words are single tokens, of which the model is asked for the next one. Readings
+    of a few words say little: ``fewest_words`` leaves short beginnings out.
     """
     from transformers import AutoTokenizer
 
@@ -46,15 +48,16 @@ def pairs(data: Path, model: Path, out: Path) -> None:
     for row in json_lines(data / "blimp_subset" / "pairs.jsonl.gz"):
         words = [f" {row['good_word']}", f" {row['bad_word']}"]
         is_single = all(len(tokenizer(w, add_special_tokens=False).input_ids) == 1 for w in words)
-        if row["one_prefix"] and is_single and len(row["prefix"].split()) > 1:
+        if row["one_prefix"] and is_single and len(row["prefix"].split()) >= fewest_words:
             kept = {"text": row["prefix"], "right": words[0], "wrong": words[1]}
             by_paradigm.setdefault(row["paradigm"], []).append(kept | {"id": row["paradigm"]})
     with out.open("w", encoding="utf-8") as file:
         for of_paradigm in by_paradigm.values():
-            for kept in islice(of_paradigm, OF_EACH):
+            for kept in islice(of_paradigm, of_each):
                 file.write(json.dumps(kept) + "\n")
     for name, of_paradigm in by_paradigm.items():
-        print(f"{name}: {len(of_paradigm)} pairs of single tokens, {OF_EACH} taken")
+        taken = min(of_each, len(of_paradigm))
+        print(f"{name}: {taken} of {len(of_paradigm)} pairs of single tokens are taken")
 
 
 def main() -> None:
@@ -64,11 +67,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--of-each", type=int, default=OF_EACH, help="pairs of each paradigm")
+    parser.add_argument("--fewest-words", type=int, default=FEWEST_WORDS)
     given = parser.parse_args()
     if given.what == "smollm2":
         smollm2(given.out)
     else:
-        pairs(given.data, given.model, given.out)
+        pairs(given.data, given.model, given.out, given.of_each, given.fewest_words)
 
 
 if __name__ == "__main__":

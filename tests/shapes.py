@@ -1,13 +1,17 @@
 """Shapes and types in signatures, checked while tests run.
 
 The import hook of jaxtyping binds the arguments of every call, checks them twice, and opens a scope
-for the names of axes. Where a signature has no arrays nothing is in that scope: beartype alone
-checks the same types, for a fraction of the time.
+for the names of axes. That is dear, so it is done where it can show something:
+
+- where a signature has no arrays nothing is in that scope, and beartype alone checks the types;
+- a function that held in the first calls of a test is not looked at in the rest of that test;
+- a function that no test calls is never made ready for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from functools import partial, wraps
 from types import CodeType, FunctionType
 from typing import Any, get_args, get_type_hints
@@ -16,10 +20,36 @@ import jaxtyping
 from beartype import beartype
 from jaxtyping import AbstractArray, install_import_hook
 
+MOST = 20  # calls of each function that are checked in each test
+
 with_scope_of_axes = jaxtyping.jaxtyped
-# What is known of a function is known of its code: one that stands in another function is made, and
-# decorated, whenever that is called.
-known: dict[CodeType, dict[str, Any] | None] = {}
+
+
+@dataclass(slots=True, eq=False)
+class Note:
+    """How often a function was checked in this test, and what is known of its signature.
+
+    That is known of its code: a function that stands in another one is made, and decorated,
+    whenever that is called.
+    """
+
+    code: CodeType
+    calls: int = 0
+    is_read: bool = False
+    hints: dict[str, Any] | None = None
+
+
+# By the identity of the code, which a note keeps alive. Codes of two files can be equal, as Python
+# compares neither their files nor the types in their signatures.
+notes: dict[int, Note] = {}
+called: list[Note] = []  # in this test
+
+
+def begin_test() -> None:
+    """From now on, the first calls of each function are checked again."""
+    for note in called:
+        note.calls = 0
+    called.clear()
 
 
 def check_shapes_of(package: str) -> None:
@@ -33,26 +63,45 @@ def checked(thing: Any = None, *, typechecker: Any) -> Any:
     if thing is None:
         return partial(checked, typechecker=typechecker)
     if isinstance(thing, FunctionType):
-        if thing.__code__ not in known:
-            known[thing.__code__] = hints_without_arrays(thing)
-        hints = known[thing.__code__]
-        if hints is not None:
-            return with_types_alone(thing, hints)
+        return at_first(thing, typechecker)
+    if isinstance(thing, type) and is_dataclass(thing):
+        made = vars(thing).get("__init__")
+        # one that is written out was decorated where it stands, and is no longer of this code
+        if isinstance(made, FunctionType) and not hasattr(made, "__wrapped__"):
+            thing.__init__ = at_first(made, typechecker)  # pyright: ignore[reportAttributeAccessIssue]
+        return thing
     return with_scope_of_axes(thing, typechecker=typechecker)
 
 
-def with_types_alone(function: FunctionType, hints: dict[str, Any]) -> Callable[..., Any]:
-    """Checked by beartype, unless a test has switched all checks off."""
-    function.__annotations__ = hints
-    with_types = beartype(function)
+def at_first(function: FunctionType, typechecker: Any) -> Callable[..., Any]:
+    """Checked in the first calls of each test, unless the test has switched all checks off."""
+    note = notes.setdefault(id(function.__code__), Note(function.__code__))
+    with_checks: Callable[..., Any] | None = None
 
     @wraps(function)
     def either(*arguments: Any, **named: Any) -> Any:
-        if jaxtyping.config.jaxtyping_disable:
+        nonlocal with_checks
+        if note.calls >= MOST or jaxtyping.config.jaxtyping_disable:
             return function(*arguments, **named)
-        return with_types(*arguments, **named)
+        if note.calls == 0:
+            called.append(note)
+        note.calls += 1
+        if with_checks is None:
+            with_checks = made_ready(function, note, typechecker)
+        return with_checks(*arguments, **named)
 
     return either
+
+
+def made_ready(function: FunctionType, note: Note, typechecker: Any) -> Callable[..., Any]:
+    """Checked by beartype alone where that is enough."""
+    if not note.is_read:
+        note.hints = hints_without_arrays(function)
+        note.is_read = True
+    if note.hints is None:
+        return with_scope_of_axes(function, typechecker=typechecker)
+    function.__annotations__ = note.hints
+    return beartype(function)
 
 
 def hints_without_arrays(function: FunctionType) -> dict[str, Any] | None:

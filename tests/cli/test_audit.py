@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -59,7 +63,9 @@ def test_a_curve_that_is_left_is_made_by_the_same_command(
     assert "held-out text is" in first.out
     (folder / "pruning.json").unlink()
     left = whence("audit", "--data", folder)
-    assert "The pruning curve is not done. The same command makes it." in left.out
+    assert left.out.endswith(
+        "The pruning curve is not done. The command that began this goes on from here.\n"
+    )
     assert "held-out" not in left.out
     again = whence(*asked)
     assert again.out == first.out
@@ -89,6 +95,7 @@ def test_models_are_trained_when_asked(
         assert f"Trained anew ({test}): " in done.out
     page = (folder / "audit.html").read_text()
     assert "Models that were trained for it" in page
+    assert "<li>λ = 0: the output moves by " in page
     stored = json.loads((folder / "audit.json").read_text())
     assert stored["retrained"][0]["test"] == "frozen attention"
     assert stored["retrained"][0]["numbers"]["held_out"] == 2
@@ -97,3 +104,38 @@ def test_models_are_trained_when_asked(
     again = whence("audit", *asked, "--label", "label", "--out", folder)
     assert again.out == done.out
     assert (folder / "retrained.json").read_bytes() == before
+
+    # begun anew without training: would catch what an earlier model was trained to, still shown
+    untrained = asked[:-1]
+    anew = whence("audit", *untrained, "--label", "label", "--out", folder, "--restart")
+    assert anew.code == 0, anew.err
+    assert "Trained anew" not in anew.out
+    assert not (folder / "retrained.json").exists()
+
+
+def test_ctrl_c_breaks_off_training_and_keeps_what_is_done(
+    whence: Whence, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # would catch: a stop that waits until the model is trained, and exit code 0
+    reviews.write_text(REVIEWS.replace("b,,1\n", "") + "g,great menu,1\nh,bad menu,0\n")
+    asked = ("--data", reviews, "--tests", "uniform", "--rankings", 1, "--retrain")
+    begun = []
+
+    def done(*_: Any, **__: Any) -> Any:
+        return SimpleNamespace(to_dict=lambda: {"seeds": 1})
+
+    def pressed(*_: Any, **__: Any) -> Any:
+        begun.append(1)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("it went on")
+
+    tests = {"frozen attention": done, "adversarial model": pressed}
+    monkeypatch.setattr("whence.retraining.retrained.TESTS", tests)
+    for out in ((), ("--out", tmp_path / "audit")):
+        ended = whence("audit", *asked, "--label", "label", *out)
+        assert ended.code == 130, ended.err
+        assert "Trained anew (frozen attention): " in ended.out
+        assert "Not trained: adversarial model. " in ended.out
+        last = "The same command goes on from here." if out else "the same command goes on where"
+        assert last in ended.out.splitlines()[-1]
+    assert len(begun) == 2

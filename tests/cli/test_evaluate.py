@@ -19,6 +19,7 @@ import whence as wh
 from tests.cli.conftest import Run
 from whence.core.evaluation import Evaluation
 from whence.explaining import again
+from whence.explaining.planted import planted_of
 
 Whence = Callable[..., Run]
 REVIEWS = """id,review,label,why
@@ -346,10 +347,67 @@ def test_ctrl_c_after_the_last_text_leaves_the_rest_for_the_next_time(
     assert (ended.code, lost.code) == (130, 130)
     assert "Not all texts" not in ended.out
     assert "Where the truth is known" not in ended.out
-    assert ended.out.endswith("The same command goes on from here.\n")
+    words = " ".join(ended.out.split())
+    assert words.endswith(
+        "Not done: how far removal leads out of the data and the methods where the truth is known. "
+        "The same command goes on from here."
+    )
     assert "Nothing of this is kept. With --out FOLDER" in lost.out
     again = whence(*asked, 0, "--out", out)
     assert again.code == 0, again.err
     assert "how far removal leads out of the data" in again.err
     assert "How far removal leads out of the data was not measured" in " ".join(again.out.split())
     assert "goes on from here" not in again.out
+
+
+def test_ctrl_c_breaks_off_planted_truth_and_keeps_the_mechanisms_that_are_done(
+    whence: Whence, run: Whence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # would catch: a stop that waits for all mechanisms, or that throws the first two away
+    file, out, other = tmp_path / "a.txt", tmp_path / "run", tmp_path / "undisturbed"
+    file.write_text("great food and great prices\n")
+    asked = ("evaluate", "--data", file, "--methods", "gradient-l2", "--metrics", "compactness")
+    asked += ("--rankings", 2, "--planted", 2)
+    undisturbed = whence(*asked, "--out", other)
+    real, tried = planted_of, []
+
+    def pressed(wishes: Any, mechanisms: Any, *more: Any, **options: Any) -> Any:
+        tried.extend(mechanisms)
+        if mechanisms == ["negation"]:
+            options["progress"] = lambda _: os.kill(os.getpid(), signal.SIGINT)
+        return real(wishes, mechanisms, *more, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("whence.explaining.evaluate.planted_of", pressed)
+        ended = whence(*asked, "--out", out)
+    assert ended.code == 130
+    assert tried == ["keyword", "pair", "negation"]
+    words = " ".join(ended.out.split())
+    missing = "negation, position, leak, distractor"
+    assert f"Where the truth is known, these are not tried yet: {missing}." in words
+    assert words.endswith(
+        "Not done: the methods where the truth is known. The same command goes on from here."
+    )
+    shown = run("evaluate", "--data", out)
+    assert f"these are not tried yet: {missing}." in " ".join(shown.out.split())
+    assert shown.out.endswith("The command that began this goes on from here.\n")
+
+    again = whence(*asked, "--out", out)
+    assert (again.code, again.out) == (0, undisturbed.out)
+    for name in ("planted.json", "gauges.json", "table.csv", "table.html"):
+        assert (out / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_fail_fast_names_the_folder_where_there_is_one(whence: Whence, tmp_path: Path) -> None:
+    """The enemy: the name of a temporary folder, which is gone when it is read."""
+    file, out = tmp_path / "bad.csv", tmp_path / "kept"
+    file.write_text("id,text\na,\nb,great food\n")
+    few = ("--methods", "gradient-l2", "--metrics", "deletion", "--planted", 0, "--fail-fast")
+    kept = whence("evaluate", "--data", file, *few, "--out", out)
+    assert (kept.code, f"what is done is kept in '{out}'" in kept.err) == (2, True)
+    for command in (("evaluate", *few), ("audit", "--tests", "uniform", "--fail-fast")):
+        told = whence(command[0], "--data", file, *command[1:])
+        assert told.code == 2
+        assert "row 0: InputError: " in told.err
+        assert "(--fail-fast; nothing is kept without --out FOLDER)" in told.err
+        assert "kept in" not in told.err

@@ -66,12 +66,12 @@ def test_methods_are_listed_or_repeated_and_have_settings(run) -> None:
 def test_evidence_is_about_what_at_names(run) -> None:
     """Would catch evidence of the whole text under the name of one word."""
     done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", "--at", "2", "--json")
-    chosen = json.loads(done.out)["chosen"]["attributions"][0]
+    chosen = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]
     assert (chosen["target"]["at"], chosen["target"].get("until")) == (2, None)
-    assert chosen["evidence"]["trials"]
+    assert len(chosen["evidence"]["removals"]) == 2
     span = ("--at", "1", "--until", "3")
     done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", *span, "--json")
-    target = json.loads(done.out)["chosen"]["attributions"][0]["target"]
+    target = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]
     assert (target["at"], target["until"]) == (1, 3)
 
 
@@ -89,7 +89,7 @@ def test_chosen_outputs_the_prompt_alone_and_other_units(run) -> None:
     done = run("generate", PROMPT, "--tokens", "5", "--no-evidence", *options, "--json")
     result = whence.Generation.from_dict(json.loads(done.out))
     assert result.explained == (0, 2, 3)
-    assert len(result.units) == 7  # those of the prompt
+    assert len(result.units) == 8  # those of the prompt
     assert {a.target.read for a in result["gradient-x-input"]} == {"probability"}
 
 
@@ -103,8 +103,7 @@ def test_drawn_tokens_follow_the_seed_and_options_pass_through(run) -> None:
 
     first = text(*draw, "--seed", "3")
     assert first == text(*draw, "--seed", "3")
-    others = [text(*draw, "--seed", str(seed)) for seed in (4, 5, 6)]
-    assert set(others) != {first}
+    assert {text(*draw, "--seed", "4"), text(*draw, "--seed", "5")} != {first}
     done = run("generate", PROMPT, *QUICK, "--set", "suppress_tokens=[963]", "--json")
     stored = json.loads(done.out)
     assert stored["decoding"]["suppress_tokens"] == [963]
@@ -141,8 +140,13 @@ def test_a_file_and_a_pipe_are_one_prompt(run, tmp_path: Path) -> None:
 
 
 def test_files_are_written(run, tmp_path: Path) -> None:
-    save, csv = tmp_path / "g.json", tmp_path / "g.csv"
-    done = run("generate", PROMPT, *QUICK, "--save", save, "--csv", csv, "--json")
+    save, csv, html = tmp_path / "g.json", tmp_path / "g.csv", tmp_path / "g.html"
+    files = ("--save", save, "--csv", csv, "--html", html)
+    done = run("generate", PROMPT, *QUICK, *files, "--json")
+    assert "report written to" in done.err
+    page = html.read_text()
+    assert page.startswith("<!doctype html>")
+    assert "little" in page
     result = whence.read(save)
     assert isinstance(result, whence.Generation)
     assert result.to_dict()["outputs"] == json.loads(done.out)["outputs"]
@@ -208,7 +212,7 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
         ((PROMPT, "--continuation", " a", "--sample"), "nothing is decoded: leave out do_sample"),
         ((PROMPT, "--tokens", "0"), "at least 1, not 0"),
         ((PROMPT, "--tokens", "900"), "go beyond the model's 256 positions"),
-        (("word " * 400,), "the prompt has 401 tokens"),
+        (("word " * 400,), "the prompt has 402 tokens"),
         ((PROMPT, "--outputs", "2-1"), "ends before it begins"),
         ((PROMPT, "--outputs", "a"), "numbers and ranges"),
         ((PROMPT, *QUICK, "--outputs", "7"), "output 7 is outside the 3 tokens"),
@@ -259,4 +263,17 @@ def test_a_word_that_was_written_twice_must_be_told_apart(run) -> None:
     assert done.code == 2
     assert "the word 'cow' was written 2 times: say at=0, until=2 or at=4, until=6" in done.err
     done = run("generate", PROMPT, *options, "--at", "4", "--until", "6")
-    assert json.loads(done.out)["chosen"]["attributions"][0]["target"]["label"] == " cow"
+    assert (
+        json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]["label"]
+        == " cow"
+    )
+
+
+def test_two_whole_texts_are_contrasted(run) -> None:
+    options = ("--continuation", " little cow", "--instead-of", " king of the land")
+    done = run("generate", PROMPT, *options, "--no-evidence", "--methods", "occlusion", "--json")
+    (attribution,) = json.loads(done.out)["chosen"]["attributions"].values()
+    assert attribution["target"]["against"] == " king of the land"
+    assert len(attribution["scores"]) == 7
+    done = run("generate", PROMPT, *options, "--at", "0")
+    assert (done.code, "leave out instead= and target=" in done.err) == (2, True)

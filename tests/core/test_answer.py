@@ -42,9 +42,6 @@ NOWHERE = Provenance(
     versions={},
 )
 
-# what they share is made once
-pytestmark = pytest.mark.xdist_group("answer")
-
 
 def evidence(
     verdict: Verdict | None, p: float = 0.5, by: tuple[Verdict, ...] = (), rankings: int = 100

@@ -146,7 +146,8 @@ def test_an_unknown_reading_is_refused() -> None:
     with pytest.raises(
         TargetError,
         match=re.escape(
-            "one of logit, log-probability, probability, margin, cross-entropy, perplexity, entropy, not 'odds'"
+            "one of logit, log-probability, probability, margin, cross-entropy, perplexity, "
+            "entropy, not 'odds'"
         ),
     ):
         Target("good", read="odds")  # type: ignore[arg-type]

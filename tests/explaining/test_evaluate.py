@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from whence.core.evaluation import Evaluation
 from whence.core.evidence import Verdict
 from whence.explaining.data_set import request_of
 from whence.explaining.stored_trials import evaluation_of
+from whence.trace.memory import can_be_held
 
 TEXTS = [
     "the food is great but not the prices",
@@ -283,3 +286,51 @@ def test_planted_truth_is_tried_anew_on_another_number_of_texts(tmp_path: Path) 
     before = (tmp_path / "planted.json").stat().st_mtime_ns
     whence.evaluate(model, ["not bad"], ["random"], planted=20_000, **asked)
     assert (tmp_path / "planted.json").stat().st_mtime_ns == before
+
+
+# ---------------------------------------------------------------------- memory
+
+HOLES = """
+import ctypes
+from pathlib import Path
+
+import whence
+from tests.families import build
+from whence.trace.memory import M_MMAP_THRESHOLD
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+model, texts = build("bert"), ["great food", "bad food"]
+
+
+def resident():
+    return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def evaluate():
+    whence.evaluate(model, texts, ["gradient-l2"], ["deletion"], rankings=2, planted=0)
+
+
+evaluate()
+library.mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
+blocks = [library.malloc(2**20) for _ in range(64)]
+for block in blocks:
+    ctypes.memset(block, 1, 2**20)
+for block in blocks[::2]:
+    library.free(block)
+full = resident()
+evaluate()
+print(full - resident())
+"""
+
+
+@pytest.mark.skipif(not can_be_held(), reason="another C library")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no resident memory to read")
+def test_holes_that_texts_leave_in_the_heap_are_given_back() -> None:
+    """32 MB of holes between blocks that stay; they would be kept, and more with each new text.
+
+    In a process of its own: the setting by which blocks come to lie in the heap stays.
+    """
+    done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) > 16 * 2**20

@@ -334,3 +334,23 @@ def test_lime_of_an_earlier_output_is_that_of_its_own_game() -> None:
     assert error.standard_error is not None
     away = (both.of(0).scores - truth.of(0).scores) / np.maximum(error.standard_error, 1e-12)
     assert np.abs(away).max() < 4.5
+
+
+def test_attention_of_all_that_was_written_is_the_mean_over_its_outputs() -> None:
+    model = build("gpt2")
+    g = whence.generate(
+        model,
+        PROMPT,
+        ["attention-mean", "rollout", "occlusion"],
+        continuation=CONTINUATION,
+        rankings=39,
+        steps=3,
+    )
+    assert g.chosen is not None
+    assert set(g.chosen) == {"attention-mean", "rollout", "occlusion"}
+    units = len(g.chosen.units)
+    assert units == len(model.encode(PROMPT).units)
+    rows = g.matrix("rollout")[:, :units]
+    np.testing.assert_allclose(g.chosen["rollout"].scores, rows.mean(0))
+    assert g.chosen["rollout"].evidence is not None
+    assert g.chosen["rollout"].value == pytest.approx(g.chosen["occlusion"].value, rel=1e-5)

@@ -28,8 +28,6 @@ RECORDS = [
     {"text": "not bad prices", "label": 0},
 ]
 
-pytestmark = pytest.mark.xdist_group("overview")
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given as for_any
@@ -16,6 +17,7 @@ from tests.models.test_chat import CHAT, chatty
 from whence.core.errors import InputError, ModelError
 from whence.generation.continuing import given, written_by
 from whence.models.model import Model
+from whence.models.texts import tokenize
 from whence.models.writing import notes_on_border, written_after
 
 PROMPT = "Once upon a time there was a"
@@ -30,6 +32,12 @@ SPELLED = st.lists(
 @cache
 def small(name: str) -> Model:
     return build(name)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def test_a_model_writes_what_its_own_argmax_says() -> None:
@@ -85,7 +93,7 @@ def test_prompt_and_continuation_are_the_tokens_of_one_text_or_it_is_said(
     model = small("gpt2")
     if not first.strip():
         return
-    prompt = model.encode(first)
+    prompt = tokenize(model, first, None, "word")  # however long it is
     follows = given(model, prompt, second)
     joined = model.backend.encode(first + second, add_special_tokens=False).ids
     both = [*prompt.ids.tolist(), *follows.ids.tolist()]
@@ -111,6 +119,7 @@ def test_a_chats_continuation_has_the_tokens_of_the_whole_template() -> None:
         assert [*prompt.ids.tolist(), *ids] == whole[: len(prompt) + len(ids)]
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_nothing_and_what_is_no_continuation_are_refused() -> None:
     model = whence.load("writer")
     prompt = model.encode(PROMPT)

@@ -49,7 +49,6 @@ def test_figures_tables_and_slides(ran):
     assert book.to_html().count("<section") == 15  # title, thirteen heads, claims
 
 
-@pytest.mark.slow
 def test_the_global_generator_is_left_alone(ran):
     assert ran[1]
 

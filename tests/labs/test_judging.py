@@ -37,7 +37,6 @@ def test_figures_tables_and_slides(book):
     assert book.to_html().count("<section") == 7  # title, five heads, claims
 
 
-@pytest.mark.slow
 def test_the_figures_lab_knows_these_pictures(book):
     from whence.labs.figures import PICTURES
 
@@ -158,7 +157,6 @@ def test_random_words_of_users_are_a_coin_and_the_others_are_not(book):
     assert min(rows[name][2:6].min() for name in ("LIME", "greedy", "gradient")) > 0.9
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers_and_no_global_generator_is_touched(book):
     before, numpys = torch.random.get_rng_state(), np.random.get_state()[1].copy()
     again = Notebook(lab.TITLE, quick=True, formats=("svg",))

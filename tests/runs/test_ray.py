@@ -73,7 +73,6 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_with_an_actor_killed_and_a_node_removed_a_run_is_as_inline(
     cluster: Any, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +114,24 @@ def test_with_an_actor_killed_and_a_node_removed_a_run_is_as_inline(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
+def test_an_audit_on_a_cluster_is_that_of_this_process(
+    cluster: Any, model: Model, tmp_path: Path
+) -> None:
+    # would catch: a work that actors cannot open, or that they do with other texts left out
+    asked: dict[str, Any] = {"tests": ["uniform", "heads"], "rankings": 2, "part": 1}
+    inline = whence.audit(model, TEXTS[:2], out=tmp_path / "inline", **asked)
+    on_ray = {"engine": "ray", "address": cluster.address, "workers": 1}
+    audit = whence.audit(model, TEXTS[:2], out=tmp_path / "ray", **asked, **on_ray)
+    assert audit.to_csv() == inline.to_csv()
+    assert audit.pruning == inline.pruning
+    names = [
+        sorted(file.name for file in (tmp_path / run / "parts").iterdir())
+        for run in ("inline", "ray")
+    ]
+    assert names[0] == names[1]  # a name has the digest of what is in it
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_the_command_and_the_ray_that_it_started(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "texts.txt"
     lines = [*TEXTS, *(f"{text} food" for text in TEXTS)]
@@ -160,7 +176,6 @@ def done(cluster: Any, place: Place, parts: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_text_that_kills_is_a_failure_and_its_neighbours_are_not(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +188,6 @@ def test_a_text_that_kills_is_a_failure_and_its_neighbours_are_not(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_text_is_not_blamed_for_its_node(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +216,6 @@ def test_a_text_is_not_blamed_for_its_node(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_stop_a_bug_and_a_place_that_is_not_shared(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,8 +26,6 @@ from whence.runs.places import Bucket, place_of
 
 BUCKET = "reviews"
 METHODS = ["gradient-x-input", "occlusion"]
-# one server, in one process of pytest-xdist
-pytestmark = pytest.mark.xdist_group("s3")
 
 
 @pytest.fixture(scope="module")

@@ -169,7 +169,9 @@ def test_methods_of_many_passes_hold_points_and_a_batch(bert: Model, name: str) 
     at_once = 2048 // TOKENS
     assert usual - one_by_one == pytest.approx((at_once - 1) * row, rel=0.05)
     points = 16 * TOKENS * 64 * 4
-    assert one_by_one > row + 2 * points  # the points and their gradients
+    # the points; of a cloud their gradients, too, and of a path what they are along it
+    held = 2 * points if name == "smooth-grad" else points
+    assert one_by_one > row + held
     # and what is really held
     settings = settings_of(info, {"max_nodes": 16} if name.startswith("int") else {}, 0)
     with Counting() as counting:

@@ -12,9 +12,6 @@ from whence.views.answering import answer_sentences
 
 HOSTILE = "</script><img src=x onerror=alert(1)> great <b>bold</b> 中国 👨‍👩‍👧"
 
-# what they share is made once
-pytestmark = pytest.mark.xdist_group("browser-report")
-
 
 @pytest.fixture
 def opened(browser, tmp_path):
@@ -194,7 +191,8 @@ FIRST_SCREEN = 800  # pixels
 def real():
     text = "the food is great but the service is not bad and the prices are fine"
     methods = ["occlusion", "gradient-x-input", "gradient-l2", "attention-mean", "random"]
-    return whence.compare(whence.load("sentiment"), text, methods)
+    # the fewest rankings: the page is drawn alike, for a tenth of the passes
+    return whence.compare(whence.load("sentiment"), text, methods, rankings=39, steps=2)
 
 
 @pytest.mark.parametrize("width", [1400, 390])
@@ -210,7 +208,6 @@ def test_the_first_screen_holds_the_answer(opened, real, width):
         assert answer.inner_text().replace("\xa0", " ") == said
 
 
-@pytest.mark.slow
 def test_on_a_wide_screen_the_text_is_there_at_once_too(opened, real):
     page = opened(real, viewport={"width": 1400, "height": FIRST_SCREEN})
     box = page.locator(".strip:visible .text").bounding_box()

@@ -9,8 +9,6 @@ from whence.core.overview import Overview
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国"
 
-pytestmark = pytest.mark.xdist_group("browser-report")
-
 
 @pytest.fixture
 def opened(browser, tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whence.cli import options as o
-from whence.cli.evaluate import folder_for, tell_failures
+from whence.cli.evaluate import how_to_go_on, tell_failures
 from whence.cli.pace import pace_shown
 from whence.cli.run import Out, Set, with_settings
 from whence.cli.running import (
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
     from whence.runs.run import Run
 
 EXAMPLE = "Example: whence audit --model sentiment --data reviews.csv --sample 200 --out audits/m"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the verdict is told; ``is_kept`` is whether its folder is still there afterwards."""
+
+    as_json: bool
+    html: Path | None
+    is_kept: bool = True
 
 
 def command(
@@ -112,12 +122,15 @@ def command(
 
     if out is None and is_run(data):
         run = open_run(data)
-        _tell(_audit(run), run, as_json, html)
+        left = _what_is_left(run, [])
+        left = f"{left} The command that began this goes on from here." if left else ""
+        _tell(_audit(run), run, Form(as_json, html), left)
         return
 
     from whence.core.target import Target
     from whence.runs.data import Choice, open_data
     from whence.runs.manner import Manner
+    from whence.runs.places import place_for
     from whence.runs.run import check_engine, stopping
 
     wanted = _wanted(tests, setting or [])
@@ -127,12 +140,11 @@ def command(
     opened = open_data(data, **columns, split=split)
     for guessed in opened.columns.notes:
         note(guessed)
-    with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
+    with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.audit import audit_rows, audited, is_whole
         from whence.explaining.audit_forecast import forecast_audit
         from whence.explaining.data_set import check_can_be_loaded
-        from whence.retraining.retrained import check_can_retrain, retrained_in
-        from whence.runs.places import place_of
+        from whence.retraining.retrained import check_can_retrain, left_to_train, retrained_in
 
         if not manner.is_inline:
             check_can_be_loaded(loaded_model)
@@ -149,7 +161,7 @@ def command(
             memory=memory,
         )
         choice = Choice(sample, seed, limit)
-        if again or not is_run(folder):
+        if again or not is_run(place.name):
             note(str(forecast_audit(work, opened, choice)))
         with stopping(note) as stop:
             with pace_shown(manner.workers or 1) as progress:
@@ -157,23 +169,25 @@ def command(
                     work,
                     opened,
                     choice,
-                    place_of(folder),
+                    place,
                     manner,
                     part=part,
                     stop=stop,
                     progress=progress,
                     say=note,
                 )
-            run = open_run(folder, check=False)
+            run = open_run(place.name, check=False)
             if retrain and is_whole(run):
                 with progress_bar("training") as say:
                     retrained_in(run.place, loaded_model, opened, seed, stop, say)
                 result = _audit(run)
         if out is not None and "://" not in out:
             _write_all(result, Path(out))
-        _tell(result, run, as_json, html)
+        left = _what_is_left(run, left_to_train(place) if retrain else [])
+        left = f"{left} {how_to_go_on(place)}" if left else ""
+        _tell(result, run, Form(as_json, html, place.is_kept), left)
         # in here: without --out the folder is gone afterwards
-        if stop.asked and not is_whole(run):
+        if stop.asked and left:
             raise typer.Exit(INTERRUPTED)
         if run.state.failed:
             raise typer.Exit(SOME_FAILED)
@@ -198,11 +212,15 @@ def _audit(run: Run) -> Audit:
     return audit_of(run)
 
 
-def _lacks_curve(run: Run) -> bool:
-    """Whether heads were tested on all texts, and not removed one after the other yet."""
+def _what_is_left(run: Run, untrained: list[str]) -> str:
+    """What is not done yet; nothing where all is. ``untrained`` are tests that would train."""
     from whence.explaining.audit import is_whole
 
-    return run.is_complete and not is_whole(run)
+    if not run.is_complete:
+        return "Not all texts are done."
+    if not is_whole(run):
+        return "The pruning curve is not done."
+    return f"Not trained: {', '.join(untrained)}." if untrained else ""
 
 
 def _write_all(result: Audit, folder: Path) -> None:
@@ -213,18 +231,19 @@ def _write_all(result: Audit, folder: Path) -> None:
     note(f"written to {folder.resolve()}: effects.csv, audit.json, audit.html")
 
 
-def _tell(result: Audit, run: Run, as_json: bool, html: Path | None) -> None:
-    if as_json:
+def _tell(result: Audit, run: Run, form: Form, left: str) -> None:
+    """The verdict, the failures, and ``left``: what is not done, and how to go on."""
+    if form.as_json:
         emit_json(result.to_dict())
+        if left:
+            note(left)
     else:
         from whence.views.audit import audit_view
 
         show(lambda console: audit_view(result, console.width))
-        tell_failures(run, is_kept=True)
-        if not run.is_complete:
-            emit("Not all texts are done. The same command goes on from here.")
-        elif _lacks_curve(run):
-            emit("The pruning curve is not done. The same command makes it.")
-    if html is not None:
-        result.to_html(html)
-        note(f"page written to {html.resolve()}")
+        tell_failures(run, form.is_kept)
+        if left:
+            emit(left)
+    if form.html is not None:
+        result.to_html(form.html)
+        note(f"page written to {form.html.resolve()}")

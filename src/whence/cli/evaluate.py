@@ -35,6 +35,7 @@ from whence.core.showing import visible
 if TYPE_CHECKING:
     from whence.core.evaluation import Evaluation
     from whence.explaining.trials import TrialRows
+    from whence.runs.places import Place
     from whence.runs.run import Run
 
 EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
@@ -169,8 +170,9 @@ def command(
 
     if out is None and is_run(data):
         run = open_run(data)
-        left = "" if run.is_complete else "The command that began this goes on from here."
-        _tell(_evaluation(run), run, Form(as_json, full, html), left)
+        evaluation = _evaluation(run)
+        left = "The command that began this goes on from here."
+        _tell(evaluation, run, Form(as_json, full, html), left if _is_begun(run) else "")
         return
 
     asked: dict[str, Any] = {
@@ -192,6 +194,7 @@ def command(
     from whence.core.target import Target
     from whence.runs.data import Choice, open_data
     from whence.runs.manner import Manner
+    from whence.runs.places import place_for
     from whence.runs.run import check_engine, stopping
 
     manner = Manner(engine, workers, address, again, mend, fail_fast)
@@ -199,11 +202,10 @@ def command(
     opened = open_data(data, **asked["columns"])
     for guessed in opened.columns.notes:
         note(guessed)
-    with folder_for(out) as folder, loaded(model, dtype, device) as loaded_model:
+    with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
         from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
         from whence.explaining.rows import ExplainRows
-        from whence.runs.places import place_of
 
         added = _added(add or [])
         if not manner.is_inline:
@@ -222,7 +224,6 @@ def command(
         )
         explain = ExplainRows(loaded_model, request, gold or foil is not None, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
-        place = place_of(folder)
         if work.of_again:
             note(_what_is_dear(work))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
@@ -238,12 +239,13 @@ def command(
                 progress=progress,
                 say=note,
             )
-        run = open_run(folder, check=False)
+        run = open_run(place.name, check=False)
         if out is not None and "://" not in out:
             _write_all(evaluation, Path(out))
         is_ended_early = stop.asked and not is_whole(run, planted)
-        form = Form(as_json, full, html, is_kept=out is not None)
-        _tell(evaluation, run, form, _how_to_go_on(form) if is_ended_early else "")
+        form = Form(as_json, full, html, place.is_kept)
+        left = _what_is_left(run, planted) + how_to_go_on(place) if is_ended_early else ""
+        _tell(evaluation, run, form, left)
         # in here: without --out the folder is gone afterwards
         if is_ended_early:
             raise typer.Exit(INTERRUPTED)
@@ -289,14 +291,6 @@ def _added(paths: list[Path]) -> Any:
     return added
 
 
-def folder_for(out: str | None) -> Any:
-    """Where the run lies: as asked, or in a folder that goes away."""
-    from contextlib import nullcontext
-    from tempfile import TemporaryDirectory
-
-    return nullcontext(out) if out is not None else TemporaryDirectory(prefix="whence-evaluate-")
-
-
 def _what_is_dear(work: TrialRows) -> str:
     """What most of the time will go to, and how to do without."""
     from whence.explaining.again import times_again
@@ -311,9 +305,27 @@ def _what_is_dear(work: TrialRows) -> str:
     )
 
 
-def _how_to_go_on(form: Form) -> str:
+def _is_begun(run: Run) -> bool:
+    """Whether something is left to do that was begun: texts, or mechanisms of planted truth."""
+    from whence.explaining.stored_trials import stored_planted, untried
+
+    planted, _ = stored_planted(run.place)
+    return not run.is_complete or (planted is not None and bool(untried(planted)))
+
+
+def _what_is_left(run: Run, planted: int) -> str:
+    """What was not done after the last text; the table tells of texts itself."""
+    from whence.explaining.evaluate import left_to_measure
+    from whence.views.evaluation import wording_list
+
+    if not run.is_complete:
+        return ""
+    return f"Not done: {wording_list(left_to_measure(run, planted))}. "
+
+
+def how_to_go_on(place: Place) -> str:
     """What to do after Ctrl-C."""
-    if form.is_kept:
+    if place.is_kept:
         return "The same command goes on from here."
     return "Nothing of this is kept. With --out FOLDER the same command goes on where it was ended."
 

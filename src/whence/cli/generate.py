@@ -116,6 +116,14 @@ InsteadFirst = Annotated[
         "--instead-first", help="Of an --instead of several tokens, take the first alone."
     ),
 ]
+InsteadOf = Annotated[
+    str | None,
+    typer.Option(
+        "--instead-of",
+        help="Why was this written and not that text? Another continuation, of any length.",
+        metavar="TEXT",
+    ),
+]
 At = Annotated[
     str | None,
     typer.Option(
@@ -181,6 +189,7 @@ def command(
     continuation_ids: GivenIds = None,
     instead: Instead = None,
     instead_first: InsteadFirst = False,
+    instead_of: InsteadOf = None,
     at: At = None,
     until: Until = None,
     outputs: Outputs = None,
@@ -242,6 +251,7 @@ def command(
             target=_target(at, until, read),
             instead=instead,
             instead_first=instead_first,
+            instead_of=instead_of,
             read=read,
             scored="prompt" if only_prompt else "all",
             units="word" if units == "section" else units,

@@ -475,7 +475,9 @@ def _written(a: Attribution) -> Written | None:
 
 
 def _probability(a: Attribution) -> float | None:
-    """How likely what is explained was, where its reading tells that."""
+    """How likely what is explained was, where its reading or the prediction tells that."""
+    if a.target.until is None and a.target.label in a.prediction:
+        return a.prediction[str(a.target.label)]
     if a.target.against is not None:
         return None
     if a.target.read == "log-probability":

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.comparison import Comparison
+from whence.core.cutting import unit_of_tokens, unit_spans
 from whence.core.errors import InputError, unknown_name
 from whence.core.once import once
 from whence.core.passage import Passage
@@ -119,17 +120,19 @@ class Generation:
 
     @once
     def words(self) -> tuple[range, ...]:
-        """The outputs that spell one unit each, such as the pieces of a word; in order.
+        """The outputs that spell one word each, in order; a special token stands alone.
 
-        A special token stands alone.
+        They are words of the text whatever the units are: sentences, tokens, or the prompt's only.
         """
+        first = self.passage.output_place(0)
+        special = self.passage.special[first:]
+        spans = self.passage.spans[first:][~special]
+        word_of = np.full(len(self.outputs), -1)
+        word_of[~special] = unit_of_tokens(unit_spans(self.text, spans, "word"), spans, "word")
+
         groups: list[range] = []
-        for number, output in enumerate(self.outputs):
-            goes_on = (
-                number > 0
-                and output.unit is not None
-                and output.unit == self.outputs[number - 1].unit
-            )
+        for number in range(len(self.outputs)):
+            goes_on = number > 0 and word_of[number] == word_of[number - 1] >= 0
             if goes_on:
                 groups[-1] = range(groups[-1].start, number + 1)
             else:
@@ -183,8 +186,7 @@ class Generation:
     def together(self, outputs: Sequence[int], method: str | None = None) -> np.ndarray:
         """The scores of several outputs taken together, over the units before the first of them.
 
-        Signed scores of log-probabilities are added, as these add up; others are averaged. What
-        the outputs themselves spell is no source of theirs.
+        Signed scores of log-probabilities are added, as these add up; others are averaged.
         """
         name = self.methods[0] if method is None else method
         first = self.of(outputs[0], name)

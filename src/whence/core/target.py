@@ -48,7 +48,8 @@ class Target:
     its number, or the word itself where it stands once. Of a text that a model wrote it is the
     token of that number, from 0, or a word; and with ``until`` all tokens from ``at`` up to that
     one. ``index`` and ``against_index`` are filled in when the target is resolved, and so are
-    ``word``, the word whose tag it is, and ``ids``, the tokens of a span.
+    ``word``, the word whose tag it is, ``ids``, the tokens of a span, and ``against_ids``, those of
+    another text that could have been written.
 
     >>> Target("positive", against="negative", read="probability").describe()
     'probability of positive rather than negative'
@@ -63,10 +64,12 @@ class Target:
     word: str | None = None
     until: int | None = None
     ids: tuple[int, ...] | None = None
+    against_ids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.ids is not None:
-            object.__setattr__(self, "ids", tuple(self.ids))  # as JSON gives it back: a list
+        for name in ("ids", "against_ids"):
+            if getattr(self, name) is not None:  # JSON gives it back as a list
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.read not in get_args(Reading):
             raise TargetError(
                 f"a target is read as one of {', '.join(get_args(Reading))}, not {self.read!r}."
@@ -93,11 +96,11 @@ class Target:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         stored = asdict(self)
-        for name in ("word", "until", "ids"):
+        for name in ("word", "until", "ids", "against_ids"):
             if stored[name] is None:
                 del stored[name]  # as it was before there were such: older versions read it
-        if self.ids is not None:
-            stored["ids"] = list(self.ids)
+            elif name.endswith("ids"):
+                stored[name] = list(stored[name])
         return stored
 
 

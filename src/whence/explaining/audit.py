@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,12 @@ from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, 
 from whence.explaining.evaluate import trial_rows
 from whence.explaining.pruning import has_heads, pruned
 from whence.explaining.rows import ExplainRows, fitting
-from whence.explaining.stored_audit import PRUNING, audit_of
+from whence.explaining.stored_audit import PRUNING, RETRAINED, audit_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
 from whence.runs.data import Choice, Data, chosen, open_data
 from whence.runs.manner import Engine, Manner
-from whence.runs.places import Place, place_of
+from whence.runs.places import Place, place_for
 from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
@@ -97,10 +96,8 @@ def audit(
     work = audit_rows(model, tests, rankings, gold=foil is not None, **options)
     choice = Choice(sample, seed, limit)
     more: dict[str, Any] = {"part": part, "progress": progress}
-    if out is not None:
-        return audited(work, opened, choice, place_of(out), manner, **more)
-    with tempfile.TemporaryDirectory(prefix="whence-audit-") as folder:
-        return audited(work, opened, choice, place_of(folder), manner, **more)
+    with place_for(out) as place:
+        return audited(work, opened, choice, place, manner, **more)
 
 
 def audit_rows(
@@ -134,7 +131,8 @@ def audited(
     order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
     stop = stop or Stop()
     if manner.again:
-        place.remove(PRUNING)
+        for name in (PRUNING, RETRAINED):
+            place.remove(name)
     run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
     if run.is_complete and not is_whole(run) and not stop.asked:
         say("heads removed one after the other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
-from whence.core.planted import MECHANISMS
+from whence.core.planted import MECHANISMS, PlantedTruth
 from whence.core.registry import find_metric
 from whence.core.registry import metrics as all_metrics
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
@@ -26,9 +25,15 @@ from whence.explaining.data_set import (
 )
 from whence.explaining.gauge import removal_gauge
 from whence.explaining.outside import usual_removals
-from whence.explaining.planted import USUAL_TEXTS, planted_of, suite
+from whence.explaining.planted import USUAL_TEXTS, joined, planted_of, suite
 from whence.explaining.rows import ExplainRows
-from whence.explaining.stored_trials import GAUGES, PLANTED, evaluation_of, stored_planted
+from whence.explaining.stored_trials import (
+    GAUGES,
+    PLANTED,
+    evaluation_of,
+    stored_planted,
+    untried,
+)
 from whence.explaining.trials import (
     RANKINGS,
     READER,
@@ -44,11 +49,14 @@ from whence.models.model import Model
 from whence.runs.data import Choice, Data, Row, open_data
 from whence.runs.kept_rows import KeptRows
 from whence.runs.manner import Engine, Manner
-from whence.runs.places import Place, place_of
+from whence.runs.places import Place, place_for
 from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together: each takes seconds
 MOST_GAUGED = 500  # texts by which the removals are gauged
+# what is measured once, as it is said
+OF_GAUGES = "how far removal leads out of the data"
+OF_PLANTED = "the methods where the truth is known"
 # names, or names with settings
 Metrics = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -145,10 +153,8 @@ def evaluate(
     )
     choice = Choice(sample, seed, limit)
     options: dict[str, Any] = {"part": part, "planted": planted, "progress": progress}
-    if out is not None:
-        return evaluated(work, opened, choice, place_of(out), manner, **options)
-    with tempfile.TemporaryDirectory(prefix="whence-evaluate-") as folder:
-        return evaluated(work, opened, choice, place_of(folder), manner, **options)
+    with place_for(out) as place:
+        return evaluated(work, opened, choice, place, manner, **options)
 
 
 def evaluated(
@@ -171,19 +177,30 @@ def evaluated(
         for name in (GAUGES, PLANTED):
             place.remove(name)
     run = carried_out(order, data, choice, place, manner, part=part, stop=stop, progress=progress)
-    if run.is_complete and not run.place.has(GAUGES) and not stop.asked:
-        say("how far removal leads out of the data")
-        _gauge(work, run)
-    if planted and not _has_planted(place, planted) and not stop.asked:
-        say("the methods where the truth is known")
-        _try_planted(work, place, planted)
+
+    def measure_once() -> None:
+        if run.is_complete and not place.has(GAUGES):
+            say(OF_GAUGES)
+            _gauge(work, run)
+        if planted and not _has_planted(place, planted):
+            say(OF_PLANTED)
+            _try_planted(work, place, planted)
+
+    stop.at_once(measure_once)
     return evaluation_of(run)
 
 
 def is_whole(run: Run, planted: int) -> bool:
     """Whether nothing is left to do: neither texts, nor what is measured once for all of them."""
-    is_planted = not planted or _has_planted(run.place, planted)
-    return run.is_complete and run.place.has(GAUGES) and is_planted
+    return run.is_complete and not left_to_measure(run, planted)
+
+
+def left_to_measure(run: Run, planted: int) -> list[str]:
+    """What is measured once for all texts, and is not yet."""
+    left = [] if run.place.has(GAUGES) else [OF_GAUGES]
+    if planted and not _has_planted(run.place, planted):
+        left.append(OF_PLANTED)
+    return left
 
 
 def _gauge(work: TrialRows, run: Run) -> None:
@@ -215,18 +232,31 @@ def _has_planted(place: Place, texts: int) -> bool:
     truth, _ = stored_planted(place)
     if truth is None:  # none of the methods can be tried there
         return True
+    return _is_of(truth, texts) and not untried(truth)
+
+
+def _is_of(truth: PlantedTruth, texts: int) -> bool:
+    """Whether so many texts of each of its mechanisms were taken, as far as there are."""
     return all(one.texts == min(texts, len(suite(one.name).texts)) for one in truth.mechanisms)
 
 
 def _try_planted(work: TrialRows, place: Place, texts: int) -> None:
-    """Write what the same methods find where the truth is known, or why none can be tried."""
+    """Write what the same methods find where the truth is known, or why none can be tried.
+
+    Each mechanism is kept as soon as it is done, and those that are there are not tried again.
+    """
     request = work.explain.request
-    try:
-        truth = planted_of(request.wishes, MECHANISMS, texts, request.seed, skip_unfit=True)
-        content = truth.to_dict()
-    except WhenceError as problem:  # methods for other models than those with a planted truth
-        content = {"problem": str(problem)}
-    place.put(PLANTED, json_text(content).encode())
+    truth, _ = stored_planted(place)
+    if truth is not None and not _is_of(truth, texts):
+        truth = None
+    for mechanism in MECHANISMS if truth is None else untried(truth):
+        try:
+            one = planted_of(request.wishes, [mechanism], texts, request.seed, skip_unfit=True)
+        except WhenceError as problem:  # methods for other models than those with a planted truth
+            place.put(PLANTED, json_text({"problem": str(problem)}).encode())
+            return
+        truth = one if truth is None else joined(truth, one)
+        place.put(PLANTED, json_text(truth.to_dict()).encode())
 
 
 def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:

@@ -16,8 +16,13 @@ from jaxtyping import Bool, Float
 from whence.core.errors import InputError, Unsupported
 from whence.core.gauge import Gauge
 from whence.core.passage import Passage
-from whence.games.game import TOKENS_AT_ONCE, check_is_model, name_of, remover_of
-from whence.games.removals import Remover
+from whence.games.game import (
+    TOKENS_AT_ONCE,
+    AnyRemover,
+    check_is_model,
+    name_of,
+    remover_of,
+)
 from whence.models.model import Model
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
@@ -148,7 +153,9 @@ def shrunk_covariance(rows: Float[np.ndarray, "row width"]) -> Float[np.ndarray,
     return (1 - pull) * sample + pull * scale * np.eye(width)
 
 
-def _removers(model: Model, passages: Sequence[Passage], removal: str, seed: int) -> list[Remover]:
+def _removers(
+    model: Model, passages: Sequence[Passage], removal: str, seed: int
+) -> list[AnyRemover]:
     """One for each passage; a masked language model that fills is loaded once for all."""
     first = remover_of(model, passages[0], removal, seed)
     if first.filler is None:
@@ -168,7 +175,7 @@ def _vectors_of_whole(model: Model, passages: Sequence[Passage]) -> Float[np.nda
 
 def _vectors_without(
     whole: Float[np.ndarray, "text width"],
-    removers: Sequence[Remover],
+    removers: Sequence[AnyRemover],
     shares: Sequence[int | float],
     seed: int,
 ) -> Float[np.ndarray, "share text width"]:

@@ -10,17 +10,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.attribution import Cost
+from whence.core.attribution import Attribution, Cost
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError, Unsupported
+from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
+from whence.core.registry import find_method
 from whence.core.request import Request, units_as_given, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target
 from whence.core.units import UnitKind
+from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
+from whence.explaining.spans import means_over_outputs
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, check_writes, given, written_by
 from whence.models.model import Model
@@ -48,6 +51,7 @@ def generate(
     target: Target | str | int | None = None,
     instead: str | int | None = None,
     instead_first: bool = False,
+    instead_of: str | Sequence[int] | None = None,
     read: Reading = "log-probability",
     scored: Scored = "all",
     units: UnitKind | Sequence[int] = "word",
@@ -75,6 +79,10 @@ def generate(
     the written token has one; a word of several tokens is refused, unless ``instead_first`` lets
     the first of them stand for it. It is best said of which output: by ``target`` or ``outputs``.
 
+    ``instead_of`` is another continuation, of any length: why this text rather than that one? The
+    methods are then compared on the difference of the two log-probabilities, over the units of
+    the prompt.
+
     ``target`` is what the evidence is about: a written token by its number, a written word, or a
     Target; by default all that was written, which rests on the prompt (its log-probability, where
     ``read`` is of single tokens). Unless ``evidence=False``,
@@ -94,6 +102,11 @@ def generate(
     follows = _continuation(model, first, continuation, max_new_tokens, seed, decoding)
     whole = written_after(model, first, follows.ids)
     passage = _scored(whole, scored)
+    rival = None
+    if instead_of is not None:
+        if instead is not None or target is not None:
+            raise InputError("instead_of= contrasts whole texts: leave out instead= and target=.")
+        rival = written_after(model, first, given(model, first, instead_of).ids)
     about = _chosen(model, whole, target, read)
     logits = model.output_logits(passage)
     written = _outputs(model, passage, logits)
@@ -101,9 +114,8 @@ def generate(
     rivals: dict[int, int] = {}
     notes = [*follows.notes, *notes_on_border(whole)]
     if instead is not None:
-        rivals = {n: rival_of(model, whole, n, instead, instead_first) for n in numbers}
-        if outputs is None:
-            numbers = _other_than(passage, rivals)
+        rivals = _rivals(model, whole, numbers, instead, instead_first)
+        numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
         about = _about_a_contrast(about, target, numbers, rivals)
         if evidence and about.against is None:
             notes.append(NOT_OF_CONTRAST)
@@ -123,8 +135,18 @@ def generate(
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
-    if evidence:
-        chosen, problem = _compared(model, passage, about, request, list(rows), progress)
+    if rival is not None:
+        asked = replace(request, evidence=evidence)
+        chosen = compare_continuations(model, first, whole, rival, asked, progress)
+        costs.append(chosen.cost)
+    elif evidence:
+        resolved = model.resolve(about, logits, passage)
+        before = passage.before(resolved.steps.start)
+        added: tuple[Attribution, ...] = ()
+        if resolved.until is not None and resolved.read == read == "log-probability":
+            added = means_over_outputs(rows, numbers, resolved, before)
+        asked = [name for name in rows if name not in {one.method for one in added}]
+        chosen, problem = _compared(model, before, resolved, request, asked, added, progress)
         if chosen is not None:
             costs.append(chosen.cost)
         skipped |= problem
@@ -260,6 +282,25 @@ def _chosen(model: Model, passage: Passage, target: Any, read: Reading) -> Targe
 # ---------------------------------------------------------------------- why this rather than that
 
 
+def _rivals(
+    model: Model, passage: Passage, numbers: Sequence[int], instead: str | int, first: bool
+) -> dict[int, int]:
+    """The rival of each output; those are left out in whose place it is not one token.
+
+    One such place is inside a word. If there is no other, that is an error.
+    """
+    rivals = {}
+    problems = []
+    for number in numbers:
+        try:
+            rivals[number] = rival_of(model, passage, number, instead, first)
+        except TargetError as problem:
+            problems.append(problem)
+    if problems and not rivals:
+        raise problems[0]
+    return rivals
+
+
 def _other_than(passage: Passage, rivals: Mapping[int, int]) -> tuple[int, ...]:
     """The outputs that are not the rival itself; all of them where there is no other."""
     others = [n for n, rival in rivals.items() if passage.ids[passage.output_place(n)] != rival]
@@ -283,12 +324,13 @@ def _compared(
     target: Target,
     request: Request,
     methods: Sequence[str],
+    added: Sequence[Attribution],
     progress: Progress | None,
 ) -> tuple[Comparison | None, dict[str, str]]:
     """The methods on one target, with evidence; and why there is none, where it cannot be had."""
-    wishes = tuple(wish for wish in request.wishes if wish.method in methods)
+    wishes = tuple(wish for wish in request.wishes if find_method(wish.method).name in methods)
     asked = replace(request, wishes=wishes, targets=(target,), evidence=True)
     try:
-        return compare_as_asked(model, passage, asked, progress, skip_unfit=True), {}
+        return compare_as_asked(model, passage, asked, progress, True, added), {}
     except Unsupported as problem:
         return None, {"evidence": str(problem)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,13 +17,17 @@ from whence.core.errors import ModelError, Unsupported
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
 from whence.core.registry.passes import BACKWARD
 from whence.core.request import Ask
-from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
+from whence.explaining.job import TRACE_TOKENS, Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.models.passing import in_one_line
 from whence.trace.lxmert import is_lxmert
 from whence.trace.routers import chooses
 from whence.trace.trace import Passes, Trace, trace
+
+# Outputs for each passage that would fit a trace. A gradient is one row of embeddings, and a graph
+# holds dozens of such rows for each layer.
+OUTPUTS_AT_ONCE = 8
 
 OF_ROUTERS = (
     "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
@@ -41,7 +46,7 @@ class Look:
 
 def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     """What every method that looks inside says of each ask."""
-    groups = job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
+    groups = _groups(job, asks)
     look_of: dict[int, Look] = {}
     for group in groups:
         looks = _look_at_group(job, [asks[i] for i in group])
@@ -49,28 +54,59 @@ def look_inside(job: Job, asks: Sequence[Ask]) -> list[Look]:
     return [look_of[i] for i in range(len(asks))]
 
 
+def _groups(job: Job, asks: Sequence[Ask]) -> list[list[int]]:
+    """Asks that share a trace.
+
+    Outputs of one written text share its forward pass, and each adds a gradient of its own: a small
+    part of what the graph holds, unless there are gradients of the maps too.
+    """
+    if not asks or asks[0].passage.written is None:
+        return job.model.groups([ask.passage for ask in asks], job.room.trace_tokens)
+    of_text: dict[Any, list[int]] = {}
+    for i, ask in enumerate(asks):
+        of_text.setdefault(ask.passage.input_key, []).append(i)
+    has_room = job.room.trace_tokens >= TRACE_TOKENS
+    groups = []
+    for same in of_text.values():
+        at_once = max(1, job.room.trace_tokens // len(asks[same[0]].passage))
+        if has_room and not job.needs & Needs.ATTENTION_GRADIENTS:
+            at_once *= OUTPUTS_AT_ONCE
+        groups += [same[first : first + at_once] for first in range(0, len(same), at_once)]
+    return groups
+
+
 def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:
-    job.meter.begin("trace", len(asks))
+    def traced(tick: Callable[[], None]) -> Trace:
+        return trace(
+            job.model,
+            asks,
+            needs=job.needs,
+            attention_via=job.request.attention_via,
+            tick=tick,
+        )
+
+    return look_on(job, len(asks), traced)
+
+
+def look_on(job: Job, asks: int, traced_with: Callable[[Callable[[], None]], Trace]) -> list[Look]:
+    """What every method that looks inside says on a trace of so many asks.
+
+    ``traced_with`` makes the trace, and is given what to call after each batch of it.
+    """
+    job.meter.begin("trace", asks)
     told = Told(job.meter, Passes([], []))
     begun = time.perf_counter()
     mark = memory_mark(job.model)
-    traced = trace(
-        job.model,
-        asks,
-        needs=job.needs,
-        attention_via=job.request.attention_via,
-        tick=told.tick,
-    )
-    traced = replace(traced, rerun_tokens=job.room.rerun_tokens)
+    traced = replace(traced_with(told.tick), rerun_tokens=job.room.rerun_tokens)
     told.passes = traced.passes
     told.tick()
-    seconds = (time.perf_counter() - begun) / len(asks)
+    seconds = (time.perf_counter() - begun) / asks
     shared = Shared(traced, _copy(traced.passes), seconds, mark, len(job.request.wishes) > 1)
     saids = _what_was_said(traced)
-    findings: list[Findings] = [{} for _ in asks]
+    findings: list[Findings] = [{} for _ in range(asks)]
     forwards, backwards = list(traced.passes.forwards), list(traced.passes.backwards)
     for call in job.looking:
-        job.meter.begin(call.name, len(asks))
+        job.meter.begin(call.name, asks)
         told.weight = weight_of(shared.passes)
         try:
             with in_one_line(job.model.hf, call.name, call.settings):

@@ -17,6 +17,7 @@ from whence.core.target import Target
 from whence.explaining.inside import memory_above, memory_mark, own_attention
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
 from whence.explaining.meter import Meter, Progress, as_meter
+from whence.games.contrast import RivalGame
 from whence.games.game import TOKENS_AT_ONCE, Game, game_on, remover_of
 from whence.games.removals import chosen_removal, second_removal
 from whence.metrics.evidence import STEPS, Control, control, judged
@@ -62,7 +63,7 @@ class Games:
             return True
         return passage.written is not None and passage.input_key == self.passage.input_key
 
-    def game(self, removal: str, target: Target) -> Game:
+    def game(self, removal: str, target: Target) -> Game | RivalGame:
         """The game about a target, under a removal."""
         name = chosen_removal(self.model, removal)
         if name not in self.by_removal:

@@ -114,6 +114,18 @@ def planted_of(
     return _truth(trials, seed)
 
 
+def joined(truth: PlantedTruth, more: PlantedTruth) -> PlantedTruth:
+    """The same methods on the mechanisms of both, as if they had been tried together."""
+    return replace(
+        truth,
+        mechanisms=(*truth.mechanisms, *more.mechanisms),
+        findings=tuple(_judged([*truth.findings, *more.findings])),
+        examples=(*truth.examples, *more.examples),
+        settings={**truth.settings, **more.settings},
+        skipped={**truth.skipped, **more.skipped},
+    )
+
+
 # ---------------------------------------------------------------------- what was asked for
 
 

@@ -149,13 +149,13 @@ def _explain(
     """Asks whose passages fit the model."""
     outcomes = []
     games: Games | None = None
-    provenance = _provenance(job)
+    provenance = provenance_of(job)
     for ask, look, added in zip(asks, _looks(job, asks), added_to_asks, strict=True):
         if games is None or not games.serve(ask.passage):
             games = _games(job, _whole(ask, asks), keep_games)
         paid_before = NO_COST if games is None else games.cost
         findings = _findings(job, ask, look, games)
-        attributions, failed = _attributions(job, ask.passage, findings, provenance)
+        attributions, failed = attributions_of(job, ask.passage, findings, provenance)
         cost_of_target = NO_COST
         if added:
             target, cost_of_target = _resolved(job, ask, attributions)
@@ -184,7 +184,7 @@ def _explain_in_windows(
 ) -> list[Outcome]:
     """A text that is longer than the model's positions, for each target."""
     outcomes = []
-    provenance = _provenance(job)
+    provenance = provenance_of(job)
     games_of_windows = [_games(job, window) for window in windows]
     for target in job.request.targets:
         paid_before = [NO_COST if games is None else games.cost for games in games_of_windows]
@@ -194,7 +194,7 @@ def _explain_in_windows(
         for ask, look, games in zip(asks, looks, games_of_windows, strict=True):
             findings_of_windows.append(_findings(job, ask, look, games))
         findings = joined(findings_of_windows, looks_for_target)
-        attributions, failed = _attributions(job, passage, findings, provenance)
+        attributions, failed = attributions_of(job, passage, findings, provenance)
         attributions = with_windows(attributions, windows, findings_of_windows)
         if added:
             attributions = joined_with(attributions, added, asks[0].target)
@@ -280,12 +280,12 @@ def total_cost(costs: Sequence[Cost]) -> Cost:
     )
 
 
-def _provenance(job: Job) -> Provenance:
+def provenance_of(job: Job) -> Provenance:
     """Made once for many texts, as a fingerprint looks at all weights."""
     return Provenance.of(job.model, attention="")
 
 
-def _attributions(
+def attributions_of(
     job: Job, passage: Passage, findings: Findings, provenance: Provenance
 ) -> tuple[dict[str, Attribution], dict[str, Exception]]:
     """Attributions in the order in which methods were asked for, and the methods that failed."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from whence.core.evaluation import Column, Evaluation, MeanCurves, Measured, column_of
 from whence.core.gauge import Gauge
-from whence.core.planted import PlantedTruth
+from whence.core.planted import MECHANISMS, PlantedTruth
 from whence.core.registry import Needs, find_metric, settings_of
 from whence.core.stored import Stored, parsed_json
 from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
@@ -96,7 +96,7 @@ def evaluation_of(run: Run) -> Evaluation:
         gauges=gauges,
         planted=planted,
         skipped=_skipped(records, methods),
-        notes=_notes(run, no_gauges, no_planted),
+        notes=_notes(run, no_gauges, planted, no_planted),
         forwards=forwards,
     )
 
@@ -119,6 +119,12 @@ def stored_planted(place: Place) -> tuple[PlantedTruth | None, str]:
     if problem is not None:
         return None, problem.text()
     return PlantedTruth.from_dict(stored), ""
+
+
+def untried(truth: PlantedTruth) -> list[str]:
+    """The mechanisms that were left out, as somebody asked to stop."""
+    tried = {planted.name for planted in truth.mechanisms}
+    return [name for name in MECHANISMS if name not in tried]
 
 
 def _columns(
@@ -232,12 +238,17 @@ def _skipped(records: list[dict[str, Any]], methods: list[str]) -> dict[str, str
     return skipped
 
 
-def _notes(run: Run, no_gauges: str, no_planted: str) -> tuple[str, ...]:
+def _notes(
+    run: Run, no_gauges: str, planted: PlantedTruth | None, no_planted: str
+) -> tuple[str, ...]:
     notes = []
     if not run.is_complete:
         notes.append(f"Not all texts are done: {run.state.done:,} of {run.state.rows:,}.")
     if no_gauges:
         notes.append(f"How far removal leads out of the data was not measured: {no_gauges}")
+    left = [] if planted is None else untried(planted)
+    if left:
+        notes.append(f"Where the truth is known, these are not tried yet: {', '.join(left)}.")
     if no_planted:
         notes.append(f"No method was tried where the truth is known: {no_planted}")
     return tuple(notes)

@@ -34,6 +34,7 @@ from whence.metrics.several import Candidate, values_of_several
 from whence.models.model import Model
 from whence.runs.arrow import arrow
 from whence.runs.data import Row
+from whence.trace.memory import give_back_holes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +101,7 @@ class TrialRows:
         self, rows: Sequence[Row], first: int
     ) -> tuple[list[Explained], list[dict[str, Any]]]:
         """The explanations of the rows, and the records of their trials."""
+        give_back_holes()  # which the texts before have left
         explained = self.explain.explained(rows, keep_games=True)
         records = [
             {"row": first + place, **self._record(one)} for place, one in enumerate(explained)

@@ -51,8 +51,8 @@ class Memory:
         # the same by what masks begin with, for games of fewer units; and masks to be run for those
         self.rows_by_beginning: dict[int, dict[bytes, int]] = {}
         self.wider: dict[bytes, Bool[np.ndarray, " unit"]] = {}
-        # of a written text, one for each output
-        self.labels: Int[np.ndarray, row * output] = np.empty(FIRST_ROOM, dtype=np.int64)
+        # a row for each mask; of a written text, one label for each output
+        self.labels: np.ndarray = np.empty(FIRST_ROOM, dtype=np.int64)
         self.by_target: dict[Target, TargetValues] = {}
         self._logits: Tensor | None = None
         # what was not kept from the beginning is not known for every mask

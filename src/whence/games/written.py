@@ -93,7 +93,9 @@ class WrittenRemover:
         if self.removal in EMBEDDED:
             return self._repeated(np.broadcast_to(self.passage.ids, kept.shape))
         if self.removal == "mask":
-            return self._repeated(np.where(kept, self.passage.ids, mask_id(self.model)))
+            hidden = mask_id(self.model)
+            assert hidden is not None  # else this removal was refused
+            return self._repeated(np.where(kept, self.passage.ids, hidden))
         return self._with_gaps(kept)
 
     def embeddings(

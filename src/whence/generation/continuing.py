@@ -86,7 +86,11 @@ def written_by(
     return Continuation(ids, decoding)
 
 
-def given(model: Model, prompt: Passage, continuation: str | Sequence[int]) -> Continuation:
+def given(
+    model: Model,
+    prompt: Passage,
+    continuation: str | Sequence[int] | Int[np.ndarray, " token"],
+) -> Continuation:
     """A continuation that the caller has: a text, or ids.
 
     A text is tokenized as it would be behind the prompt, where that leaves the prompt as it is.

@@ -326,6 +326,7 @@ def _passage(model: Model, rendered: _Rendered, units: ChatUnits) -> Passage:
         own = _span(start, end, chunks, places)
         spans.append(own or (0, 0))
         parts.append(SPECIAL if own is None else 0)
+    sections = _at_tokens(sections, spans)
     wants_types = "token_type_ids" in getattr(model.tokenizer, "model_input_names", [])
     passage = Passage.from_tokens(
         text,
@@ -411,6 +412,27 @@ def _span(
             first = max(start, chunk.start) + shift
         last = min(end, chunk.end) + shift
     return None if first is None or last is None else (first, last)
+
+
+def _at_tokens(
+    sections: Sequence[Section], spans: Sequence[tuple[int, int]]
+) -> tuple[Section, ...]:
+    """The sections, with borders where tokens begin.
+
+    Where pieces of one content meet, a token may reach over the border: most take the space before
+    a word. It belongs to the later section.
+    """
+    moved: list[Section] = []
+    for section in sections:
+        start = section.start
+        for first, last in spans:
+            if first < section.start < last:
+                start = first
+        if moved:
+            start = max(start, moved[-1].start)
+            moved[-1] = replace(moved[-1], end=min(moved[-1].end, start))
+        moved.append(replace(section, start=start))
+    return tuple(moved)
 
 
 def _starts(text: str, sections: Sequence[Section], units: str) -> list[int]:

@@ -476,8 +476,8 @@ class Model:
             return groups_of_one_length(lengths, tokens_per_batch)
         return alone
 
-    def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch label"]:
-        """The logits that a target is read from."""
+    def read(self, outputs: Any, batch: Batch) -> Float[Tensor, "batch *output label"]:
+        """The logits that a target is read from; of written texts those of every output."""
         return self.kind.read(self, outputs, batch)
 
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage *output label"]:

@@ -49,7 +49,8 @@ def rival_of(
         pieces = _behind_a_word(model, f" {instead}") or as_given
     if len(pieces) == 1:
         return pieces[0]
-    if len(as_given) == 1:  # a mark that takes no space: ","
+    takes_no_space = not any(map(str.isalnum, instead))
+    if takes_no_space and len(as_given) == 1:  # a mark, such as ","
         return as_given[0]
     if not pieces:
         raise TargetError(f"instead={instead!r} has a character that no token stands for.")

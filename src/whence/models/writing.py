@@ -87,7 +87,10 @@ def _check(model: Model, prompt: Passage, ids: Int[np.ndarray, " token"]) -> Non
         raise InputError("the continuation is empty, so there is no output to explain.")
     size = model.embedded_ids
     if size is not None and (ids.max() >= size or ids.min() < 0):
-        raise InputError(f"the continuation has the id {ids.max()}, and the model embeds {size}.")
+        wrong = ids.min() if ids.min() < 0 else ids.max()
+        raise InputError(
+            f"the continuation has the id {wrong}, and the model embeds the ids 0 to {size - 1}."
+        )
     longest = len(ids) if model.is_encoder_decoder else len(prompt) + len(ids)
     if model.limit is not None and longest > model.limit:
         raise InputError(

@@ -45,18 +45,24 @@ def retrained_in(
     progress: Callable[[str], None],
 ) -> None:
     """Do those tests that the place of an audit does not hold yet, on all texts of the data."""
-    done = list(stored_retrained(place))
     texts = labelled(data)
-    for name, test in TESTS.items():
-        if stop.asked:
-            return
-        if name in {each.test for each in done}:
-            continue
-        try:
-            found = test(model, texts, seed=seed, progress=progress)
-            done.append(Retrained(name, str(found), plain(found.to_dict())))
-        except WhenceError as problem:  # the others may still tell something
-            done.append(Retrained(name, f"Not done: {problem}", {}))
-        about = {"schema": SCHEMA, "kind": "retrained"}
-        content = about | {"tests": [asdict(each) for each in done]}
-        place.put(RETRAINED, json_text(content).encode())
+
+    def train() -> None:
+        done = list(stored_retrained(place))
+        for name in left_to_train(place):
+            try:
+                found = TESTS[name](model, texts, seed=seed, progress=progress)
+                done.append(Retrained(name, str(found), plain(found.to_dict())))
+            except WhenceError as problem:  # the others may still tell something
+                done.append(Retrained(name, f"Not done: {problem}", {}))
+            about = {"schema": SCHEMA, "kind": "retrained"}
+            content = about | {"tests": [asdict(each) for each in done]}
+            place.put(RETRAINED, json_text(content).encode())
+
+    stop.at_once(train)
+
+
+def left_to_train(place: Place) -> list[str]:
+    """The tests that the place of an audit does not hold yet."""
+    done = {each.test for each in stored_retrained(place)}
+    return [name for name in TESTS if name not in done]

@@ -8,9 +8,10 @@ there.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +26,11 @@ class Place(Protocol):
     @property
     def name(self) -> str:
         """As a user would name it."""
+        ...
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is still there once the work is done."""
         ...
 
     def put(self, name: str, content: bytes) -> None:
@@ -61,6 +67,7 @@ class Folder:
     """A folder of this machine, or one that several machines share."""
 
     path: Path
+    is_kept: bool = field(default=True, repr=False)
 
     @property
     def name(self) -> str:
@@ -121,6 +128,11 @@ class Bucket:
     def name(self) -> str:
         """The URL."""
         return self.url
+
+    @property
+    def is_kept(self) -> bool:
+        """Objects stay until somebody takes them away."""
+        return True
 
     @property
     def _files(self) -> tuple[Any, str]:
@@ -216,3 +228,18 @@ def place_of(out: str | Path) -> Place:
     if isinstance(out, str) and "://" in out:
         return Bucket(out.rstrip("/"))
     return Folder(Path(out))
+
+
+@contextmanager
+def place_for(out: str | Path | None) -> Iterator[Place]:
+    """The place as it was asked for; where none was, a folder that goes away afterwards.
+
+    >>> with place_for(None) as place:
+    ...     place.is_kept
+    False
+    """
+    if out is not None:
+        yield place_of(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="whence-") as folder:
+        yield Folder(Path(folder), is_kept=False)

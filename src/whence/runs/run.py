@@ -341,15 +341,34 @@ class Stop:
     """Whether somebody asked to stop after the part at hand."""
 
     asked: bool = False
+    is_immediate: bool = False  # whether asking interrupts what is being done
 
     def __call__(self) -> bool:
         """Whether it was asked."""
         return self.asked
 
+    def at_once(self, do: Callable[[], None]) -> None:
+        """Do what can be broken off at any moment; nothing where somebody asked before.
+
+        Only an interrupt that asked to stop ends here; one of somebody else goes on its way.
+        """
+        try:
+            self.is_immediate = True
+            if not self.asked:  # looked at last: who asks from now on interrupts
+                do()
+        except KeyboardInterrupt:
+            if not self.asked:
+                raise
+        finally:
+            self.is_immediate = False
+
 
 @contextmanager
 def stopping(tell: Callable[[str], None]) -> Iterator[Stop]:
-    """Ctrl-C lets the part at hand be done; a second one ends at once."""
+    """Ctrl-C lets the part at hand be done; a second one ends at once.
+
+    Where no part is at hand, the first one breaks off what is being done (``Stop.at_once``).
+    """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -359,6 +378,9 @@ def stopping(tell: Callable[[str], None]) -> Iterator[Stop]:
         if stop.asked:
             signal.default_int_handler(number, frame)
         stop.asked = True
+        if stop.is_immediate:
+            tell("stopping")
+            signal.default_int_handler(number, frame)
         tell("stopping after the part at hand; Ctrl-C again stops at once, and loses that part")
 
     before = signal.signal(signal.SIGINT, handle)
@@ -438,9 +460,12 @@ def _check_part(place: Place, part: Part, fail_fast: bool) -> int:
     if failed and fail_fast:
         table = read_part(place, part).select(["row", "failure"])
         first = next(record for record in table.to_pylist() if record["failure"] is not None)
+        kept = "nothing is kept without --out FOLDER"
+        if place.is_kept:
+            kept = f"what is done is kept in {place.name!r}"
         raise InputError(
             f"row {first['row']}: {first['failure']['kind']}: {first['failure']['message']} "
-            f"(--fail-fast; what is done is kept in {place.name!r})"
+            f"(--fail-fast; {kept})"
         )
     return failed
 

@@ -436,12 +436,12 @@ class Rehearsed(Trace):
     calls_for_values: list[Call] = field(default_factory=list)
     calls_for_gradients: list[Call] = field(default_factory=list)
 
-    def values_at(
-        self, i: int, points: Float[Tensor, "point token dim"]
-    ) -> Float[Tensor, " point"]:
+    def values_of_all(
+        self, asks: Sequence[int], points: Float[Tensor, "point token dim"]
+    ) -> Float[Tensor, "ask point"]:
         """No change along any path, so that no method looks closer."""
         self.calls_for_values.append(Call(self.counting.note(), len(points)))
-        return self.values[i].repeat(len(points))
+        return self.values[list(asks), None].repeat(1, len(points))
 
     def gradients_at(
         self, i: int, points: Float[Tensor, "point token dim"]
@@ -451,6 +451,18 @@ class Rehearsed(Trace):
         slopes = torch.zeros_like(points)
         self.calls_for_gradients.append(Call(self.counting.note(), len(points)))
         return slopes
+
+    def slopes_along(
+        self,
+        asks: Sequence[int],
+        points: Float[Tensor, "point token dim"],
+        way: Float[Tensor, "token dim"],
+    ) -> Float[Tensor, "ask point token"]:
+        """The same along a way."""
+        del way
+        along = points.new_zeros(len(asks), *points.shape[:2])
+        self.calls_for_gradients.append(Call(self.counting.note(), len(points)))
+        return along
 
 
 @dataclass(frozen=True)
@@ -471,7 +483,7 @@ class OneValue:
 
     def __call__(self, trace: Trace) -> object:
         """The target's value there."""
-        return Trace.values_at(trace, 0, trace.embeddings_of(0)[None])
+        return Trace.values_of_all(trace, [0], trace.embeddings_of(0)[None])
 
 
 @dataclass(frozen=True)

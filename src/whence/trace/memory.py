@@ -171,6 +171,18 @@ def give_back_now() -> None:
         size //= 2
 
 
+def give_back_holes() -> None:
+    """Give back the pages of what is free in the heap; glibc is left as it is else.
+
+    Passes of ever new sizes leave holes that the next ones do not fill: 480 of them on the bundled
+    model, of 480 different sizes, took 111 MB, of which 6 were in use. To be asked for now and
+    then in a long run, as the next pass has to fetch its pages anew.
+    """
+    library = _glibc()
+    if library is not None:
+        library.malloc_trim(0)
+
+
 def _has_own_pages(block: int) -> bool:
     """Whether glibc has mapped a block: a bit of the size that it keeps before each."""
     size = ctypes.c_size_t.from_address(block - ctypes.sizeof(ctypes.c_size_t))

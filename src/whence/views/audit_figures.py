@@ -95,8 +95,7 @@ def _correlation(audit: Audit) -> Panels:
         if rows:
             label = f"Kendall's τ of each reading of attention {title}, text by text"
             said = "mean τ; p < .05"
-            axis = f"τ {title}"
-            picture = pictures.distributions(rows, axis, said, label, rows_at_most)
+            picture = pictures.distributions(rows, "Kendall's τ", said, label, rows_at_most)
             panels.append((f"τ {title}", picture))
     return panels
 

@@ -151,8 +151,12 @@ def _retrained(audit: Audit) -> Iterator[str]:
     yield element("h3", "Models that were trained for it")
     for each in audit.retrained:
         lines = wording.visible(each.says, keep="\n").split("\n")
+        said = [line for line in lines if not line.startswith(" ")]
+        listed = [line.strip() for line in lines if line.startswith(" ")]
         yield element("h4", text(each.test))
-        yield element("p", "<br>".join(map(text, lines)))
+        yield element("p", "<br>".join(map(text, said)))
+        if listed:
+            yield element("ul", elements("li", map(text, listed)), class_="listed")
 
 
 def _skipped(audit: Audit) -> Iterator[str]:

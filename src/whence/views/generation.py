@@ -30,7 +30,6 @@ NAME_HEIGHT = 8  # letters of a column's name, from top to bottom
 SHADES = " ░▒▓█"
 DIM, BOLD = Style(dim=True), Style(bold=True)
 NO_SOURCE = "–"
-WORD_KINDS = ("word", "sentence")
 
 
 # ---------------------------------------------------------------------- what every view shows
@@ -108,11 +107,6 @@ def unit_names(g: Generation) -> list[str]:
     return [wording.visible(name) for name in g.units.distinct_names]
 
 
-def whole_kind(g: Generation) -> str:
-    """What the tokens of one unit spell: a word, or a sentence where these are the units."""
-    return g.passage.kind if g.passage.kind in WORD_KINDS else "word"
-
-
 def reasons(g: Generation) -> tuple[list[Sentence], list[Sentence]]:
     """What the chosen target rests on, by methods whose evidence holds; and what to mind.
 
@@ -163,14 +157,13 @@ def about_wholes(g: Generation, method: str) -> str:
     """How the tokens of one word are taken together; empty where each stands alone."""
     if all(len(outputs) == 1 for outputs in g.wholes):
         return ""
-    kind = whole_kind(g)
     if g.adds_up(method):
         return (
-            f"A {kind} of several tokens has the sum of their scores, as log-probabilities add up, "
+            "A word of several tokens has the sum of their scores, as log-probabilities add up, "
             "and the product of their probabilities."
         )
     return (
-        f"A {kind} of several tokens has the mean of their scores, and the product of their "
+        "A word of several tokens has the mean of their scores, and the product of their "
         "probabilities."
     )
 

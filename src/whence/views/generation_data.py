@@ -7,7 +7,6 @@ step. Units that do not stand before an output are not stored.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from typing import Any
 
 from whence.core.cutting import sentence_starts
@@ -15,7 +14,7 @@ from whence.core.generation import Generation, Output
 from whence.core.passage import SPECIAL
 from whence.views import wording
 from whence.views.document import embedded_json
-from whence.views.generation import is_signed, output_name, unit_names, white_space, whole_kind
+from whence.views.generation import is_signed, output_name, unit_names, white_space
 from whence.views.markup import element
 from whence.views.overview_data import STEPS, quantised
 from whence.views.packing import blob
@@ -41,7 +40,6 @@ def packed(g: Generation) -> str:
         "largest": largest,
         "before": [len(attribution.scores) for attribution in next(iter(g.rows.values()))],
         "kind": wording.PLURAL.get(g.passage.kind, g.passage.kind),
-        "whole": whole_kind(g),
         "units": _units(g),
         "names": unit_names(g),
         "written": [part == WRITTEN for part in g.units.parts],
@@ -73,6 +71,7 @@ def _output(g: Generation, number: int) -> dict[str, Any]:
         "p": _digits(min(output.probability, 1.0)),
         "entropy": _digits(max(output.entropy, 0.0)),
         "others": _alternatives(output),
+        "alike": _name_among(output, output.name),
     }
     if output.unit is not None:
         told["unit"] = output.unit
@@ -85,15 +84,20 @@ def _output(g: Generation, number: int) -> dict[str, Any]:
 
 
 def _alternatives(output: Output) -> list[list[Any]]:
-    """Names and probabilities; white space is told only where names would be alike without."""
-    names = [output_name(name) for name in output.alternatives]
-    count = Counter(names)
-    shown = []
-    for (raw, probability), name in zip(output.alternatives.items(), names, strict=True):
-        if count[name] > 1:
-            name = f"{white_space(raw[: len(raw) - len(raw.lstrip())])}{name}"
-        shown.append([name, _digits(min(probability, 1.0))])
-    return shown
+    """Names and probabilities of what could have stood there."""
+    return [
+        [_name_among(output, name), _digits(min(probability, 1.0))]
+        for name, probability in output.alternatives.items()
+    ]
+
+
+def _name_among(output: Output, name: str) -> str:
+    """A token's name; with its white space where another one would be alike without."""
+    shown = output_name(name)
+    alike = [other for other in {*output.alternatives, output.name} if output_name(other) == shown]
+    if len(alike) == 1:
+        return shown
+    return white_space(name[: len(name) - len(name.lstrip())]) + shown
 
 
 def sentences_of(g: Generation) -> list[list[int]]:

@@ -18,7 +18,6 @@ from whence.views.generation import (
     percent,
     remarks,
     rows_of,
-    whole_kind,
     without_evidence,
 )
 from whence.views.generation_data import STEPS, packed
@@ -61,9 +60,9 @@ HOW_TO_READ = (
 )
 HOW_TO_READ_MATRIX = (
     "A row is a written word, a column what stands before it; empty is what comes after. Point at "
-    "a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above. A "
-    "click on a column's name (or the key o) opens and closes its sentence."
+    "a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
 )
+HOW_TO_OPEN = "A click on a column's name, or the key <kbd>o</kbd>, opens and closes its sentence."
 
 
 def generation_page(g: Generation) -> str:
@@ -86,7 +85,7 @@ def _section(g: Generation, name: str) -> str:
     parts = [
         _top(g),
         _reader(g),
-        _matrix(),
+        _matrix(g),
         _tables(g),
         *([] if g.chosen is None else judgement_of(g.chosen)),
         fold("How it was written, what it cost, and notes", _about(g)),
@@ -130,7 +129,7 @@ def _reader(g: Generation) -> str:
     methods = {}
     for place, method in enumerate(g.methods):
         methods[str(place)] = method if method not in judged else with_verdict(judged[method])
-    levels = {"whole": wording.PLURAL[whole_kind(g)], "token": "tokens"}
+    levels = {"whole": "words", "token": "tokens"}
     has_levels = any(len(word) > 1 for word in g.words)
     chosen = [_select("method", "By", methods)]
     if has_levels:
@@ -170,9 +169,9 @@ def _legend(g: Generation) -> str:
     return element("p", elements("span", parts), class_="legend")
 
 
-def _matrix() -> str:
+def _matrix(g: Generation) -> str:
     scales = {"row": "the strongest of each row", "all": "the strongest of all"}
-    columns = {"open": "each word", "folded": "sentences"}
+    columns = {"open": f"each {g.passage.kind}", "folded": "sentences"}
     controls = [
         _select("columns", "Columns are", columns),
         _select("scale", "Full colour is", scales),
@@ -184,6 +183,7 @@ def _matrix() -> str:
         element("div", element("canvas", tabindex=0, role="img"), class_="scroll cells"),
         readout,
         soft(HOW_TO_READ_MATRIX),
+        element("p", HOW_TO_OPEN, class_="soft opening", hidden=True),
     ]
     return element("div", "".join(parts), class_="map", hidden=True)
 

@@ -20,6 +20,7 @@ function matrixOf(app) {
   function build() {
     box.hidden = false;
     app.control("columns").closest("label").hidden = !canFold;
+    box.querySelector(".opening").hidden = !canFold;
     const isFolded = canFold && data.units.length > MANY_COLUMNS;
     app.control("columns").value = isFolded ? "folded" : "open";
     foldAll(isFolded);
@@ -192,7 +193,7 @@ function matrixOf(app) {
   });
   app.control("columns").addEventListener("change", () => {
     foldAll(app.control("columns").value === "folded");
-    at = null;
+    at = document.activeElement === canvas ? { row: 0, column: 0 } : null;
     lay();
     read();
   });

@@ -74,7 +74,8 @@ function readerOf(app) {
   function note() {
     if (state.level !== "whole" || app.items().every((item) => item.outputs.length === 1)) return "";
     const how = data.adds[state.method] ? "sum of the scores of its tokens, as their log-probabilities add up" : "mean of the scores of its tokens";
-    return `A ${data.whole} that was written in several tokens has the ${how}, and the product of their probabilities; its own tokens are no source of it.`;
+    const own = data.kind === "words" || data.kind === "tokens" ? "; its own tokens are no source of it" : "";
+    return `A word that was written in several tokens has the ${how}, and the product of their probabilities${own}.`;
   }
 
   // What rests on one unit: its score for every written word behind it.
@@ -85,9 +86,10 @@ function readerOf(app) {
 
   // ------------------------------------------------------------------ beside the text
 
-  function bars(entries, label) {
-    const rows = entries.flatMap(([name, share], i) => {
-      const bar = made("i", {}), first = i ? "" : "first";
+  // A bar for each; the one that was written stands out.
+  function bars(entries, label, written) {
+    const rows = entries.flatMap(([name, share]) => {
+      const bar = made("i", {}), first = name === written ? "first" : "";
       bar.style.width = `${Math.min(share, 1) * 100}%`;
       return [made("dt", { className: first }, bdi(name)), made("dd", { className: `bar ${first}` }, bar), made("dd", { className: first, textContent: shownShare(share) })];
     });
@@ -125,8 +127,9 @@ function readerOf(app) {
     const parts = [who, made("p", { className: "facts", textContent: facts(item, outputs) })];
     if (item.rows.length) parts.push(...titled("Rests on", strongest(every, reading.largest)));
     else parts.push(made("p", { className: "soft", textContent: "This one was not explained." }));
-    if (outputs.length > 1) parts.push(...titled("Its tokens", bars(outputs.map((output) => [output.name, output.p]), "probabilities of its tokens")));
-    parts.push(...titled(outputs.length > 1 ? `Could have stood in place of “${outputs[0].name}”` : "Could have stood there", bars(outputs[0].others, "the likeliest tokens")));
+    if (outputs.length > 1) parts.push(...titled("Its tokens", bars(outputs.map((output) => [output.name, output.p]), "probabilities of its tokens", null)));
+    const others = outputs[0].others.some(([name]) => name === outputs[0].alike) ? outputs[0].others : [...outputs[0].others, [outputs[0].alike, outputs[0].p]];
+    parts.push(...titled(outputs.length > 1 ? `Could have stood in place of “${outputs[0].name}”` : "Could have stood there", bars(others, "the likeliest tokens, and the one written", outputs[0].alike)));
     return about.replaceChildren(...parts);
   }
 

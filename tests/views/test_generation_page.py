@@ -1,0 +1,271 @@
+"""The page of a generated text: its size and numbers, and what it does in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+
+import numpy as np
+import pytest
+
+from tests.views.generations import END, METHODS, generation
+from whence.core.generation import Generation
+from whence.views.generation_data import sentences_of
+
+PROMPT = "So good. Once upon a time there was a cat."
+WRITTEN = [" co", "ward", " and", " off", "\n", "then", END]
+HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国 \x1b \u202e שלום مرحبا 👨‍👩‍👧"
+
+pytestmark = pytest.mark.xdist_group("browser-report")
+
+
+def large() -> Generation:
+    rng = np.random.default_rng(0)
+    letters = list("abcdefghijklmnop")
+    words = ["".join(rng.choice(letters, size=int(n))) for n in rng.integers(2, 10, size=300)]
+    prompt = " ".join(w + ("." if i % 12 == 11 else "") for i, w in enumerate(words[:200]))
+    return generation(prompt, [f" {word}" for word in words[200:]])
+
+
+def stored(page: str) -> tuple[dict, np.ndarray]:
+    """What a page has packed: the data, and the bytes of all scores."""
+    data = json.loads(re.search(r'application/json">(.*?)</script>', page)[1])
+    raw = re.search(r'data-blob="scores">(.*?)</script>', page)[1]
+    return data, np.frombuffer(zlib.decompress(base64.b64decode(raw)), dtype=np.int8)
+
+
+def unpacked(page: str) -> dict[str, list[np.ndarray]]:
+    """The rows of each method, as the script reads them."""
+    data, steps = stored(page)
+    rows: dict[str, list[np.ndarray]] = {}
+    start = 0
+    for method, scales in zip(data["methods"], data["largest"], strict=True):
+        rows[method] = []
+        for count, largest in zip(data["before"], scales, strict=True):
+            rows[method].append(steps[start : start + count] * largest / data["steps"])
+            start += count
+    assert start == len(steps)  # nothing of the other triangle is stored
+    return rows
+
+
+def test_a_long_text_takes_less_than_a_megabyte():
+    page = large().to_html()
+    assert len(page.encode()) < 1_000_000
+
+
+def test_packed_scores_are_off_by_less_than_a_255th_of_their_row():
+    g = large()
+    rows = unpacked(g.to_html())
+    for method in METHODS:
+        for attribution, row in zip(g[method], rows[method], strict=True):
+            scale = np.abs(attribution.scores).max()
+            # would catch: one scale for all rows, a lost sign, rows of another method
+            assert np.abs(row - attribution.scores).max() <= scale / 253
+
+
+def test_units_are_grouped_by_sentence_and_texts_never_mix():
+    g = generation(PROMPT, [" He", " is", ".", " Yes"])
+    assert sentences_of(g) == [[0, 2], [2, 10], [10, 13], [13, 14]]
+    # units that are sentences stand alone
+    assert sentences_of(generation(PROMPT, [" He"], kind="sentence")) == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_nothing_in_it_comes_from_elsewhere_or_acts():
+    page = generation(HOSTILE, [f" {HOSTILE}", "</script>"]).to_html()
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+# ---------------------------------------------------------------------- in a browser
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open the page of a generation, the network off; complaints fail the test."""
+    contexts = []
+
+    def open_page(content: Generation | str, **options):
+        path = tmp_path / "page.html"
+        path.write_text(content if isinstance(content, str) else content.to_html(), "utf-8")
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.seen, page.dialogs = [], []
+        page.on("request", lambda request: page.seen.append(request.url))
+        page.on("dialog", lambda dialog: (page.dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(path.as_uri())
+        page.locator("[data-ready]").last.wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def levels(page, kind: str = "source") -> list[float]:
+    """How strong each word is coloured, against ones below zero."""
+    return page.locator(f".reader .{kind}").evaluate_all(
+        "(all) => all.map((u) => Number(u.style.getPropertyValue('--v'))"
+        " * (u.classList.contains('n') ? -1 : 1))"
+    )
+
+
+def tips(page, kind: str = "source") -> list[str]:
+    return page.locator(f".reader .{kind}").evaluate_all("(all) => all.map((u) => u.dataset.tip)")
+
+
+def as_levels(scores: np.ndarray) -> np.ndarray:
+    return scores / np.abs(scores).max()
+
+
+NEAR = 0.03  # a step of a byte, and what is too faint for a colour
+
+
+def test_pointing_at_a_word_colours_its_sources_and_tells_their_scores(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    assert len(page.seen) == 1
+    # at first: all that was written, together
+    together = g.together(g.explained)
+    assert levels(page) == pytest.approx(as_levels(together), abs=NEAR)
+    page.locator(".reader .output", has_text="and").hover()
+    scores = g.of(2).scores
+    assert levels(page) == pytest.approx(as_levels(scores)[:10], abs=NEAR)
+    # the word written before is a source too, and those behind are not
+    assert levels(page, "output") == pytest.approx([as_levels(scores)[10], 0, 0, 0, 0], abs=NEAR)
+    step = np.abs(scores).max() / 127
+    for tip, name, score in zip(tips(page), g.units.distinct_names, scores, strict=False):
+        shown_name, number = tip.rsplit(": ", 1)
+        assert shown_name == name
+        assert float(number.replace("−", "-")) == pytest.approx(score, abs=step)
+    beside = page.locator(".about").inner_text()
+    assert "probability 50 %; entropy 1.50 nats, as open as 4.5 equal chances" in beside
+    assert "␣other" in beside
+
+
+def test_a_word_of_two_tokens_or_each_of_them(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    page.locator(".reader .output").first.click()
+    assert page.locator(".about .who bdi").inner_text() == "coward"
+    assert levels(page) == pytest.approx(as_levels(g.together([0, 1])), abs=NEAR)
+    assert "sum of the scores of its tokens" in page.locator(".together").inner_text()
+    page.locator("[data-control=level]").select_option("token")
+    # its first token is chosen now
+    assert levels(page) == pytest.approx(as_levels(g.of(0).scores), abs=NEAR)
+    page.locator(".reader .output").nth(1).click()
+    assert levels(page) == pytest.approx(as_levels(g.of(1).scores)[:10], abs=NEAR)
+    assert page.locator(".about th", has_text="coward").count() == 0
+    assert page.locator(".reader .output").all_inner_texts()[4:] == ["⏎", "then", END]
+
+
+def test_the_method_is_chosen_and_one_without_signs_has_one_colour(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    page.locator("[data-control=method]").select_option("2")
+    page.locator(".reader .output").nth(1).hover()
+    assert page.locator(".reader .source.m").count() == 10
+    assert page.locator(".reader .p, .reader .n").count() == 0
+    assert levels(page) == pytest.approx(as_levels(g.of(2, "attention-mean").scores)[:10], abs=NEAR)
+    shown = page.locator(".sources").evaluate_all("(all) => all.map((one) => one.hidden)")
+    assert shown == [True, True, False]
+
+
+def test_the_keyboard_chooses_keeps_and_lets_go(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    all_levels = levels(page)
+    assert page.locator(".reader [tabindex='0']").count() == 2  # prompt and written: a stop each
+    page.locator(".reader .output").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert levels(page) == pytest.approx(as_levels(g.of(2).scores)[:10], abs=NEAR)
+    page.keyboard.press("Enter")
+    page.keyboard.press("End")  # it stays chosen
+    assert page.locator(".about .who bdi").inner_text() == "and"
+    assert page.evaluate("document.activeElement.textContent") == END
+    page.keyboard.press("Escape")
+    assert levels(page) == all_levels
+
+
+def test_a_click_on_a_source_shows_what_rests_on_it(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    page.locator(".reader .source").nth(3).click()
+    column = np.array([g.together(outputs)[3] for outputs in g.wholes])
+    assert levels(page, "output") == pytest.approx(as_levels(column), abs=NEAR)
+    page.locator(".reader .source").nth(3).click()
+    assert levels(page, "output") == [0] * 5
+
+
+def test_sentences_have_the_sums_and_open_into_their_words(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    page.locator(".reader .output").nth(1).click()
+    scores = g.of(2).scores
+    rows = page.locator(".sentence:visible")
+    numbers = [float(n.replace("−", "-")) for n in rows.locator(".number").all_inner_texts()]
+    sums = [scores[:2].sum(), scores[2:10].sum(), scores[10]]
+    assert numbers == pytest.approx(sums, abs=5 * np.abs(scores).max() / 127)
+    rows.nth(0).locator("summary").click()
+    words = rows.nth(0).locator(".u")
+    assert words.all_inner_texts() == ["So", "good."]
+
+
+def test_the_matrix_is_read_by_keys_and_sentences_are_its_columns(opened):
+    g = generation(PROMPT, WRITTEN)
+    page = opened(g)
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    told = page.locator(".readout").inner_text()
+    assert told.startswith("and 50 %, from good.: ")
+    number = float(told.rsplit(": ", 1)[1].replace("−", "-"))
+    assert number == pytest.approx(g.of(2).scores[1], abs=np.abs(g.of(2).scores).max() / 127)
+    page.locator("[data-control=columns]").select_option("folded")
+    page.locator("canvas").focus()
+    assert "(2 words together)" in page.locator(".readout").inner_text()
+    page.keyboard.press("o")  # opens this one sentence
+    assert page.locator(".readout").inner_text().startswith("coward 25 %, from So: ")
+    page.keyboard.press("Enter")
+    assert page.locator(".about .who bdi").inner_text() == "coward"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
+def test_hostile_texts_are_shown_and_nothing_runs_over_the_side(opened, scheme, width):
+    g = generation(HOSTILE + "x" * 90, [f" {HOSTILE}", "</script>", "y" * 90, END])
+    page = opened(g, color_scheme=scheme, viewport={"width": width, "height": 800})
+    page.locator(".reader .output").first.click()
+    assert page.dialogs == []
+    assert page.locator("img, b").count() == 0
+    assert "<img" in page.locator(".reader").inner_text()
+    assert "\\x1b \\u202e" in page.locator(".reader").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert len(page.seen) == 1
+    painted = page.locator("canvas").evaluate(
+        "(c) => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    )
+    assert painted > 10
+
+
+def test_several_fragments_stand_in_one_document(opened):
+    one, other = generation("so good", [" it", " is"]), generation("so bad", [" he", " was"])
+    page = opened(f"<meta charset=utf-8>{one._repr_html_()}{other._repr_html_()}")
+    readers = page.locator(".reader")
+    assert readers.all_inner_texts() == ["so good it is", "so bad he was"]
+    readers.nth(1).locator(".output").nth(1).hover()
+    about = page.locator(".about .who").all_inner_texts()
+    assert about == ["All that was written", "was"]
+
+
+def test_a_token_that_was_not_explained_is_shown_without_sources(opened):
+    g = generation(PROMPT, WRITTEN, {"occlusion": True}, evidence=False, explained=[2])
+    page = opened(g)
+    assert "All that was explained" in page.locator(".about").inner_text()
+    page.locator(".reader .output").first.hover()
+    assert "This one was not explained." in page.locator(".about").inner_text()
+    page.locator(".reader .output", has_text="and").hover()
+    assert levels(page) == pytest.approx(as_levels(g.of(2).scores)[:10], abs=NEAR)
