@@ -19,6 +19,7 @@ _VERBS = {
     "audit": "whence.explaining.audit",
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
+    "context": "whence.explaining.context",
     "evaluate": "whence.explaining.evaluate",
     "explain": "whence.explaining.explain",
     "forecast": "whence.explaining.planning",
@@ -53,6 +54,7 @@ _TYPES = {
     "Attributions": "whence.core.attributions",
     "Audit": "whence.core.audited",
     "Comparison": "whence.core.comparison",
+    "ContextUse": "whence.core.contextual",
     "Cost": "whence.core.attribution",
     "Diagnostic": "whence.retraining.diagnostic",
     "Error": "whence.core.attribution",
@@ -112,6 +114,7 @@ __all__ = [
     "Audit",
     "AuthorError",
     "Comparison",
+    "ContextUse",
     "Cost",
     "Diagnostic",
     "Error",
@@ -160,6 +163,7 @@ __all__ = [
     "audit",
     "closed_forms",
     "compare",
+    "context",
     "evaluate",
     "explain",
     "forecast",
@@ -193,6 +197,7 @@ if TYPE_CHECKING:
     from whence.core.attributions import Attributions
     from whence.core.audited import Audit
     from whence.core.comparison import Comparison
+    from whence.core.contextual import ContextUse
     from whence.core.errors import (
         AuthorError,
         InputError,
@@ -225,6 +230,7 @@ if TYPE_CHECKING:
     from whence.explaining.attend import attend
     from whence.explaining.audit import audit
     from whence.explaining.closed_forms import closed_forms
+    from whence.explaining.context import context
     from whence.explaining.data_set import run
     from whence.explaining.evaluate import evaluate
     from whence.explaining.explain import compare, explain

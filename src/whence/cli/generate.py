@@ -223,7 +223,7 @@ def command(
     assert wishes is not None
     decoding = _decoding(sample, temperature, top_k, top_p, beams) | others
     numbers = None if outputs is None else _ranges(outputs)
-    ids = None if continuation_ids is None else _ids(continuation_ids)
+    ids = None if continuation_ids is None else ids_of(continuation_ids)
     if continuation is not None and ids is not None:
         raise InputError("give --continuation or --continuation-ids, not both.")
     if units == "section" and chat is None:
@@ -411,7 +411,8 @@ def _target(at: str | None, until: int | None, read: Any) -> Target | str | int 
     return Target(at=int(at), until=until, read=read)
 
 
-def _ids(given: str) -> list[int]:
+def ids_of(given: str) -> list[int]:
+    """What --continuation-ids gave: whole numbers with commas between."""
     try:
         return [int(number) for number in given.replace(" ", "").split(",")]
     except ValueError:

@@ -16,6 +16,7 @@ from whence.cli import (
     attend,
     audit,
     compare,
+    context,
     doctor,
     evaluate,
     explain,
@@ -42,6 +43,7 @@ COMMANDS = (
     explain,
     compare,
     generate,
+    context,
     run,
     query,
     evaluate,
@@ -56,9 +58,9 @@ COMMANDS = (
     doctor,
 )
 for module in COMMANDS:
-    context = WITH_SETTINGS if module is explain else {}
+    settings = WITH_SETTINGS if module is explain else {}
     app.command(
-        module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=context
+        module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=settings
     )(module.command)
 
 

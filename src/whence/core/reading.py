@@ -10,6 +10,7 @@ from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.audited import Audit
 from whence.core.comparison import Comparison
+from whence.core.contextual import ContextUse
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
 from whence.core.generation import Generation
@@ -23,6 +24,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "attributions": Attributions.from_dict,
     "comparison": Comparison.from_dict,
     "audit": Audit.from_dict,
+    "context": ContextUse.from_dict,
     "evaluation": Evaluation.from_dict,
     "generation": Generation.from_dict,
     "many": Many.from_dict,
@@ -34,7 +36,15 @@ LARGEST = "1GB"
 def read(
     path: str | Path, *, largest: str | int = LARGEST
 ) -> (
-    Attribution | Attributions | Audit | Comparison | Evaluation | Generation | Many | PlantedTruth
+    Attribution
+    | Attributions
+    | Audit
+    | Comparison
+    | ContextUse
+    | Evaluation
+    | Generation
+    | Many
+    | PlantedTruth
 ):
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 

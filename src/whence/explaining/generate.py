@@ -131,7 +131,7 @@ def generate(
         steps=steps,
     )
     (by_output,) = run(model, [passage], request, progress)
-    rows, skipped = _rows(by_output)
+    rows, skipped = rows_by_method(by_output)
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
@@ -249,7 +249,9 @@ def _numbers(
     return tuple(sorted(set(numbers)))
 
 
-def _rows(by_output: Sequence[Outcome]) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
+def rows_by_method(
+    by_output: Sequence[Outcome],
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
     """The attributions by method, and why others are missing; none at all is an error."""
     skipped: dict[str, str] = {}
     for outcome in by_output:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -129,7 +130,12 @@ def without_evidence(g: Generation) -> str:
 
 def decoding_line(g: Generation) -> str:
     """How the text came about, in a sentence."""
-    options = dict(g.decoding)
+    return decoding_line_of(g.decoding)
+
+
+def decoding_line_of(decoding: Mapping[str, Any]) -> str:
+    """The same, from the options of decoding."""
+    options = dict(decoding)
     if "given" in options:
         return f"What follows the prompt was given, as {wording.visible(str(options['given']))}."
     limit = options.pop("max_new_tokens", None)

@@ -1,0 +1,159 @@
+"""Which sentence does an answer rest on? Forty questions over three documents each, one by one.
+
+    python -m bench.context_answers --model MODELS/smollm2 --csv answers.csv
+    python -m bench.context_answers --model MODELS/smollm2 --questions bench/context_trial.jsonl \\
+        --methods occlusion gradient-x-input gradient-l2
+
+The model reads the documents and the question through its chat template and answers; then it is
+forced to the same answer without the documents. The tokens that depend on them are attributed to
+their sentences. It is right where the sentence that holds the answer is the strongest for all of
+these tokens together. ``context_trial.jsonl`` has five other questions, on which the method was
+chosen before any of the forty was run. What came out is in docs/context.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import whence
+from bench.questions import BETWEEN, FILE, MOST_TOKENS, WITH_DOCUMENTS, Question, read, says
+from whence.core.cutting import word_starts
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came of one question by one method."""
+
+    id: str
+    method: str
+    answer: str
+    is_answered: bool  # whether the answer is in what the model wrote
+    found: int  # tokens that depend on the documents
+    tokens: int
+    right: int  # the number of the right sentence, over all documents
+    first: int  # that of the strongest one; -1 where nothing was found
+    sentences: int
+    shares_words: int  # the sentence that has most words of the question: no method at all
+    seconds: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the right sentence came first."""
+        return self.first == self.right
+
+
+def asked(
+    model: whence.Model, question: Question, methods: Sequence[str]
+) -> tuple[whence.ContextUse, list[Answered]]:
+    """One question by several methods."""
+    use = whence.context(
+        model,
+        f"Question: {question.question}",
+        {document.name: document.text for document in question.documents},
+        methods,
+        units="sentence",
+        chat=True,
+        system=WITH_DOCUMENTS,
+        separator=BETWEEN,
+        max_new_tokens=MOST_TOKENS,
+        evidence=False,
+    )
+    right = right_sentence(use, question)
+    rows = []
+    for method in methods:
+        sources = use.sources(None, method) if use.selected else ()
+        rows.append(
+            Answered(
+                id=question.id,
+                method=method,
+                answer=use.text.strip(),
+                is_answered=says(use.text, question.answer),
+                found=len(use.selected),
+                tokens=len(use.outputs),
+                right=right,
+                first=sources[0] if sources else -1,
+                sentences=len(use.units),
+                shares_words=with_most_words(use, question),
+                seconds=use.cost.seconds,
+            )
+        )
+    return use, rows
+
+
+def right_sentence(use: whence.ContextUse, question: Question) -> int:
+    """The unit that is the sentence with the answer."""
+    name = question.documents[question.document].name
+    wanted = f"sentence {question.sentence + 1} of {name}"
+    (unit,) = [unit for unit in range(len(use.units)) if use.place(unit) == wanted]
+    assert says(use.units.texts[unit], question.answer), (question.id, use.units.texts[unit])
+    return unit
+
+
+def with_most_words(use: whence.ContextUse, question: Question) -> int:
+    """The sentence that shares most of its words with the question; of equals the first."""
+    wanted = words_of(question.question)
+    shared = [len(wanted & words_of(text)) for text in use.units.texts]
+    return shared.index(max(shared))
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, in small letters.
+
+    >>> sorted(words_of("The old mill."))
+    ['.', 'mill', 'old', 'the']
+    """
+    starts = word_starts(text)
+    ends = [*starts[1:], len(text)]
+    return {text[a:b].strip().lower() for a, b in zip(starts, ends, strict=True)}
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.context_answers")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--questions", type=Path, default=FILE)
+    parser.add_argument("--methods", nargs="+", default=["occlusion"])
+    parser.add_argument("--csv", type=Path)
+    options = parser.parse_args()
+    model = whence.load(options.model)
+    rows: list[Answered] = []
+    for question in read(options.questions):
+        _, answered = asked(model, question, options.methods)
+        rows += answered
+        first = answered[0]
+        marks = " ".join(f"{row.method}:{'yes' if row.is_right else 'NO'}" for row in answered)
+        counted = f"{first.found} of {first.tokens} tokens"
+        print(f"{question.id}: {marks}; {counted}; {first.answer!r}", flush=True)
+        if options.csv:
+            _write(options.csv, rows)
+    report(rows, options.methods)
+
+
+def report(rows: Sequence[Answered], methods: Sequence[str]) -> None:
+    """How often the right sentence came first, beside chance."""
+    for method in methods:
+        own = [row for row in rows if row.method == method]
+        right = sum(row.is_right for row in own)
+        answered = [row for row in own if row.is_answered]
+        of_answered = sum(row.is_right for row in answered)
+        print(f"{method}: right sentence first in {right} of {len(own)} questions")
+        print(f"  of {len(answered)} that the model answers right: {of_answered}")
+    own = [row for row in rows if row.method == methods[0]]
+    chance = sum(1 / row.sentences for row in own) / len(own)
+    words = sum(row.shares_words == row.right for row in own)
+    print(f"a sentence by lot: {chance:.1%}; most words of the question: {words} of {len(own)}")
+
+
+def _write(path: Path, rows: Sequence[Answered]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(vars(rows[0])))
+        writer.writeheader()
+        writer.writerows(vars(row) for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""whence context: which words of an output came from the context, and from which of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from whence.cli import options as o
+from whence.cli.compare import chosen
+from whence.cli.generate import GivenIds, Tokens, ids_of
+from whence.cli.running import emit, emit_json, loaded, note, progress, writable
+from whence.cli.texts import read_whole
+from whence.core.errors import InputError
+
+if TYPE_CHECKING:
+    from whence.core.contextual import ContextUse
+
+EXAMPLE = (
+    'Example: whence context --model translator --context "the lamps stay under the teacher ." '
+    '--input "they push the cow ." --separator " | " --html context.html'
+)
+
+Context = Annotated[
+    str | None, typer.Option(help="The context: what stands before the input.", metavar="TEXT")
+]
+Input = Annotated[
+    str | None,
+    typer.Option(
+        "--input", help="What is translated, answered or gone on with; it stays.", metavar="TEXT"
+    ),
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--documents",
+        help="Files that are the context, instead of --context; may be repeated, and further files "
+        "may follow (--documents a.txt b.txt). Sentences are then the units.",
+        metavar="FILE",
+    ),
+]
+MoreDocuments = Annotated[
+    list[Path] | None, typer.Argument(help="Further files for --documents.", metavar="[FILE]...")
+]
+MeasureName = Annotated[
+    Literal[
+        "kl-divergence", "p-cxmi", "in-context-pvi", "probability-difference", "likelihood-ratio"
+    ],
+    typer.Option(help="How both runs are compared, with the context and without it."),
+]
+Deviations = Annotated[
+    float,
+    typer.Option(
+        help="A token depends on the context at mean + so many standard deviations of the scores; "
+        "below 0 there is no such threshold.",
+        metavar="N",
+    ),
+]
+Most = Annotated[
+    int | None, typer.Option(help="Keep so many of the strongest tokens.", metavar="N", min=1)
+]
+Least = Annotated[
+    float | None,
+    typer.Option(
+        help="The floor: a token must score more than that. [default: what the measure says where "
+        "context takes a choice of two from even to 9 in 10]",
+        metavar="N",
+    ),
+]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--methods",
+        "--method",
+        help="What attributes the tokens to the context, with commas between; may be repeated. "
+        "[default: occlusion]",
+        metavar="A,B,…",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting of a method, such as lime.samples=500; may be repeated.",
+        metavar="METHOD.NAME=VALUE",
+    ),
+]
+Units = Annotated[
+    Literal["word", "token", "sentence", "section"] | None,
+    typer.Option(
+        help="What of the context gets a score; a section is a document. "
+        "[default: word; sentence for --documents]"
+    ),
+]
+Given = Annotated[
+    str | None,
+    typer.Option(
+        "--continuation",
+        help="Take this text as the output, instead of letting the model write.",
+        metavar="TEXT",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between context and input, and between documents; \\n is a line break. "
+        "[default: a line break; a blank for encoder-decoders; an empty line in a chat]",
+        metavar="TEXT",
+    ),
+]
+Chat = Annotated[
+    bool | None,
+    typer.Option(
+        "--chat/--plain",
+        help="Write both as a message to the model, through its chat template; or as plain text. "
+        "[default: --chat if it has a template]",
+    ),
+]
+System = Annotated[
+    str | None, typer.Option(help="The system's message, in a chat.", metavar="TEXT")
+]
+OtherContext = Annotated[
+    str | None,
+    typer.Option(
+        help="Compare with this context, instead of with none.",
+        metavar="TEXT",
+    ),
+]
+Evidence = Annotated[
+    bool | None,
+    typer.Option(
+        "--evidence/--no-evidence",
+        help="Hold the sources of every token against random ones. [default: of the 5 strongest]",
+    ),
+]
+
+
+def command(
+    files: MoreDocuments = None,
+    model: o.ModelName = "writer",
+    context: Context = None,
+    given_input: Input = None,
+    documents: Documents = None,
+    measure: MeasureName = "kl-divergence",
+    deviations: Deviations = 1.0,
+    most: Most = None,
+    least: Least = None,
+    methods: Methods = None,
+    setting: Set = None,
+    units: Units = None,
+    tokens: Tokens = 30,
+    continuation: Given = None,
+    continuation_ids: GivenIds = None,
+    separator: Separator = None,
+    chat: Chat = None,
+    system: System = None,
+    other_context: OtherContext = None,
+    seed: o.Seed = 0,
+    memory: o.Memory = None,
+    dtype: o.Dtype = "float32",
+    device: o.Device = "cpu",
+    as_json: o.AsJson = False,
+    html: o.Html = None,
+    csv: o.Csv = None,
+    save: o.Save = None,
+    evidence: Evidence = None,
+    budget: o.Budget = None,
+    rankings: o.Rankings = None,
+    steps: o.Steps = None,
+    debug: o.Debug = False,
+) -> None:
+    """Find the words of an output that depend on the context, and what of it they rest on.
+
+    The model writes with the context, and is then forced to the same output without it. Where both
+    differ far more than elsewhere, each word is traced to words (or sentences) of the context.
+    """
+    del debug
+    for path in (html, csv, save):
+        writable(path)
+    wishes = chosen(",".join(methods or ["occlusion"]), setting or [], seed)
+    assert wishes is not None
+    if continuation is not None and continuation_ids is not None:
+        raise InputError("give --continuation or --continuation-ids, not both.")
+    before = _context(context, documents, files)
+    if given_input is None:
+        raise InputError('there is no input: give what the model is to answer, --input "…".')
+
+    with loaded(model, dtype, device) as loaded_model:
+        result = _used(
+            loaded_model,
+            given_input,
+            before,
+            wishes,
+            measure=measure,
+            deviations=None if deviations < 0 else deviations,
+            most=most,
+            least=least,
+            continuation=continuation if continuation_ids is None else ids_of(continuation_ids),
+            max_new_tokens=tokens,
+            units=units,
+            separator=None if separator is None else separator.replace("\\n", "\n"),
+            chat=chat,
+            system=system,
+            other_context=other_context,
+            seed=seed,
+            memory=memory,
+            evidence=evidence,
+            budget=budget,
+            rankings=rankings,
+            steps=steps,
+        )
+    if as_json:
+        emit_json(result.to_dict())
+    else:
+        emit(str(result))
+    _write(result, html, csv, save)
+
+
+def _used(model: Any, given_input: str, before: Any, methods: Any, **options: Any) -> ContextUse:
+    from whence.explaining.context import context
+
+    with progress("context") as say:
+        return context(model, given_input, before, methods, progress=say, **options)
+
+
+def _context(
+    context: str | None, documents: Sequence[Path] | None, files: Sequence[Path] | None
+) -> str | dict[str, str]:
+    """The context: a text, or files by names that tell them apart."""
+    paths = [*(documents or []), *(files or [])]
+    if files and not documents:
+        raise InputError(
+            f"{str(files[0])!r} is no option: files follow --documents, and texts --context and "
+            "--input, in quotes."
+        )
+    if context is not None and paths:
+        raise InputError("give --context or --documents, not both.")
+    if context is not None:
+        return context
+    if not paths:
+        raise InputError('there is no context: give --context "…", or --documents FILE FILE ….')
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    texts: dict[str, str] = {}
+    for name, path in zip(names, paths, strict=True):
+        if name in texts:
+            raise InputError(f"the document {name!r} is given twice.")
+        texts[name] = read_whole(path).strip()
+    return texts
+
+
+def _write(result: ContextUse, html: Path | None, csv: Path | None, save: Path | None) -> None:
+    if save is not None:
+        result.save(save)
+        note(f"result saved to {save.resolve()}")
+    if csv is not None:
+        result.to_csv(csv)
+        note(f"table written to {csv.resolve()}")
+    if html is not None:
+        result.to_html(html)
+        note(f"report written to {html.resolve()}")

@@ -1,0 +1,392 @@
+"""A ContextUse: which words of an output depend on its context, and on which words of that.
+
+Both steps of PECoRe (Sarti et al. 2024) in one result. The numbers of the first are made in
+``core/context_use.py``; those of the second are Attributions over the units of the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
+from whence.core.context_use import MEASURES, RULES, Measure, Rule, selected
+from whence.core.errors import InputError, unknown_name
+from whence.core.once import once
+from whence.core.passage import Passage
+from whence.core.provenance import Provenance
+from whence.core.render import draw, render
+from whence.core.showing import visible
+from whence.core.stored import Stored, as_stored
+from whence.core.units import Units
+from whence.core.writing import write_json, write_text
+
+ROUNDING = 1e-6  # by which a probability may be above one
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """One written token, with the context and without it.
+
+    ``probability`` is what the model gave it with context, ``without`` what it gave it without.
+    ``score`` is the measure's. ``instead`` is the likeliest token without context, which may be the
+    written one. ``word`` is the number of the written word that it belongs to; None for a special
+    token, such as the end of the sequence.
+    """
+
+    name: str
+    id: int
+    probability: float
+    without: float
+    score: float
+    instead: str
+    instead_id: int
+    word: int | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the model would have written this without context, too."""
+        return self.id == self.instead_id
+
+    @classmethod
+    def from_dict(cls, stored: Stored) -> Dependence:
+        """What ``asdict`` gave."""
+        word = stored["word"].given()
+        return cls(
+            name=stored["name"].text(),
+            id=stored["id"].whole(),
+            probability=stored["probability"].number(0, 1 + ROUNDING),
+            without=stored["without"].number(0, 1 + ROUNDING),
+            score=stored["score"].number(),
+            instead=stored["instead"].text(),
+            instead_id=stored["instead_id"].whole(),
+            word=None if word is None else word.whole(),
+        )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How outputs were selected: see ``whence.core.context_use.selected``.
+
+    ``threshold`` is what came of it for this output; None where none was asked for.
+    """
+
+    measure: Measure = "kl-divergence"
+    rule: Rule = "tool"
+    deviations: float | None = 1.0
+    most: int | None = None
+    least: float | None = None
+    threshold: float | None = None
+
+    @classmethod
+    def from_dict(cls, stored: Stored) -> Selection:
+        """What ``asdict`` gave."""
+        for name, choices in (("measure", MEASURES), ("rule", RULES)):
+            if stored[name].text() not in choices:
+                raise stored[name].expected(f"one of {', '.join(choices)}")
+        return stored.record(cls)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContextUse:
+    """What of an output came from its context.
+
+    ``passage`` is context, input and output, with units of the context alone; ``without`` is the
+    same output behind the prompt without context. ``outputs`` are all written tokens; ``selected``
+    are the numbers of those that depend on the context, and ``rows[method]`` has an Attribution for
+    each of these, over the units of the context.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> use = whence.context(
+    ...     model, "The movie was", "I hated every minute.", max_new_tokens=6, evidence=False
+    ... )
+    >>> len(use.outputs), use.units.texts[:2]
+    (6, ('I', ' hated'))
+    """
+
+    passage: Passage
+    without: Passage
+    input: str
+    outputs: tuple[Dependence, ...]
+    selected: tuple[int, ...]
+    selection: Selection
+    rows: Mapping[str, tuple[Attribution, ...]]
+    decoding: Mapping[str, Any]
+    cost: Cost
+    provenance: Provenance
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.passage.written is None or len(self.outputs) != self.passage.outputs:
+            raise InputError(
+                f"there is one output for each written token: {self.passage.outputs} were written, "
+                f"and {len(self.outputs)} outputs are given."
+            )
+        for method, attributions in self.rows.items():
+            if len(attributions) != len(self.selected):
+                raise InputError(
+                    f"{method} has {len(attributions)} rows for {len(self.selected)} outputs."
+                )
+
+    # ------------------------------------------------------------------ the first step
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+        return self.passage.pair or ""
+
+    @property
+    def scores(self) -> Float[np.ndarray, " output"]:
+        """How far each written token depends on the context."""
+        return np.array([output.score for output in self.outputs])
+
+    @once
+    def words(self) -> tuple[range, ...]:
+        """The outputs that spell one word each, in order; a special token stands alone."""
+        groups: list[range] = []
+        last: int | None = None
+        for number, output in enumerate(self.outputs):
+            if output.word is not None and output.word == last:
+                groups[-1] = range(groups[-1].start, number + 1)
+            else:
+                groups.append(range(number, number + 1))
+            last = output.word
+        return tuple(groups)
+
+    @property
+    def strongest(self) -> tuple[int, ...]:
+        """The selected outputs, those that depend most on the context first."""
+        return tuple(sorted(self.selected, key=lambda number: -abs(self.outputs[number].score)))
+
+    # ------------------------------------------------------------------ the second step
+
+    @property
+    def units(self) -> Units:
+        """The units of the context."""
+        return self.passage.units
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that attributed."""
+        return tuple(self.rows)
+
+    def __getitem__(self, method: str) -> tuple[Attribution, ...]:
+        if method not in self.rows:
+            raise unknown_name("method in this result", method, self.rows)
+        return self.rows[method]
+
+    def of(self, output: int, method: str | None = None) -> Attribution:
+        """The attribution of one selected output; by the first method if none is named."""
+        if output not in self.selected:
+            listed = ", ".join(map(str, self.selected)) or "none"
+            raise InputError(
+                f"output {output} was not found to depend on the context; found were {listed}."
+            )
+        name = self.methods[0] if method is None else method
+        return self[name][self.selected.index(output)]
+
+    def together(self, method: str | None = None) -> Float[np.ndarray, " unit"]:
+        """What each unit of the context did for all selected outputs: the sum of its scores."""
+        total = np.zeros(len(self.units))
+        for output in self.selected:
+            total += self.of(output, method).scores
+        return total
+
+    def sources(self, output: int | None = None, method: str | None = None) -> tuple[int, ...]:
+        """The units of the context that stand out, the strongest first.
+
+        Those of one selected output or, if none is named, of all together. Where scores have signs,
+        a word rests on what speaks for it: what speaks against it is none of them. They are
+        selected as the outputs were, by mean and standard deviation; where that leaves none, it is
+        the strongest alone. There are none where nothing was selected, or nothing speaks for it.
+        """
+        if not self.selected:
+            return ()
+        scores = self.together(method) if output is None else self.of(output, method).scores
+        sizes = np.maximum(scores, 0.0)
+        if not sizes.any():
+            return ()
+        deviations = self.selection.deviations
+        chosen = np.flatnonzero(selected(sizes, "tool", 1.0 if deviations is None else deviations))
+        if not len(chosen):
+            chosen = np.array([int(sizes.argmax())])
+        return tuple(sorted(chosen.tolist(), key=lambda unit: -sizes[unit]))
+
+    def place(self, unit: int) -> str:
+        """Where a unit stands, in words: "sentence 3 of b.txt"."""
+        kind = self.passage.kind
+        _, start, _ = self.passage.unit_spans[unit]
+        for section in self.passage.sections:
+            if section.start <= start < section.end:
+                if kind == "section":
+                    return section.name
+                before = [
+                    other
+                    for other in self.passage.unit_spans[:unit]
+                    if section.start <= other[1] < section.end
+                ]
+                owner = "the context" if section.name == "context" else section.name
+                return f"{kind} {len(before) + 1} of {owner}"
+        return f"{kind} {unit + 1} of the context"
+
+    # ------------------------------------------------------------------ as tables
+
+    def table(self, of: Literal["outputs", "sources"] = "outputs") -> list[dict[str, Any]]:
+        """Rows for ``pandas.DataFrame``: one for each written token.
+
+        With ``"sources"``, one for each selected token, unit of the context and method.
+        """
+        if of == "outputs":
+            return [self._record(number) for number in range(len(self.outputs))]
+        if of != "sources":
+            raise unknown_name("table of a context", str(of), ("outputs", "sources"))
+        records = []
+        for method in self.methods:
+            for number in self.selected:
+                records += self._source_records(number, method)
+        return records
+
+    def _record(self, number: int) -> dict[str, Any]:
+        output = self.outputs[number]
+        return {
+            "output": number,
+            "token": output.name,
+            "with": output.probability,
+            "without": output.without,
+            "measure": self.selection.measure,
+            "score": output.score,
+            "selected": number in self.selected,
+            "instead": output.instead,
+        }
+
+    def _source_records(self, number: int, method: str) -> list[dict[str, Any]]:
+        scores = self.of(number, method).scores.tolist()
+        kept = self.sources(number, method)
+        records = []
+        for unit, score in enumerate(scores):
+            records.append(
+                {
+                    "method": method,
+                    "output": number,
+                    "token": self.outputs[number].name,
+                    "unit": unit,
+                    "word": self.units.names[unit],
+                    "place": self.place(unit),
+                    "score": score,
+                    "kept": unit in kept,
+                }
+            )
+        return records
+
+    def to_csv(
+        self,
+        path: str | Path | None = None,
+        *,
+        of: Literal["outputs", "sources"] = "outputs",
+        safe: bool = True,
+    ) -> str:
+        """A table as CSV, in which all numbers keep all their digits; also written to ``path``.
+
+        A word that a spreadsheet would take for a formula gets an apostrophe in front, unless
+        ``safe=False``.
+        """
+        records = self.table(of)
+        columns = list(records[0]) if records else []
+        content = draw("records_csv", columns, records, safe)
+        if path is not None:
+            write_text(path, content)
+        return content
+
+    # ------------------------------------------------------------------ shown and stored
+
+    def __repr__(self) -> str:
+        found = ", ".join(repr(self.outputs[number].name) for number in self.selected[:3])
+        return visible(
+            f"ContextUse({len(self.selected)} of {len(self.outputs)} outputs depend on "
+            f"{len(self.units)} units: {found or 'none'})"
+        )
+
+    def __str__(self) -> str:
+        return render("context_text", self)
+
+    def _repr_html_(self) -> str:
+        return render("context_fragment", self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; also written to ``path``."""
+        page = render("context_page", self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
+        rows = {}
+        for method, attributions in self.rows.items():
+            rows[method] = [attribution.to_dict_without_passage() for attribution in attributions]
+        return {
+            "schema": SCHEMA,
+            "kind": "context",
+            "passage": self.passage.to_dict(),
+            "without": self.without.to_dict(),
+            "input": self.input,
+            "outputs": [asdict(output) for output in self.outputs],
+            "selected": list(self.selected),
+            "selection": asdict(self.selection),
+            "rows": rows,
+            "decoding": dict(self.decoding),
+            "cost": asdict(self.cost),
+            "provenance": self.provenance.to_dict(),
+            "skipped": dict(self.skipped),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any] | Stored) -> ContextUse:
+        """What ``to_dict`` gave."""
+        check_schema(stored, "context")
+        stored = as_stored(stored, "context")
+        passage = Passage.from_dict(stored["passage"])
+        if passage.written is None:
+            raise stored["passage"].wrong("nothing was written in it")
+        numbers = tuple(stored["selected"].wholes(None, 0, passage.outputs - 1).tolist())
+        rows = {}
+        for method, entries in stored["rows"].entries().items():
+            rows[method] = _read_rows(entries, passage, numbers)
+        return stored.made(
+            lambda: cls(
+                passage=passage,
+                without=Passage.from_dict(stored["without"]),
+                input=stored["input"].text(),
+                outputs=tuple(map(Dependence.from_dict, stored["outputs"].items())),
+                selected=numbers,
+                selection=Selection.from_dict(stored["selection"]),
+                rows=rows,
+                decoding=stored["decoding"].plain_record(),
+                cost=stored["cost"].record(Cost),
+                provenance=stored["provenance"].record(Provenance),
+                skipped={k: v.text() for k, v in stored["skipped"].entries().items()},
+                notes=stored["notes"].texts(),
+            )
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON; ``whence.read`` reads it back."""
+        return write_json(path, self.to_dict())
+
+
+def _read_rows(stored: Stored, passage: Passage, numbers: Sequence[int]) -> tuple[Attribution, ...]:
+    entries = stored.items()
+    if len(entries) != len(numbers):
+        raise stored.wrong(f"{len(entries)} rows for {len(numbers)} outputs")
+    rows = []
+    for entry, output in zip(entries, numbers, strict=True):
+        rows.append(Attribution.from_dict(entry, passage.before(output)))
+    return tuple(rows)

@@ -1,0 +1,271 @@
+"""context: which words of an output depend on its context, and which words of that caused them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.attribution import Cost
+from whence.core.context_use import (
+    MEASURES,
+    Measure,
+    Rule,
+    measured,
+    selected,
+    threshold_of,
+    usual_floor,
+)
+from whence.core.contextual import ContextUse, Dependence, Selection
+from whence.core.errors import InputError, unknown_name
+from whence.core.passage import Passage
+from whence.core.provenance import Provenance
+from whence.core.request import Request, wishes_for
+from whence.core.target import Reading, Target
+from whence.explaining.generate import rows_by_method
+from whence.explaining.job import Outcome, Progress
+from whence.explaining.run import run, total_cost
+from whence.games.game import check_is_model
+from whence.generation.continuing import check_writes, given, written_by
+from whence.models.chat import ChatUnits
+from whence.models.contexts import prompts
+from whence.models.model import Model
+from whence.models.writing import only_prompt, written_after
+
+Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+MOST_WITH_EVIDENCE = 5  # outputs, if nothing is said: each costs as much as a whole explanation
+FEWEST_TO_STAND_OUT = 3  # of two scores, neither can be a standard deviation above their mean
+LogProbabilities = Float[np.ndarray, "output vocabulary"]
+
+
+def context(
+    model: Model,
+    input: str,
+    context: str | Mapping[str, str],
+    methods: Methods = "occlusion",
+    *,
+    measure: Measure = "kl-divergence",
+    rule: Rule = "tool",
+    deviations: float | None = 1.0,
+    most: int | None = None,
+    least: float | None = None,
+    continuation: str | Sequence[int] | None = None,
+    max_new_tokens: int = 30,
+    units: ChatUnits | None = None,
+    separator: str | None = None,
+    chat: bool | None = None,
+    system: str | None = None,
+    other_context: str | Mapping[str, str] | None = None,
+    read: Reading = "probability",
+    evidence: bool | None = None,
+    seed: int = 0,
+    budget: str | int | None = None,
+    memory: str | int | float | None = None,
+    rankings: int | None = None,
+    steps: int | None = None,
+    progress: Progress | None = None,
+    **decoding: Any,
+) -> ContextUse:
+    """Find the words of an output that depend on the context, and what of it they rest on.
+
+    The model reads ``context`` and ``input`` and writes (or ``continuation`` is what it wrote). The
+    same output is then forced behind the input alone, and ``measure`` compares both runs at every
+    token. A token depends on the context where it stands out: at mean + ``deviations`` standard
+    deviations of this output's scores, and above the floor ``least`` (by default what a measure
+    says where context takes a choice of two from even to 9 in 10; 0 for none). ``most`` keeps the
+    strongest few.
+
+    Each of these tokens is attributed to the units of the context, by every method, as a contrast:
+    why this token and not the one that would have been written without context? It is read as
+    ``read``. Where both are the same token there is no contrast, and the token itself is read.
+
+    ``context`` is a text, or documents by their names; then sentences are the units, else words.
+    They and the input are joined by ``separator`` (by default a line break; a blank for
+    encoder-decoders), or by an empty line in a message of a user where the model has a chat
+    template (``chat=False`` if it is not to be used). ``other_context`` stands in the place of the
+    context in the second run, which has none by default.
+
+    ``evidence`` holds rankings against random ones: for the five strongest tokens by default, for
+    all if True. The other options are those of ``whence.generate``.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> use = whence.context(model, "The movie was", "I hated it.", other_context="I hated it.")
+    >>> use.scores.max(), use.selected
+    (np.float64(0.0), ())
+    """
+    check_is_model(model)
+    check_writes(model)
+    if measure not in MEASURES:
+        raise unknown_name("measure", measure, MEASURES)
+    begun = time.perf_counter()
+    both = prompts(
+        model,
+        input,
+        context,
+        units=units or ("word" if isinstance(context, str) else "sentence"),
+        separator=separator,
+        chat=chat,
+        system=system,
+        other=other_context,
+    )
+    prompt = both.with_context
+    if continuation is None:
+        follows = written_by(model, prompt, max_new_tokens, seed, decoding)
+    elif decoding:
+        raise InputError(
+            f"the continuation is given, so nothing is decoded: leave out {', '.join(decoding)}."
+        )
+    else:
+        follows = given(model, prompt, continuation)
+
+    whole = written_after(model, replace(prompt, kind="word"), follows.ids)
+    passage = replace(only_prompt(whole), kind=prompt.kind)
+    bare = only_prompt(written_after(model, both.without, follows.ids))
+    outputs = _outputs(model, measure, whole, bare)
+    selection = Selection(
+        measure, rule, deviations, most, usual_floor(measure) if least is None else least
+    )
+    selection, numbers, notes = _selected(outputs, selection)
+
+    rows, skipped, costs = {}, {}, [Cost(forwards=2)]
+    if numbers:
+        request = Request(
+            wishes=wishes_for([methods] if isinstance(methods, str) else methods),
+            seed=seed,
+            memory=memory,
+            budget=budget,
+            rankings=rankings,
+            steps=steps,
+        )
+        judged = _judged(outputs, numbers, evidence)
+        if len(judged) < len(numbers):
+            notes += (_about_evidence(len(judged), len(numbers), evidence),)
+        by_output, costs_of_rows = _attributed(
+            model, passage, outputs, numbers, judged, read, request, progress
+        )
+        rows, skipped = rows_by_method([by_output[number] for number in numbers])
+        costs += costs_of_rows
+    return ContextUse(
+        passage=passage,
+        without=bare,
+        input=input,
+        outputs=outputs,
+        selected=numbers,
+        selection=selection,
+        rows=rows,
+        decoding={**follows.decoding, "separator": both.separator, "chat": both.is_chat},
+        cost=replace(total_cost(costs), seconds=time.perf_counter() - begun),
+        provenance=Provenance.of(model, attention=""),
+        skipped=skipped,
+        notes=(*follows.notes, *notes),
+    )
+
+
+# ---------------------------------------------------------------------- which words depend on it
+
+
+def _outputs(
+    model: Model, measure: Measure, whole: Passage, bare: Passage
+) -> tuple[Dependence, ...]:
+    """Every written token in both runs; ``whole`` still has the words of what was written."""
+    log_p_with = _log_probabilities(model.output_logits(whole))
+    log_p_without = _log_probabilities(model.output_logits(bare))
+    first = whole.output_place(0)
+    tokens = whole.ids[first:]
+    scores = measured(measure, log_p_without, log_p_with, tokens)
+    words_before = len(only_prompt(whole).unit_spans)
+    outputs = []
+    for number, token in enumerate(tokens.tolist()):
+        word = int(whole.unit_of[first + number])
+        instead = int(log_p_without[number].argmax())
+        outputs.append(
+            Dependence(
+                name=whole.output_text(number),
+                id=token,
+                probability=float(np.exp(log_p_with[number, token])),
+                without=float(np.exp(log_p_without[number, token])),
+                score=float(scores[number]),
+                instead=model.labels[instead],
+                instead_id=instead,
+                word=None if word < 0 else word - words_before,
+            )
+        )
+    return tuple(outputs)
+
+
+def _log_probabilities(logits: Float[np.ndarray, "output vocabulary"]) -> LogProbabilities:
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def _selected(
+    outputs: Sequence[Dependence], asked: Selection
+) -> tuple[Selection, tuple[int, ...], tuple[str, ...]]:
+    """The outputs that depend on the context, and how they were selected in the end."""
+    scores = np.array([output.score for output in outputs])
+    notes = []
+    if asked.deviations is not None and len(scores) < FEWEST_TO_STAND_OUT:
+        notes.append(
+            f"of {len(scores)} written tokens none can stand out of the others, so the floor alone "
+            "decided which depend on the context"
+        )
+        asked = replace(asked, deviations=None)
+    if asked.deviations is not None:
+        asked = replace(asked, threshold=threshold_of(scores, asked.rule, asked.deviations))
+    chosen = selected(scores, asked.rule, asked.deviations, asked.most, asked.least)
+    return asked, tuple(np.flatnonzero(chosen).tolist()), tuple(notes)
+
+
+# ---------------------------------------------------------------------- what of it they rest on
+
+
+def _target(output: Dependence, number: int, read: Reading) -> Target:
+    """Why this token rather than the one without context; or the token alone, if it is the same."""
+    return Target(at=number, against=None if output.is_same else output.instead_id, read=read)
+
+
+def _judged(
+    outputs: Sequence[Dependence], numbers: Sequence[int], evidence: bool | None
+) -> tuple[int, ...]:
+    """The outputs whose attributions are held against random rankings."""
+    if evidence is not None:
+        return tuple(numbers) if evidence else ()
+    strongest = sorted(numbers, key=lambda number: -abs(outputs[number].score))
+    return tuple(sorted(strongest[:MOST_WITH_EVIDENCE]))
+
+
+def _about_evidence(judged: int, found: int, evidence: bool | None) -> str:
+    if evidence is False:
+        return "there is no evidence for the sources, as none was asked for: nothing says they hold"
+    return (
+        f"the {judged} strongest of {found} tokens have evidence; evidence=True (--evidence) asks "
+        "for that of all"
+    )
+
+
+def _attributed(
+    model: Model,
+    passage: Passage,
+    outputs: Sequence[Dependence],
+    numbers: Sequence[int],
+    judged: Sequence[int],
+    read: Reading,
+    request: Request,
+    progress: Progress | None,
+) -> tuple[dict[int, Outcome], list[Cost]]:
+    """What came of each selected output: one run for those with evidence, one for the others."""
+    by_output: dict[int, Outcome] = {}
+    for has_evidence in (True, False):
+        these = [number for number in numbers if (number in judged) == has_evidence]
+        if not these:
+            continue
+        targets = tuple(_target(outputs[number], number, read) for number in these)
+        asked = replace(request, targets=targets, evidence=has_evidence)
+        (outcomes,) = run(model, [passage], asked, progress)
+        by_output |= dict(zip(these, outcomes, strict=True))
+    return by_output, [outcome.cost for outcome in by_output.values()]

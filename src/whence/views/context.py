@@ -1,0 +1,286 @@
+"""What of an output came from its context, in a terminal; and the sentences that all views say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.contextual import ContextUse
+from whence.views import wording
+from whence.views.generation import decoding_line_of, output_name, percent
+from whence.views.terminal import fit, to_text
+from whence.views.verdicts import overall
+
+MOST_SAID = 3  # words that the answer speaks of
+MOST_SHOWN = 600  # characters of a context; of a longer one the beginning
+MOST_ROWS = 40
+LONGEST_WORD, LONGEST_SOURCE, LONGEST_QUOTE = 16, 40, 160
+DIM, BOLD = Style(dim=True), Style(bold=True)
+UNITS_OF = {"kl-divergence": " nats", "p-cxmi": " bits", "in-context-pvi": " nats"}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A written word of which some token depends on the context."""
+
+    outputs: range
+    numbers: tuple[int, ...]  # the selected ones among its tokens
+    name: str
+    probability: float
+    without: float
+    score: float
+    instead: str | None  # the first piece of what would stand there; None where it is the same
+
+    def scores(self, use: ContextUse, method: str) -> Float[np.ndarray, " unit"]:
+        """What each unit of the context did for its selected tokens together."""
+        return np.sum([use.of(number, method).scores for number in self.numbers], axis=0)
+
+    @property
+    def strongest(self) -> int:
+        """The token that stands for the word where only one can: the first that was selected."""
+        return self.numbers[0]
+
+
+def found_words(use: ContextUse) -> list[Found]:
+    """The words that depend on the context, in reading order."""
+    words = []
+    for outputs in use.words:
+        numbers = tuple(number for number in outputs if number in use.selected)
+        if numbers:
+            words.append(_found(use, outputs, numbers))
+    return words
+
+
+def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
+    tokens = [use.outputs[number] for number in outputs]
+    first = use.outputs[numbers[0]]
+    return Found(
+        outputs=outputs,
+        numbers=numbers,
+        name=word_name(use, outputs),
+        probability=prod(token.probability for token in tokens),
+        without=prod(token.without for token in tokens),
+        score=max((use.outputs[number].score for number in numbers), key=abs),
+        instead=None if first.is_same else first.instead,
+    )
+
+
+def word_name(use: ContextUse, outputs: range) -> str:
+    """A written word as it is told."""
+    return output_name("".join(use.outputs[number].name for number in outputs))
+
+
+# ---------------------------------------------------------------------- what is said
+
+
+def answer(use: ContextUse) -> list[str]:
+    """What may be said in a few sentences: what was found, what it rests on, and how sure it is."""
+    words = found_words(use)
+    if not words:
+        return [nothing_found(use)]
+    names = wording.few([wording.quoted(word.name) for word in words], 6)
+    depend = "depends" if len(words) == 1 else "depend"
+    said = [f"{len(words)} of {_count(use, words)} written words {depend} on the context: {names}."]
+    if is_of_texts(use):
+        said += list(_rests_on(use))
+    strongest = sorted(words, key=lambda word: -abs(word.score))[:MOST_SAID]
+    said += [_about(use, word) for word in strongest]
+    return said
+
+
+def _count(use: ContextUse, words: Sequence[Found]) -> int:
+    """How many words were written; special tokens are none, unless they were found."""
+    found = {word.outputs.start for word in words}
+    counted = 0
+    for outputs in use.words:
+        is_special = use.outputs[outputs.start].word is None
+        counted += not is_special or outputs.start in found
+    return counted
+
+
+def is_of_texts(use: ContextUse) -> bool:
+    """Whether the units are whole sentences or documents, which an answer can rest on."""
+    return use.passage.kind in ("sentence", "section")
+
+
+def _rests_on(use: ContextUse) -> Iterator[str]:
+    sources = use.sources()
+    if not sources:
+        return
+    unit = sources[0]
+    quote = wording.beginning(use.units.texts[unit].strip(), LONGEST_QUOTE)
+    place = wording.visible(use.place(unit))
+    yield f"By {wording.visible(use.methods[0])}, this answer rests most on {place}: {quote}."
+
+
+def _about(use: ContextUse, word: Found) -> str:
+    """One word: what it rests on, and what would have stood there."""
+    method = use.methods[0]
+    sources = use.sources(word.strongest, method)
+    rests = "rests on no part of the context in particular"
+    if sources and is_of_texts(use):
+        rests = f"rests most on {wording.visible(use.place(sources[0]))}"
+    elif sources:
+        named = [wording.quoted(use.units.names[unit]) for unit in sources]
+        rests = f"rests most on {wording.few(named)}"
+        if len(sources) == 1:
+            rests += f" ({wording.visible(use.place(sources[0]))})"
+    return f"{wording.quoted(word.name)} {rests}; {_without(word)}{_evidence(use, word)}."
+
+
+def _without(word: Found) -> str:
+    chances = f"{percent(word.probability)} with it, {percent(word.without)} without"
+    if word.instead is None:
+        return f"without context it would stand there too ({chances})"
+    return f"without context {wording.quoted(word.instead)} would be likelier ({chances})"
+
+
+def _evidence(use: ContextUse, word: Found) -> str:
+    ruling = overall(use.of(word.strongest))
+    if ruling is None:
+        return ""
+    return f"; its sources beside random ones: {ruling.words}"
+
+
+def nothing_found(use: ContextUse) -> str:
+    """Said where no word depends on the context: plainly, with the largest that there was."""
+    selection = use.selection
+    largest = max(use.scores.tolist(), key=abs)
+    floor = "" if selection.least is None else f", where {shown(use, selection.least)} is the floor"
+    return (
+        "No word of the output depends on the context: the largest "
+        f"{selection.measure} is {shown(use, largest)}{floor}."
+    )
+
+
+def shown(use: ContextUse, score: float) -> str:
+    """A score of the measure with its unit."""
+    return f"{score:.3g}{UNITS_OF.get(use.selection.measure, '')}".replace("-", "−")
+
+
+def selection_line(use: ContextUse) -> str:
+    """How words were selected."""
+    selection = use.selection
+    parts = []
+    if selection.threshold is not None:
+        parts.append(
+            f"at {shown(use, selection.threshold)} (mean + {selection.deviations:g} × standard "
+            "deviation of this output)"
+        )
+    if selection.least is not None:
+        parts.append(f"above the floor of {shown(use, selection.least)}")
+    if selection.most is not None:
+        parts.append(f"the {selection.most} strongest at most")
+    return f"Tokens depend on the context {' and '.join(parts)}; measure: {selection.measure}."
+
+
+def remarks(use: ContextUse) -> list[str]:
+    """How it came about, and what else is to be known."""
+    lines = [selection_line(use), decoding_line_of(_decoding(use))]
+    lines += [f"{wording.visible(note[:1].upper() + note[1:])}." for note in use.notes]
+    for name, why in use.skipped.items():
+        lines.append(f"{wording.visible(name)} was left out: {wording.visible(why)}")
+    return lines
+
+
+def _decoding(use: ContextUse) -> dict[str, object]:
+    """The options of decoding alone."""
+    return {k: v for k, v in use.decoding.items() if k not in ("separator", "chat")}
+
+
+def model_line(use: ContextUse) -> str:
+    """Which model it was."""
+    name, architecture = use.provenance.model, use.provenance.architecture
+    return f"Model: {wording.visible(name)} ({wording.visible(architecture)})."
+
+
+# ---------------------------------------------------------------------- the terminal
+
+
+def context_text(use: ContextUse) -> str:
+    """What ``print(use)`` shows: plain when the output is no terminal."""
+    return to_text(lambda console: context_view(use, console))
+
+
+def context_view(use: ContextUse, console: Console) -> RenderableType:
+    """The texts, the answer, every written word in both runs, and how it came about."""
+    del console
+    parts: list[RenderableType] = [_texts(use), Text(), Text("\n".join(answer(use))), Text()]
+    parts.append(_table(use))
+    if len(use.words) > MOST_ROWS:
+        parts.append(
+            Text(f"{len(use.words) - MOST_ROWS} more are in the page and in .table().", DIM)
+        )
+    parts.append(Text())
+    lines = [*remarks(use), model_line(use)]
+    if len(use.methods) > 1:
+        others = ", ".join(map(wording.visible, use.methods[1:]))
+        lines.append(f"Also by {others}: .to_html() shows all, use[method] has every score.")
+    lines.append(f"{wording.cost(use.cost)}.")
+    return Group(*parts, *[Text(line, DIM) for line in lines])
+
+
+def _texts(use: ContextUse) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=DIM)
+    grid.add_column(overflow="fold")
+    for name, content in section_texts(use):
+        short = content if len(content) <= MOST_SHOWN else f"{content[:MOST_SHOWN].rstrip()} …"
+        grid.add_row(Text(wording.visible(name)), Text(wording.visible(short, keep="\n")))
+    grid.add_row(Text("input"), Text(wording.visible(use.input, keep="\n")))
+    written = wording.visible(use.text.strip(" "), keep="\n")
+    grid.add_row(Text("written"), Text(written, BOLD))
+    return grid
+
+
+def section_texts(use: ContextUse) -> list[tuple[str, str]]:
+    """The context by its parts."""
+    passage = use.passage
+    return [(part.name, passage.text[part.start : part.end]) for part in passage.sections]
+
+
+def _table(use: ContextUse) -> RenderableType:
+    by_start = {word.outputs.start: word for word in found_words(use)}
+    table = Table.grid(padding=(0, 2))
+    for justify in ("left", "left", "right", "right", "right", "left", "left"):
+        table.add_column(justify=justify, no_wrap=True)
+    heads = ("", "written", "with", "without", use.selection.measure, "instead", "rests on")
+    table.add_row(*[Text(head, BOLD) for head in heads])
+    for outputs in use.words[:MOST_ROWS]:
+        table.add_row(*_cells(use, outputs, by_start.get(outputs.start)))
+    return table
+
+
+def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
+    tokens = [use.outputs[number] for number in outputs]
+    cells = [
+        Text("●" if word else ""),
+        Text(_cut(word_name(use, outputs), LONGEST_WORD), BOLD if word else Style()),
+        Text(percent(prod(token.probability for token in tokens))),
+        Text(percent(prod(token.without for token in tokens))),
+        Text(f"{max((token.score for token in tokens), key=abs):.3f}".replace("-", "−")),
+    ]
+    if word is None:
+        return [*cells, Text(""), Text("")]
+    instead = "the same" if word.instead is None else output_name(word.instead)
+    named = ", ".join(_source_names(use, use.sources(word.strongest)))
+    return [*cells, Text(_cut(instead, LONGEST_WORD)), Text(_cut(named, LONGEST_SOURCE))]
+
+
+def _source_names(use: ContextUse, units: Sequence[int]) -> list[str]:
+    if is_of_texts(use):
+        return [wording.visible(use.place(unit)) for unit in units]
+    names = use.units.distinct_names
+    return [wording.visible(names[unit]) for unit in units]
+
+
+def _cut(name: str, most: int) -> str:
+    return fit(name, most).rstrip()

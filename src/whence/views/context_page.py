@@ -1,0 +1,302 @@
+"""What of an output came from its context, as one page: both steps in one picture.
+
+A written word is underlined the more it depends on the context. Point at one, or move to it with
+the Tab key, and the words of the context that it rests on are coloured. Without scripts the answer,
+the picture of all words together, and the tables are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from whence.core.contextual import ContextUse
+from whence.views import wording
+from whence.views.context import (
+    Found,
+    answer,
+    found_words,
+    is_of_texts,
+    model_line,
+    remarks,
+    shown,
+)
+from whence.views.document import (
+    GROUND,
+    document,
+    embedded_json,
+    fresh_id,
+    script,
+    static,
+    style,
+    title_of,
+)
+from whence.views.generation import output_name, percent
+from whence.views.html import PRINTED, SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.judgement import badge
+from whence.views.markup import (
+    element,
+    elements,
+    fold,
+    kind,
+    named,
+    paragraphs,
+    scrolling,
+    soft,
+    table,
+    text,
+)
+
+FAINT = 0.02  # of full colour; what is fainter would only blur the others
+DIGITS = 4  # of a level on the page
+SOURCES = 5
+HOW_TO_READ = (
+    "A written word is underlined the more it depends on the context. Point at a framed one, or "
+    "move to it with Tab, and what it rests on is coloured above; a click (Enter) keeps it, Esc "
+    "lets it go. At first the colours are those of all framed words together."
+)
+
+
+def context_page(use: ContextUse) -> str:
+    """A whole page."""
+    return document(
+        f"whence: {title_of(use.input, 'the use of context')}",
+        element("main", f"\n{_section(use, 'whence-0')}\n", class_="whence-many"),
+        styles=[static("report.css"), static("context.css"), GROUND + PRINTED],
+    )
+
+
+def context_fragment(use: ContextUse) -> str:
+    """What a notebook shows; several may stand in a document."""
+    return style(static("report.css")) + style(static("context.css")) + _section(use, fresh_id())
+
+
+def _section(use: ContextUse, name: str) -> str:
+    words = found_words(use)
+    parts = [
+        _top(use),
+        _picture(use, words),
+        _sources(use, words),
+        fold("Every written token, with the context and without it", _outputs(use)),
+        fold("How it was made, what it cost, and notes", _about(use)),
+        words_explained(),
+        embedded_json(_data(use, words)),
+        script(_program(name)),
+    ]
+    content = "\n".join(part for part in parts if part)
+    return element("section", f"\n{content}\n", class_="whence context", id=name)
+
+
+def _program(name: str) -> str:
+    program = static("context.js")
+    return f'(function (root) {{\n"use strict";\n{program}\n}})(document.getElementById("{name}"));'
+
+
+def _top(use: ContextUse) -> str:
+    said = answer(use)
+    about = [
+        element("h2", "Answer"),
+        element("p", text(said[0]), class_="answer"),
+        elements("p", [text(sentence) for sentence in said[1:]], class_="trust"),
+        soft(text(model_line(use))),
+    ]
+    return element("div", element("div", "".join(about)), class_="top")
+
+
+# ---------------------------------------------------------------------- both steps in one picture
+
+
+def _picture(use: ContextUse, words: Sequence[Found]) -> str:
+    levels = np.zeros(len(use.units))
+    signed = True
+    if words:
+        levels = _levels(use.together())
+        signed = _is_signed(use, use.methods[0])
+    parts = [element("h3", "What came from where")]
+    if len(use.methods) > 1:
+        options = [
+            element("option", text(method), value=place) for place, method in enumerate(use.methods)
+        ]
+        menu = element("select", "".join(options), data_control="method")
+        parts.append(element("p", element("label", f"By {menu}"), class_="controls", hidden=True))
+    sections = _sections(use, levels, signed)
+    sections.append(_part("input", text(use.input, keep="\n\t"), "given"))
+    sections.append(_part("written", _written(use, words), "written"))
+    parts.append(element("div", "".join(sections), class_="picture"))
+    parts.append(element("p", class_="told", role="status", aria_live="polite"))
+    if words:
+        parts += [_legend(use), soft(HOW_TO_READ)]
+    return "\n".join(parts)
+
+
+def _part(name: str, content: str, class_: str) -> str:
+    head = element("h4", text(name))
+    body = element("div", content, class_="text", dir="auto")
+    return element("div", head + body, class_=f"part {class_}")
+
+
+def _sections(use: ContextUse, levels: Float[np.ndarray, " unit"], signed: bool) -> list[str]:
+    """The context by its parts; each unit can be coloured."""
+    sections = []
+    for section in use.passage.sections:
+        pieces = []
+        for unit, (_, start, end) in enumerate(use.passage.unit_spans):
+            if section.start <= start < section.end:
+                content = use.passage.text[start:end]
+                pieces.append(_unit(use, unit, content, float(levels[unit]), signed))
+        sections.append(_part(section.name, "".join(pieces), "source"))
+    return sections
+
+
+def _unit(use: ContextUse, unit: int, content: str, level: float, signed: bool) -> str:
+    body = content.lstrip()
+    before = content[: len(content) - len(body)]
+    shade = abs(level) if abs(level) >= FAINT else 0.0
+    coloured = element(
+        "span",
+        text(body, keep="\n\t"),
+        class_=f"u {kind(level, signed)}",
+        style=f"--v:{shade:.3f}",
+        data_u=unit,
+        title=use.place(unit) if is_of_texts(use) else None,
+    )
+    return text(before, keep="\n\t") + coloured
+
+
+def _written(use: ContextUse, words: Sequence[Found]) -> str:
+    """The written words, underlined by how far they depend on the context."""
+    rows = {word.outputs.start: place for place, word in enumerate(words)}
+    largest = max((abs(output.score) for output in use.outputs), default=0.0)
+    pieces = []
+    for outputs in use.words:
+        raw = "".join(use.outputs[number].name for number in outputs)
+        body = raw.lstrip()
+        before = raw[: len(raw) - len(body)]
+        score = max((use.outputs[number].score for number in outputs), key=abs)
+        level = abs(score) / largest if largest else 0.0
+        row = rows.get(outputs.start)
+        special = all(use.outputs[number].word is None for number in outputs)
+        classes = "w"
+        if row is not None:
+            classes += " found"
+        if special:
+            classes += " chip"
+        shown_body = text(body, keep="\n\t") if body else text(output_name(raw))
+        pieces.append(
+            text(before, keep="\n\t")
+            + element(
+                "span",
+                shown_body,
+                class_=classes,
+                style=f"--d:{level:.3f}",
+                title=f"{use.selection.measure}: {shown(use, score)}",
+                data_row=row,
+                tabindex=None if row is None else 0,
+                role=None if row is None else "button",
+            )
+        )
+    return "".join(pieces)
+
+
+def _levels(scores: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:
+    largest = np.abs(scores).max(initial=0.0)
+    return scores / largest if largest else np.zeros_like(scores)
+
+
+def _is_signed(use: ContextUse, method: str) -> bool:
+    return all(attribution.signed for attribution in use[method])
+
+
+def _legend(use: ContextUse) -> str:
+    parts = []
+    signed = [_is_signed(use, method) for method in use.methods]
+    if any(signed):
+        parts.append(f"against the word{ramp(SIGNED_RAMP)}for it")
+    if not all(signed):
+        parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
+    return element("p", elements("span", parts), class_="legend")
+
+
+def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
+    """What the script colours by: for each method the levels of all words, then of each."""
+    methods = []
+    for method in use.methods:
+        rows = [use.together(method), *(word.scores(use, method) for word in words)]
+        levels = [[round(float(level), DIGITS) for level in _levels(row)] for row in rows]
+        methods.append({"signed": _is_signed(use, method), "levels": levels})
+    told = [_told(word) for word in words]
+    return {"methods": methods, "told": told, "faint": FAINT}
+
+
+def _told(word: Found) -> str:
+    """What is said of a word while it is chosen."""
+    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
+    instead = "the same word would be written without it"
+    if word.instead is not None:
+        instead = f"without it, {wording.quoted(word.instead)} is likelier"
+    return f"{wording.quoted(word.name)}: {chances}; {instead}."
+
+
+# ---------------------------------------------------------------------- tables for all readers
+
+
+def _sources(use: ContextUse, words: Sequence[Found]) -> str:
+    """What each word rests on, by each method, with what the evidence says."""
+    if not words:
+        return ""
+    heads = ("written", "by", "rests on", "evidence")
+    head = "".join(element("th", name, scope="col", class_="left") for name in heads)
+    rows = [_source_row(use, word, method) for word in words for method in use.methods]
+    shown_table = table(element("tr", head), rows, class_="costs")
+    return element("h3", "What each of them rests on") + scrolling("sources", shown_table)
+
+
+def _source_row(use: ContextUse, word: Found, method: str) -> str:
+    attribution = use.of(word.strongest, method)
+    scores = attribution.scores
+    form = wording.score_format(scores.tolist(), attribution.signed)
+    entries = []
+    for unit in use.sources(word.strongest, method)[:SOURCES]:
+        score = form(float(scores[unit])).replace("-", "−")
+        name = use.place(unit) if is_of_texts(use) else use.units.distinct_names[unit]
+        entries.append(f"{named(name)}&nbsp;{score}")
+    judged = badge(attribution) if attribution.evidence is not None else "–"
+    cells = [
+        element("th", named(word.name), scope="row", class_="left"),
+        element("td", text(method), class_="left"),
+        element("td", ", ".join(entries) or "–", class_="left"),
+        element("td", judged, class_="left"),
+    ]
+    return element("tr", "".join(cells))
+
+
+def _outputs(use: ContextUse) -> str:
+    heads = ("token", "with", "without", use.selection.measure, "without, likeliest")
+    head = "".join(element("th", text(name), scope="col") for name in heads)
+    rows = []
+    for number, output in enumerate(use.outputs):
+        name = named(output_name(output.name))
+        if number in use.selected:
+            name = element("strong", name)
+        cells = [
+            element("th", name, scope="row", class_="left"),
+            element("td", percent(output.probability).replace(" ", "&nbsp;")),
+            element("td", percent(output.without).replace(" ", "&nbsp;")),
+            element("td", f"{output.score:.4g}".replace("-", "−")),
+            element("td", "the same" if output.is_same else named(output_name(output.instead))),
+        ]
+        rows.append(element("tr", "".join(cells)))
+    return scrolling("tokens in both runs", table(element("tr", head), rows, class_="costs"))
+
+
+def _about(use: ContextUse) -> str:
+    lines = [
+        *remarks(use),
+        f"In all {wording.cost(use.cost)}.",
+        "Colours are by the strongest unit for the chosen word; of a word of several tokens, the "
+        "scores of those that depend on the context are added.",
+    ]
+    return paragraphs(lines)

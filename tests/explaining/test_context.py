@@ -1,0 +1,337 @@
+"""The use of context: against two plain runs of the model, and on what was planted."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import whence
+from bench.context_planted import Suite, first_step, held_out, second_step, used
+from tests.models.test_chat import chatty
+from whence.core.context_use import MEASURES, usual_floor
+from whence.core.errors import InputError, UnknownName
+from whence.explaining.context import MOST_WITH_EVIDENCE
+from whence.models.model import Model
+
+CONTEXT, SENTENCE = "the lamps stay under the teacher .", "they push the cow ."
+SEPARATOR = " | "
+DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "Nobody liked it. I cried."}
+
+
+@cache
+def writer() -> Model:
+    return whence.load("writer")
+
+
+@cache
+def translator() -> Model:
+    return whence.load("translator")
+
+
+@cache
+def translated(*methods: str, evidence: bool = False) -> whence.ContextUse:
+    names = list(methods) or ["occlusion"]
+    return whence.context(
+        translator(), SENTENCE, CONTEXT, names, separator=SEPARATOR, evidence=evidence
+    )
+
+
+def plain_log_p(source: str, target: list[int]) -> np.ndarray:
+    """What the translator says of each place of an output, by transformers alone."""
+    model = translator()
+    read = model.tokenizer(source, return_tensors="pt")
+    start = model.hf.config.decoder_start_token_id
+    so_far = torch.tensor([[start, *target[:-1]]])
+    with torch.no_grad():
+        logits = model.hf(**read, decoder_input_ids=so_far).logits[0]
+    return torch.log_softmax(logits.double(), -1).numpy()
+
+
+def plain_causal_log_p(prompt: str, target: list[int]) -> np.ndarray:
+    model = writer()
+    before = model.tokenizer(prompt)["input_ids"]
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([[*before, *target]])).logits[0]
+    rows = logits[len(before) - 1 : -1]
+    return torch.log_softmax(rows.double(), -1).numpy()
+
+
+# ---------------------------------------------------------------------- two plain runs
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_scores_of_a_translation_are_those_of_two_plain_runs(measure) -> None:
+    """Would catch: the runs exchanged, an output read one place too late, the separator left."""
+    use = whence.context(
+        translator(), SENTENCE, CONTEXT, "random", separator=SEPARATOR, measure=measure
+    )
+    ids = [output.id for output in use.outputs]
+    before = plain_log_p(SENTENCE, ids)
+    after = plain_log_p(CONTEXT + SEPARATOR + SENTENCE, ids)
+    own = np.arange(len(ids)), np.array(ids)
+    p, q = np.exp(after[own]), np.exp(before[own])
+    expected = {
+        "kl-divergence": (np.exp(before) * (before - after)).sum(-1),
+        "p-cxmi": np.log2(p / q),
+        "in-context-pvi": np.log(p / q),
+        "probability-difference": p - q,
+        "likelihood-ratio": p / (p + q),
+    }[measure]
+    np.testing.assert_allclose(use.scores, expected, atol=2e-5, rtol=1e-4)
+    np.testing.assert_allclose([o.probability for o in use.outputs], p, atol=1e-6)
+    np.testing.assert_allclose([o.without for o in use.outputs], q, atol=1e-6)
+    assert [o.instead_id for o in use.outputs] == before.argmax(-1).tolist()
+
+
+def test_scores_of_a_causal_model_are_those_of_two_plain_runs() -> None:
+    use = whence.context(
+        writer(), "The movie was", "I hated it.", "random", max_new_tokens=8, evidence=False
+    )
+    ids = [output.id for output in use.outputs]
+    before = plain_causal_log_p("The movie was", ids)
+    after = plain_causal_log_p("I hated it.\nThe movie was", ids)
+    expected = (np.exp(before) * (before - after)).sum(-1)
+    np.testing.assert_allclose(use.scores, expected, atol=2e-5, rtol=1e-4)
+
+
+def test_a_source_is_what_the_contrast_loses_without_it() -> None:
+    """Would catch: a plain reading for the contrast, the rival of the run with context."""
+    use = whence.context(
+        translator(),
+        SENTENCE,
+        CONTEXT,
+        {"occlusion": {"removal": "delete"}},
+        separator=SEPARATOR,
+        evidence=False,
+    )
+    (number,) = use.selected
+    output, ids = use.outputs[number], [one.id for one in use.outputs]
+    assert (output.name, output.instead) == ("elas", "elos")
+
+    def contrast(words: list[str]) -> float:
+        row = np.exp(plain_log_p(" ".join(words) + SEPARATOR + SENTENCE, ids)[number])
+        return float(row[output.id] - row[output.instead_id])
+
+    words = CONTEXT.split()
+    whole = contrast(words)
+    attribution = use.of(number)
+    assert attribution.value == pytest.approx(whole, abs=1e-5)
+    for place in range(len(words)):
+        without = contrast(words[:place] + words[place + 1 :])
+        assert attribution.scores[place] == pytest.approx(whole - without, abs=2e-5)
+
+
+def test_where_both_runs_agree_the_token_itself_is_read() -> None:
+    use = whence.context(
+        translator(), "it is wet .", "the cat falls .", separator=SEPARATOR, evidence=False
+    )
+    (number,) = use.selected
+    assert use.outputs[number].is_same  # of the class that is likeliest without context, too
+    target = use.of(number).target
+    assert target.against is None
+    assert target.read == "probability"
+    assert use.of(number).value == pytest.approx(use.outputs[number].probability, abs=1e-6)
+
+
+# ---------------------------------------------------------------------- what is selected
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_same_context_twice_changes_nothing(measure) -> None:
+    use = whence.context(
+        translator(), SENTENCE, CONTEXT, separator=SEPARATOR, other_context=CONTEXT, measure=measure
+    )
+    assert set(use.scores.tolist()) == {0.5 if measure == "likelihood-ratio" else 0.0}
+    assert use.selected == ()
+    assert dict(use.rows) == {}
+    assert use.sources() == ()
+    assert "No word of the output depends on the context" in str(use)
+
+
+def test_what_depends_on_no_context_is_kept_out_by_the_floor_alone() -> None:
+    idle = "the nurse reaches the cow ."
+    options = {"separator": SEPARATOR, "evidence": False}
+    use = whence.context(translator(), idle, CONTEXT, **options)
+    assert use.selected == ()
+    assert use.selection.least == usual_floor("kl-divergence")
+    without_floor = whence.context(translator(), idle, CONTEXT, least=0.0, **options)
+    assert len(without_floor.selected) >= 1
+
+
+def test_the_strongest_few_are_kept() -> None:
+    use = whence.context(
+        writer(),
+        "The movie was",
+        "I hated it.",
+        "gradient-l2",
+        max_new_tokens=8,
+        deviations=None,
+        least=0.0,
+        most=3,
+        evidence=False,
+    )
+    order = np.argsort(-use.scores)[:3]
+    assert use.selected == tuple(sorted(order.tolist()))
+    assert use.strongest == tuple(order.tolist())
+    np.testing.assert_allclose(
+        use.together(), sum(use.of(number).scores for number in use.selected), rtol=1e-12
+    )
+
+
+def test_of_two_tokens_the_floor_decides() -> None:
+    use = whence.context(
+        translator(), "it falls .", "the cows fall .", continuation="ela kadit", evidence=False
+    )
+    assert len(use.outputs) == 2
+    assert use.selection.threshold is None
+    assert "the floor alone decided" in use.notes[0]
+
+
+def test_evidence_is_that_of_the_strongest_unless_asked_for() -> None:
+    options = {"max_new_tokens": 7, "deviations": None, "least": 0.0, "rankings": 39, "steps": 2}
+    use = whence.context(writer(), "The movie was", "I hated it all.", "gradient-l2", **options)
+    judged = [n for n in use.selected if use.of(n).evidence is not None]
+    assert judged == sorted(use.strongest[:MOST_WITH_EVIDENCE])
+    assert any(f"the {MOST_WITH_EVIDENCE} strongest of 7" in note for note in use.notes)
+
+
+# ---------------------------------------------------------------------- documents and chats
+
+
+def test_an_answer_rests_on_a_sentence_of_a_document() -> None:
+    use = whence.context(
+        writer(), "The movie was", DOCUMENTS, max_new_tokens=5, least=0.0, evidence=False
+    )
+    assert use.passage.kind == "sentence"
+    places = [use.place(unit) for unit in range(len(use.units))]
+    assert places == [
+        "sentence 1 of a.txt",
+        "sentence 2 of a.txt",
+        "sentence 1 of b.txt",
+        "sentence 2 of b.txt",
+    ]
+    unit = use.sources()[0]
+    assert use.together()[unit] == use.together().max()
+    assert f"this answer rests most on {places[unit]}" in " ".join(str(use).split())
+
+
+def test_a_chat_is_written_and_attributed() -> None:
+    use = whence.context(
+        chatty("chatml"),
+        "Was it good?",
+        DOCUMENTS,
+        ["occlusion", "gradient-x-input"],
+        system="Be short.",
+        max_new_tokens=4,
+        deviations=None,
+        least=0.0,
+        evidence=False,
+    )
+    assert use.decoding["chat"] is True
+    assert use.methods == ("occlusion", "gradient-x-input")
+    assert len(use["occlusion"]) == len(use.selected) == 4
+
+
+# ---------------------------------------------------------------------- stored and refused
+
+
+def test_a_result_comes_back_from_its_file(tmp_path: Path) -> None:
+    use = translated("occlusion", "gradient-l2", evidence=True)
+    read = whence.read(use.save(tmp_path / "use.json"))
+    assert isinstance(read, whence.ContextUse)
+    assert read.to_dict() == use.to_dict()
+    assert read.of(use.selected[0]).evidence is not None
+    assert str(read) == str(use)
+    assert read.to_html() == use.to_html()
+    assert read.table("sources") == use.table("sources")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"selected": [99]}, "selected"),
+        ({"outputs": []}, "one output for each written token"),
+        ({"rows": {"occlusion": []}}, "0 rows for 1 outputs"),
+    ],
+)
+def test_a_damaged_file_is_refused(change, said) -> None:
+    stored = json.loads(json.dumps(translated().to_dict()))
+    with pytest.raises(whence.WhenceError, match=said):
+        whence.ContextUse.from_dict({**stored, **change})
+
+
+def test_a_measure_in_a_file_must_be_one() -> None:
+    stored = json.loads(json.dumps(translated().to_dict()))
+    stored["selection"]["measure"] = "distance"
+    with pytest.raises(whence.WhenceError, match="measure"):
+        whence.ContextUse.from_dict(stored)
+
+
+def test_tables_have_a_row_for_each_token_or_source() -> None:
+    use = translated()
+    outputs = use.table()
+    assert [row["selected"] for row in outputs].count(True) == 1
+    assert len(outputs) == len(use.outputs)
+    sources = use.table("sources")
+    assert [row["word"] for row in sources if row["kept"]] == ["lamps"]
+    assert len(use.to_csv(of="sources").strip().splitlines()) == len(sources) + 1
+    with pytest.raises(UnknownName):
+        use.table("words")  # type: ignore[arg-type]
+
+
+def test_what_was_not_found_has_no_attribution() -> None:
+    use = translated()
+    with pytest.raises(InputError, match="found were 0"):
+        use.of(3)
+    with pytest.raises(UnknownName):
+        use["lime"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"measure": "kl"}, UnknownName, "kl-divergence"),
+        ({"continuation": "elo", "do_sample": True}, InputError, "leave out do_sample"),
+        ({"continuation": ""}, InputError, "empty"),
+        ({"methods": "lim"}, UnknownName, "lime"),
+    ],
+)
+def test_mistakes_are_refused(options, error, said) -> None:
+    with pytest.raises(error, match=said):
+        whence.context(translator(), SENTENCE, CONTEXT, **options)
+
+
+def test_a_classifier_does_not_write() -> None:
+    with pytest.raises(InputError, match="does not write"):
+        whence.context(whence.load("sentiment"), "so good", "I saw it.")
+
+
+# ---------------------------------------------------------------------- what was planted
+
+
+def planted(every: int) -> tuple[Suite, list[whence.ContextUse], list[whence.ContextUse]]:
+    """Each so many of the held-out texts, as a user would run them."""
+    whole = held_out(translator())
+    suite = Suite(whole.separator, whole.needed[::every], whole.idle[::every])
+    needed = [used(translator(), suite, text, ["occlusion"]) for text in suite.needed]
+    idle = [used(translator(), suite, text, ["occlusion"]) for text in suite.idle]
+    return suite, needed, idle
+
+
+def counted(every: int) -> tuple[list[int], list[int]]:
+    """Pronouns found, found alone, false alarms; then nouns first, and alone kept."""
+    suite, needed, idle = planted(every)
+    floor = usual_floor("kl-divergence")
+    first = first_step(suite, needed, idle, "kl-divergence", floor)
+    second = second_step(suite, needed, "occlusion")
+    return [count.right for count in first], [count.right for count in second]
+
+
+def test_pronouns_and_nouns_are_found_in_a_sample_of_the_suite() -> None:
+    """Every 20th: 10 texts that need context and 10 that do not."""
+    assert counted(20) == ([10, 10, 0], [10, 10])

@@ -1,0 +1,193 @@
+"""The page of a context's use: what it does in a real browser, and what texts cannot do to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.views.conftest import PROVENANCE, evidence_for, made
+from tests.views.generations import END, passage_of
+from whence.core.attribution import Cost
+from whence.core.contextual import ContextUse, Dependence, Selection
+from whence.core.passage import SPECIAL, Section
+from whence.core.target import Target
+from whence.models.writing import only_prompt
+
+HOSTILE = "</script><img/src=x/onerror=alert(1)> <b>bold</b> \x1b \u202e שלום مرحبا"
+CONTEXT = "So good. The cat sat down."
+WRITTEN = [" it", " fell", " down", END]
+SELECTED = (0, 2)
+NEAR = 0.021  # what is too faint for a colour
+
+pytestmark = pytest.mark.xdist_group("browser-report")
+
+
+def context_use(
+    context: str = CONTEXT,
+    asked: str = " It",
+    selected: tuple[int, ...] = SELECTED,
+    name: str = "a",
+) -> ContextUse:
+    """Made by hand: scores are random, and the input has no units."""
+    whole = passage_of(context + asked, WRITTEN)
+    prompt = only_prompt(whole)
+    count = sum(start < len(context) for _, start, _ in prompt.unit_spans)
+    passage = replace(
+        prompt,
+        unit_of=np.where(prompt.unit_of < count, prompt.unit_of, SPECIAL),
+        unit_spans=prompt.unit_spans[:count],
+        sections=(Section(name, 0, len(context)),),
+    )
+    outputs = tuple(
+        Dependence(
+            name=passage.output_text(number),
+            id=number,
+            probability=0.9,
+            without=0.1,
+            score=[3.0, 0.0, 1.5, 0.25][number],
+            instead=passage.output_text(number) if number == 2 else " she",
+            instead_id=number if number == 2 else 99,
+            word=None if number == 3 else number,
+        )
+        for number in range(4)
+    )
+    rows = {}
+    for method, signed in {"occlusion": True, "attention-mean": False}.items():
+        attributions = []
+        for number in selected:
+            before = passage.before(number)
+            scores = np.random.default_rng([number, signed]).normal(size=count)
+            scores = scores if signed else np.abs(scores)
+            target = Target("it", at=number, read="probability", index=number)
+            given = {"target": target, "provenance": PROVENANCE}
+            judged = (
+                evidence_for(scores, "support" if signed else "matter") if number == 0 else None
+            )
+            attributions.append(made(before, method, signed, scores, evidence=judged, **given))
+        rows[method] = tuple(attributions)
+    return ContextUse(
+        passage=passage,
+        without=passage,
+        input=asked,
+        outputs=outputs,
+        selected=selected,
+        selection=Selection(least=0.5, threshold=1.0),
+        rows=rows if selected else {},
+        decoding={"given": "text", "separator": "", "chat": False},
+        cost=Cost(4, 2, 0.5),
+        provenance=PROVENANCE,
+    )
+
+
+@pytest.fixture
+def opened(browser, tmp_path: Path):
+    contexts = []
+
+    def open_page(use: ContextUse):
+        context = browser.new_context(offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.seen = []
+        page.on("request", lambda request: page.seen.append(request.url))
+        page.on("dialog", lambda dialog: pytest.fail(f"the page said {dialog.message}"))
+        path = tmp_path / "use.html"
+        use.to_html(path)
+        page.goto(path.as_uri())
+        page.locator("[data-ready]").wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def levels(page) -> list[float]:
+    return page.locator("[data-u]").evaluate_all(
+        "(all) => all.map((u) => Number(u.style.getPropertyValue('--v'))"
+        " * (u.classList.contains('n') ? -1 : 1))"
+    )
+
+
+def as_levels(scores: np.ndarray) -> np.ndarray:
+    return scores / np.abs(scores).max()
+
+
+def test_pointing_at_a_word_colours_what_it_rests_on(opened) -> None:
+    use = context_use()
+    page = opened(use)
+    assert len(page.seen) == 1
+    assert levels(page) == pytest.approx(as_levels(use.together()), abs=NEAR)
+    words = page.locator(".w.found")
+    assert words.all_inner_texts() == ["it", "down"]
+    words.first.hover()
+    assert levels(page) == pytest.approx(as_levels(use.of(0).scores), abs=NEAR)
+    assert "90 % with the context, 10 % without" in page.locator(".told").inner_text()
+    assert "“she” is likelier" in page.locator(".told").inner_text()
+    page.locator("h2").hover()
+    assert levels(page) == pytest.approx(as_levels(use.together()), abs=NEAR)
+
+
+def test_the_keyboard_chooses_keeps_and_lets_go(opened) -> None:
+    use = context_use()
+    page = opened(use)
+    page.locator(".w.found").nth(1).focus()
+    assert levels(page) == pytest.approx(as_levels(use.of(2).scores), abs=NEAR)
+    assert "the same word would be written" in page.locator(".told").inner_text()
+    page.keyboard.press("Enter")
+    page.locator(".w.found").nth(1).blur()
+    assert levels(page) == pytest.approx(as_levels(use.of(2).scores), abs=NEAR)
+    page.locator(".w.found").nth(1).focus()
+    page.keyboard.press("Escape")
+    assert levels(page) == pytest.approx(as_levels(use.together()), abs=NEAR)
+
+
+def test_the_method_is_chosen(opened) -> None:
+    use = context_use()
+    page = opened(use)
+    page.locator("[data-control=method]").select_option("1")
+    assert levels(page) == pytest.approx(as_levels(use.together("attention-mean")), abs=NEAR)
+    assert page.locator("[data-u].p, [data-u].n").count() == 0
+
+
+def test_underlines_say_how_far_each_word_depends() -> None:
+    page = context_use().to_html()
+    assert [f"--d:{level:.3f}" in page for level in (1.0, 0.0, 0.5, 0.083)] == [True] * 4
+
+
+def test_texts_cannot_act(opened) -> None:
+    page = opened(context_use(context=HOSTILE, asked=" <i>x</i>", name="<u>name"))
+    assert page.locator(".picture img, .picture b, .picture i, .picture u").count() == 0
+    assert "<b>bold</b>" in page.locator(".source .text").inner_text()
+
+
+def test_where_nothing_was_found_the_page_says_so(opened) -> None:
+    page = opened(context_use(selected=()))
+    assert "No word of the output depends on the context" in page.locator(".answer").inner_text()
+    assert page.locator(".w.found").count() == 0
+
+
+@cache
+def shown() -> str:
+    return str(context_use())
+
+
+def test_the_terminal_says_both_steps() -> None:
+    said = " ".join(shown().split())
+    assert "2 of 3 written words depend on the context: “it”, “down”." in said
+    assert "without context “she” would be likelier (90 % with it, 10 % without)" in said
+    assert "without context it would stand there too" in said
+    assert "above the floor of 0.5 nats" in said
+
+
+def test_nothing_in_a_terminal_acts() -> None:
+    assert "\x1b" not in str(context_use(context=HOSTILE))
+
+
+def test_a_notebook_may_hold_several() -> None:
+    use = context_use()
+    first, second = use._repr_html_(), use._repr_html_()
+    assert first != second
