@@ -272,6 +272,7 @@ def test_a_measure_in_a_file_must_be_one() -> None:
         whence.ContextUse.from_dict(stored)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_tables_have_a_row_for_each_token_or_source() -> None:
     use = translated()
     outputs = use.table()
@@ -301,6 +302,7 @@ def test_what_was_not_found_has_no_attribution() -> None:
         ({"methods": "lim"}, UnknownName, "lime"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_mistakes_are_refused(options, error, said) -> None:
     with pytest.raises(error, match=said):
         whence.context(translator(), SENTENCE, CONTEXT, **options)

@@ -19,7 +19,6 @@ WRITTEN = [" co", "ward", " and", " off", "\n", "then", END]
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国 \x1b \u202e שלום مرحبا 👨‍👩‍👧"
 
 
-
 def large() -> Generation:
     rng = np.random.default_rng(0)
     letters = list("abcdefghijklmnop")
