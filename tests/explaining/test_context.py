@@ -6,6 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -21,6 +22,12 @@ from whence.models.model import Model
 CONTEXT, SENTENCE = "the lamps stay under the teacher .", "they push the cow ."
 SEPARATOR = " | "
 DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "Nobody liked it. I cried."}
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache
