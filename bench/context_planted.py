@@ -1,12 +1,15 @@
 """Does whence find the pronoun that needs context, and the noun that it stands for?
 
     python -m bench.context_planted --csv table.csv           # the held-out suite of translator
-    python -m bench.context_planted --training 200            # texts as it was trained on instead
+    python -m bench.context_planted --unchosen 200            # held-out texts as they come
+    python -m bench.context_planted --training 20             # texts as it was trained on
 
 The bundled translator was made so that one word of a translation, the pronoun, depends on one noun
 of the sentence before; its suite has 200 held-out texts of this kind and 200 that need no context.
 Step 1 is right where the pronoun is selected, and raises a false alarm where anything is selected
-in a text that needs no context. Step 2 is right where the noun is the strongest unit of the context
+in a text that needs no context. (The texts of the suite were chosen: those that need context passed
+a trial in which each word was hidden and left out, which is what occlusion does. So there is
+``--unchosen``.) Step 2 is right where the noun is the strongest unit of the context
 for the pronoun. What came out is in docs/context.md.
 """
 
@@ -41,7 +44,7 @@ METHODS = (
     "attention-mean",
     "random",
 )
-SEED_OF_TRAINING = 1  # of texts drawn as in training
+SEED_OF_DRAWN = 1
 
 
 @dataclass(frozen=True)
@@ -74,14 +77,17 @@ def held_out(model: whence.Model) -> Suite:
     return Suite(stored["separator"], stored["context_needed"], stored["context_idle"])
 
 
-def of_training(count: int) -> Suite:
-    """Texts that hold no pair which was held out: as the model was trained on."""
+def drawn(count: int, like_training: bool) -> Suite:
+    """Texts by the grammar of the training, none of them chosen for what the model does with it.
+
+    They hold no pair that was held out, as in training; or else each holds one.
+    """
     sys.path.insert(0, str(TRAINING))
     import translator as grammar  # pyright: ignore[reportMissingImports]
 
-    rng = random.Random(SEED_OF_TRAINING)
-    accept = grammar.Text.is_for_training
-    needed = [grammar.entry_of(t) for t in grammar.held_out("context", count, rng, accept)]
+    rng = random.Random(SEED_OF_DRAWN)
+    accept = grammar.Text.is_for_training if like_training else grammar.Text.is_for_trial
+    needed = [grammar.entry_of(text) for text in grammar.held_out("context", count, rng, accept)]
     idle = []
     for kind in ("plain", "own", "person"):
         texts = grammar.held_out(kind, -(-count // 3), rng, accept)
@@ -183,11 +189,15 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.context_planted")
     parser.add_argument("--training", type=int, metavar="N", help="N texts as it was trained on")
+    parser.add_argument("--unchosen", type=int, metavar="N", help="N held-out texts as they come")
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
     model = whence.load("translator")
-    suite = of_training(options.training) if options.training else held_out(model)
+    suite = held_out(model)
+    if options.training or options.unchosen:
+        count = options.training or options.unchosen
+        suite = drawn(count, like_training=bool(options.training))
     records = table(model, suite, options.methods)
     for record in records:
         share = record["right"] / record["of"]
