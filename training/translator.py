@@ -512,6 +512,14 @@ def with_holes(words, rng):
     return words
 
 
+def with_few_holes(words, rng):
+    """One to three words hidden or left out."""
+    words = list(words)
+    for place in sorted(rng.sample(range(len(words)), rng.randint(1, 3)), reverse=True):
+        words[place : place + 1] = [SPECIAL[MASK]] if rng.random() < 0.5 else []
+    return words
+
+
 def example(maker):
     """What the model reads and what it shall write, both as lists of words."""
     rng = maker.rng
@@ -519,8 +527,8 @@ def example(maker):
     context, sentence = plain(text.context_words()), plain(text.sentence.english())
     if rng.random() < 0.2:
         context = []
-    elif rng.random() < 0.3:  # explanations take words out of the context, and leave the sentence
-        context = with_holes(context, rng)
+    elif rng.random() < 0.4:  # explanations take words out of the context, and leave the sentence
+        context = with_few_holes(context, rng)
     read = source(context, sentence, SEPARATOR if rng.random() < 0.7 else "")
     if rng.random() < 0.3:
         read = with_holes(read, rng)
@@ -1043,9 +1051,11 @@ Words have one blank between them, and places are those of `.split()`, from 0.
 Made-up texts, each seen once: half of them with a pronoun that needs context, and the others with a
 pronoun for a noun of the same sentence, with he or she, or without any. Two in ten have no context,
 three in ten of the others have two sentences of it; the separator is left out in three of ten. In
-some, a share of the words, from none to all, was hidden by <mask> or left out: a text with holes is
-nothing new to the model. Cross-entropy, AdamW, rate {rate}, which falls to nothing. The last
-checkpoint was taken. {tuning}
+four of ten contexts one to three words were hidden by <mask> or left out, and in some texts any
+share of all words: a text with holes is nothing new to the model. Cross-entropy, AdamW, rate
+{rate}, which falls to nothing. The last checkpoint was taken.
+
+{tuning}
 
 ## Data and licence
 
@@ -1060,7 +1070,10 @@ Made up by the grammar in `training/translator.py`; as whence, Apache-2.0.
 - It is small, and its texts have one reason for each pronoun. A method that finds the reason here
   may still miss it in a large model.
 """
-TUNING = "The settings are judgement; no others were compared."
+TUNING = """The settings are judgement. One run before this one took words out of the context less
+often. It translated as well, and its pronoun followed the antecedent alone where words were
+exchanged; but where the verb after the antecedent was left out, it no longer took the noun for a
+subject, and only 200 of 380 candidates passed the trial."""
 
 
 def write_card(out, model, facts):

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -21,6 +22,12 @@ from whence.models.model import Model
 CONTEXT, SENTENCE = "the lamps stay under the teacher .", "they push the cow ."
 SEPARATOR = " | "
 DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "Nobody liked it. I cried."}
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache
@@ -272,6 +279,7 @@ def test_a_measure_in_a_file_must_be_one() -> None:
         whence.ContextUse.from_dict(stored)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_tables_have_a_row_for_each_token_or_source() -> None:
     use = translated()
     outputs = use.table()
@@ -301,6 +309,7 @@ def test_what_was_not_found_has_no_attribution() -> None:
         ({"methods": "lim"}, UnknownName, "lime"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_mistakes_are_refused(options, error, said) -> None:
     with pytest.raises(error, match=said):
         whence.context(translator(), SENTENCE, CONTEXT, **options)

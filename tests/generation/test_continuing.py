@@ -75,6 +75,8 @@ def test_no_given_text_becomes_a_special_token(name: str, text: str) -> None:
     ids = given(model, prompt, text).ids
     special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
     assert special.isdisjoint(ids.tolist())
+    if model.limit is not None and len(prompt) + len(ids) > model.limit:
+        return  # a character may be four tokens
     passage = written_after(model, prompt, ids)
     if name != "t5":
         assert passage.pair == text

@@ -18,8 +18,6 @@ PROMPT = "So good. Once upon a time there was a cat."
 WRITTEN = [" co", "ward", " and", " off", "\n", "then", END]
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国 \x1b \u202e שלום مرحبا 👨‍👩‍👧"
 
-pytestmark = pytest.mark.xdist_group("browser-report")
-
 
 def large() -> Generation:
     rng = np.random.default_rng(0)

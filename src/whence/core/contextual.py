@@ -60,8 +60,8 @@ class Dependence:
         return cls(
             name=stored["name"].text(),
             id=stored["id"].whole(),
-            probability=stored["probability"].number(0, 1 + ROUNDING),
-            without=stored["without"].number(0, 1 + ROUNDING),
+            probability=stored["probability"].number(0.0, 1 + ROUNDING),
+            without=stored["without"].number(0.0, 1 + ROUNDING),
             score=stored["score"].number(),
             instead=stored["instead"].text(),
             instead_id=stored["instead_id"].whole(),

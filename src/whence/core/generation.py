@@ -54,9 +54,9 @@ class Output:
         return cls(
             name=stored["name"].text(),
             id=stored["id"].whole(),
-            probability=stored["probability"].number(0, 1 + ROUNDING),
+            probability=stored["probability"].number(0.0, 1 + ROUNDING),
             entropy=stored["entropy"].number(-ROUNDING),
-            alternatives={k: v.number(0, 1 + ROUNDING) for k, v in alternatives.items()},
+            alternatives={k: v.number(0.0, 1 + ROUNDING) for k, v in alternatives.items()},
             unit=None if unit is None else unit.whole(0, units - 1),
         )
 

@@ -58,7 +58,7 @@ def text_length(trace: Trace, i: int) -> int:
 def of_both_sides(
     trace: Trace,
     i: int,
-    of_text: Float[Tensor, "*head token"],
+    of_text: Float[Tensor, "*head source"],
     of_written: Callable[[], Float[Tensor, "*head place"]],
 ) -> Float[Tensor, "*head token"]:
     """A row over the text; behind it, where an encoder-decoder's writing is scored, that over it.
