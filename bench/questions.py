@@ -1,6 +1,7 @@
 """Forty questions, each with three short documents of which one sentence holds the answer.
 
     python -m bench.questions check --model MODELS/smollm2    # does the model answer them?
+    python -m bench.questions floors                          # what finds the sentence without it
 
 The sentence that an answer rests on is known here, so a method that looks for it can be tested:
 bench/questions.md says how the questions were written, and what the model answers. No method of
@@ -53,7 +54,7 @@ def read(path: Path = FILE) -> list[Question]:
     """The questions of a file.
 
     >>> read()[0].answer
-    'Odran Velk'
+    '64'
     """
     with path.open(encoding="utf-8") as file:
         return [_question(json.loads(line)) for line in file]
@@ -70,7 +71,7 @@ def messages(question: Question, *, with_documents: bool = True) -> list[Message
     The user's turn is the documents one after the other, each a paragraph, and then the question.
 
     >>> messages(read()[0], with_documents=False)[-1]["content"]
-    'Question: Who is the captain of the ferry Silver Heron?'
+    'Question: How many passengers can the ferry Silver Heron carry?'
     """
     system = WITH_DOCUMENTS if with_documents else WITHOUT_DOCUMENTS
     documents = question.documents if with_documents else ()
@@ -87,7 +88,7 @@ def sentence_spans(question: Question) -> list[list[Span]]:
     >>> first = read()[0]
     >>> start, end = sentence_spans(first)[first.document][first.sentence]
     >>> messages(first)[-1]["content"][start:end]
-    'The captain of the ferry Silver Heron is Odran Velk.'
+    'The ferry Silver Heron can carry 64 passengers.'
     """
     spans: list[list[Span]] = []
     begin = 0  # of the document
@@ -111,6 +112,50 @@ def says(text: str, answer: str) -> bool:
     (True, False)
     """
     return re.search(rf"\b{re.escape(answer)}\b", text, re.IGNORECASE) is not None
+
+
+# ---------------------------------------------------------------------- without a model
+
+
+def chance(question: Question) -> float:
+    """How often a sentence that is drawn at random is the right one.
+
+    >>> round(chance(read()[0]), 4)
+    0.0833
+    """
+    return 1 / sum(len(of_document) for of_document in sentence_spans(question))
+
+
+def by_shared_words(question: Question) -> float:
+    """How often the sentence is right that shares most words with the question.
+
+    Between sentences that share equally many it is drawn at random, so 0.5 means one of two.
+
+    >>> by_shared_words(read()[0])
+    1.0
+    """
+    content = messages(question)[-1]["content"]
+    asked = _words(question.question)
+    shared: dict[tuple[int, int], int] = {}
+    for d, of_document in enumerate(sentence_spans(question)):
+        for s, (start, end) in enumerate(of_document):
+            shared[d, s] = len(asked & _words(content[start:end]))
+    most = max(shared.values())
+    first = [place for place, count in shared.items() if count == most]
+    is_among = (question.document, question.sentence) in first
+    return is_among / len(first)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def floors() -> None:
+    """Print how often the right sentence is found by means that know nothing of the model."""
+    questions = read()
+    for what, finds in (("chance", chance), ("most words shared", by_shared_words)):
+        right = sum(finds(question) for question in questions)
+        print(f"{what}: {right:.1f} of {len(questions)} sentences are right")
 
 
 # ---------------------------------------------------------------------- the model's answers
@@ -149,10 +194,20 @@ def check(folder: Path) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.questions")
-    parser.add_argument("what", choices=["check"])
-    parser.add_argument("--model", type=Path, required=True)
-    check(parser.parse_args().model)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        prog="python -m bench.questions",
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", required=True)
+    checking = parts.add_parser("check", help="ask a model, with the documents and without")
+    checking.add_argument("--model", type=Path, required=True, help="its folder")
+    parts.add_parser("floors", help="find the sentences by chance, and by the words they share")
+    given = parser.parse_args()
+    if given.part == "check":
+        check(given.model)
+    else:
+        floors()
 
 
 if __name__ == "__main__":

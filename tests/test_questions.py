@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bench import questions
-from bench.questions import Question, messages, read, says, sentence_spans
+from bench.questions import Question, by_shared_words, chance, messages, read, says, sentence_spans
 from whence.core.cutting import sentence_starts
 
 QUESTIONS = read()
@@ -106,6 +106,21 @@ def test_sentences_of_the_documents_are_sentences_of_the_chat(question: Question
     assert says(content[start:end], question.answer)
     outside = content[:start] + content[end:]
     assert not says(outside, question.answer)
+
+
+def test_chance_counts_the_sentences_of_all_documents() -> None:
+    """One for each document, a third, would forget that its sentences are told apart."""
+    for question in QUESTIONS:
+        places = sum(len(sentences(document.text)) for document in question.documents)
+        assert chance(question) == 1 / places
+
+
+def test_sentences_that_share_equally_many_words_share_the_credit() -> None:
+    first = QUESTIONS[0]
+    assert by_shared_words(first) == 1
+    copied = replace(first.documents[1], text=first.documents[0].text)
+    twice = replace(first, documents=(first.documents[0], copied, first.documents[2]))
+    assert by_shared_words(twice) == 0.5  # and not 1, by taking the first of equals
 
 
 @each
