@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal
 
@@ -50,16 +50,19 @@ class PathTrace(Trace):
     def embeddings_of(self, i: int) -> Tensor:
         return self.embeddings[i]
 
-    def values_at(self, i: int, points: Tensor) -> Tensor:
-        del i
-        return self.function(points[..., 0])
+    def about_one_passage(self) -> list[list[int]]:
+        return [[0]]
 
-    def gradients_at(self, i: int, points: Tensor) -> Tensor:
-        del i
+    def values_of_all(self, asks: Sequence[int], points: Tensor) -> Tensor:
+        del asks
+        return self.function(points[..., 0])[None]
+
+    def slopes_along(self, asks: Sequence[int], points: Tensor, way: Tensor) -> Tensor:
+        del asks
         self.__dict__["asked"] += len(points)
         at = points.detach().requires_grad_()
         (slopes,) = torch.autograd.grad(self.function(at[..., 0]).sum(), at)
-        return slopes
+        return torch.einsum("ntd,td->nt", slopes, way)[None]
 
 
 def integrated(path: PathTrace, **settings: Any) -> np.ndarray:
