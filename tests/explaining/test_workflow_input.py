@@ -217,7 +217,8 @@ def test_a_target_that_does_not_exist_is_a_target_error(
 @pytest.mark.usefixtures("unchecked")
 def test_an_unknown_reading_is_a_target_error(bert: Model) -> None:
     with pytest.raises(
-        TargetError, match="read as one of logit, log-probability, probability, margin, not 'odds'"
+        TargetError,
+        match="read as one of logit, log-probability, probability, margin, .*, not 'odds'",
     ):
         whence.explain(bert, "the food", METHOD, read="odds")
 

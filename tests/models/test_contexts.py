@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,12 @@ from whence.models.contexts import prompts
 from whence.models.model import Model
 
 DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "No, it was bad."}
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: outside tests nothing checks the annotations."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache
@@ -105,6 +112,7 @@ def test_another_context_stands_in_its_place() -> None:
         ({"context": "so good " * 600}, "shorten the context"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_a_prompt_is_refused(options, said) -> None:
     given = {"asked": "The movie", "context": "I saw it.", **options}
     with pytest.raises(InputError, match=said):

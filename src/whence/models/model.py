@@ -398,10 +398,12 @@ class Model:
             return tagged(self, passage, target)
         if not self.kind.fills_a_mask:
             if target.at is not None:
+                advice = ""
+                if self.kind.generates:
+                    advice = " Of a text that it wrote, at= names a token: whence.generate."
                 raise TargetError(
-                    "at= names the unit that a masked language model fills, the word that a "
-                    "token classifier tags, or a token that was written (whence.generate); "
-                    "this model and text have none of these."
+                    "at= names the unit that a masked language model fills, or the word that a "
+                    f"token classifier tags; this model is neither.{advice}"
                 )
             return passage
 

@@ -23,16 +23,15 @@ def rival_of(
 ) -> int:
     """The token that ``instead`` is in the place of an output, by its index.
 
-        A word takes a space in front where the output has one. With ``first``, a word of several
-        tokens stands for the first of them; otherwise it is refused.
+    A word takes a space in front where the output has one. With ``first``, a word of several
+    tokens stands for the first of them; otherwise it is refused.
 
-        >>> import whence
-        >>> from whence.models.labels import Vocabulary
-    from whence.models.writing import written_after
-        >>> model = whence.load("writer")
-        >>> text = written_after(model, model.encode("Then"), model.encode(" she said").ids)
-        >>> model.labels[rival_of(model, text, 0, "he")]
-        ' he'
+    >>> import whence
+    >>> from whence.models.writing import written_after
+    >>> model = whence.load("writer")
+    >>> text = written_after(model, model.encode("Then"), model.encode(" she said").ids)
+    >>> model.labels[rival_of(model, text, 0, "he")]
+    ' he'
     """
     if not isinstance(instead, str):
         return instead

@@ -190,7 +190,8 @@ class Trace:
     ) -> Float[Tensor, "point token dim"]:
         """The gradient of ask ``i``'s target at other embeddings: along a path, in a cloud."""
         # laid out beforehand: a list of parts that is joined at the end would be held twice
-        slopes = torch.empty_like(points)
+        with unbroken(torch.inference_mode(False)):  # the caller may be in it
+            slopes = torch.empty_like(points)
 
         def keep(_ask: int, first: int, slope: Tensor) -> None:
             slopes[first : first + len(slope)] = slope
@@ -208,7 +209,8 @@ class Trace:
 
         They share the forward passes; each has backward passes of its own.
         """
-        along = points.new_empty(len(asks), *points.shape[:2])
+        with unbroken(torch.inference_mode(False)):
+            along = points.new_empty(len(asks), *points.shape[:2])
 
         def keep(ask: int, first: int, slope: Tensor) -> None:
             along[ask, first : first + len(slope)] = torch.einsum("ntd,td->nt", slope, way)
