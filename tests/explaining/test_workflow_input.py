@@ -218,7 +218,7 @@ def test_a_target_that_does_not_exist_is_a_target_error(
 def test_an_unknown_reading_is_a_target_error(bert: Model) -> None:
     with pytest.raises(
         TargetError,
-        match="read as one of logit, log-probability, probability, margin, .*, not 'odds'",
+        match=r"read as one of logit, log-probability, probability, margin, .*, not 'odds'",
     ):
         whence.explain(bert, "the food", METHOD, read="odds")
 
