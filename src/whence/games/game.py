@@ -26,7 +26,7 @@ from whence.games.memory import Memory
 from whence.games.removals import Remover, chosen_removal
 from whence.games.written import WrittenRemover
 from whence.models.load import load
-from whence.models.model import Model, finite
+from whence.models.model import Model
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
@@ -256,7 +256,7 @@ class Game:
     ) -> None:
         batch = self.remover.batch(kept, np.packbits(masks, axis=1).astype(np.int64))
         with self.remover.embeddings(kept, batch):
-            logits = finite(self.model.read(self.model.run(batch.inputs), batch))
+            logits = self.model.said(batch)
         passes_each = 1 if self.remover.filler is None else 2
         self.counter.forwards += len(masks) * passes_each
         self.memory.remember(_keys(masks), logits)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -308,7 +308,9 @@ class Remover:
         readout = self.template.readout
         if readout is not None:
             readout = readout.expand(count, *readout.shape[1:])
-        return Batch(inputs, [len(self.passage)] * count, readout)
+        return replace(
+            self.template, inputs=inputs, lengths=[len(self.passage)] * count, readout=readout
+        )
 
     def _deleted(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
         ids, stays = self._with_a_place(kept)
@@ -329,7 +331,7 @@ class Remover:
 
         batch = self._repeated(len(kept), **changed)
         readout = self._readout(batch, order, seen)
-        return Batch(batch.inputs, np.maximum(lengths, 1).tolist(), readout)
+        return replace(batch, lengths=np.maximum(lengths, 1).tolist(), readout=readout)
 
     def _padded(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
         ids, stays = self._with_a_place(kept)
@@ -343,7 +345,7 @@ class Remover:
             attention_mask=self._tensor(seen.astype(np.int64)),
         )
         places = np.broadcast_to(np.arange(kept.shape[1]), kept.shape)
-        return Batch(batch.inputs, batch.lengths, self._readout(batch, places, seen))
+        return replace(batch, readout=self._readout(batch, places, seen))
 
     def _start_empty_rows(
         self, ids: Int[np.ndarray, "mask place"], seen: Bool[np.ndarray, "mask place"]

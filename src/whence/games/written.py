@@ -11,7 +11,7 @@ token stands for it.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -125,7 +125,8 @@ class WrittenRemover:
         assert template.readout is not None
         readout = template.readout.expand(count, -1)
         sources = None if template.sources is None else template.sources * count
-        return Batch(inputs, template.lengths * count, readout, sources)
+        lengths = template.lengths * count
+        return replace(template, inputs=inputs, lengths=lengths, readout=readout, sources=sources)
 
     def _with_gaps(self, kept: Bool[np.ndarray, "mask token"]) -> Batch:
         """Rows from which tokens are taken out, or are padding that nobody sees."""
@@ -152,7 +153,13 @@ class WrittenRemover:
         sources = None
         if len(self.sides) > 1:
             sources = stays[:, : self.sides[0].last].sum(1).tolist()
-        return Batch(inputs, stays.sum(1).tolist(), self._tensor(readout), sources)
+        return replace(
+            self.template,
+            inputs=inputs,
+            lengths=stays.sum(1).tolist(),
+            readout=self._tensor(readout),
+            sources=sources,
+        )
 
     def _places_read(
         self, stays: Bool[np.ndarray, "mask place"], side: Side

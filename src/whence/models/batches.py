@@ -21,13 +21,15 @@ class Batch:
     """Several passages as tensors, padded to one length, and the position where each is read.
 
     Of written texts there is a position for each output. ``sources`` says how many tokens of each
-    passage are the encoder's, where the others are the decoder's.
+    passage are the encoder's, where the others are the decoder's. ``speaks_where_read`` asks for
+    logits at these positions alone (``models/speaking.py``).
     """
 
     inputs: dict[str, Tensor]
     lengths: list[int]
     readout: Tensor | None
     sources: list[int] | None = None
+    speaks_where_read: bool = False
 
 
 def batch_of_texts(

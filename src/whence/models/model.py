@@ -33,6 +33,7 @@ from whence.models.passing import run
 from whence.models.patches import tokens_of
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.readouts import found
+from whence.models.speaking import Pass, run_batch, speaks_where_read
 from whence.models.tasks import TASKS, Task
 from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
@@ -455,7 +456,10 @@ class Model:
 
         They are padded on the right, and the padding is masked.
         """
-        return self.kind.batch(self, passages)
+        batch = self.kind.batch(self, passages)
+        if batch.readout is not None and speaks_where_read(self):
+            return replace(batch, speaks_where_read=True)
+        return batch
 
     def groups(
         self, passages: Sequence[Passage], tokens_per_batch: int = TOKENS_PER_BATCH
@@ -482,13 +486,22 @@ class Model:
         """The logits that a target is read from; of written texts those of every output."""
         return self.kind.read(self, outputs, batch)
 
+    def run_batch(self, batch: Batch, **more: Any) -> Pass:
+        """One forward pass of a batch, with logits only where it is read, if that is the same."""
+        return run_batch(self, batch, **more)
+
+    def said(self, batch: Batch) -> Float[Tensor, "batch *output label"]:
+        """The logits of a batch where it is read, from one forward pass; all are finite."""
+        passed = self.run_batch(batch)
+        return finite(self.read(passed.outputs, passed.batch))
+
     def logits(self, passages: Sequence[Passage]) -> Float[np.ndarray, "passage *output label"]:
         """Plain logits, batched, in inference mode; of a written text those of every output."""
         rows: dict[int, np.ndarray] = {}
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             for group in self.groups(passages):
                 batch = self.batch([passages[i] for i in group])
-                logits = finite(self.read(self.run(batch.inputs), batch))
+                logits = self.said(batch)
                 rows.update(zip(group, logits.double().cpu().numpy(), strict=True))
         largest = np.max([row.shape for row in rows.values()], axis=0)
         table = np.full((len(passages), *largest), NEVER)
@@ -500,7 +513,7 @@ class Model:
         """What could have stood in the place of each written token: one plain pass."""
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             batch = self.batch([passage])
-            logits = finite(self.read(self.run(batch.inputs), batch))
+            logits = self.said(batch)
         return logits[0].double().cpu().numpy()
 
     # ------------------------------------------------------------------ what it says

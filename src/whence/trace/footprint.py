@@ -474,7 +474,7 @@ class OneRow:
         model = trace.model
         with untouched(model.hf), unbroken(torch.inference_mode()):
             batch = model.batch(trace.passages)
-            return model.read(model.run(batch.inputs), batch)
+            return model.said(batch)
 
 
 @dataclass(frozen=True)

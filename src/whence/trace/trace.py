@@ -35,6 +35,7 @@ from whence.trace.edits import Edit
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 from whence.trace.routers import watching_for_choices
+from whence.trace.ways_back import are_apart, of_all_rows, of_some_rows, slopes_at_head
 
 ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
@@ -180,8 +181,7 @@ class Trace:
         values = []
         with self.model.lock, self._rerunning(torch.no_grad()):
             for chunk in self._chunks(asks[0], points):
-                _, of_asks = self._rerun(asks, chunk)
-                values.append(torch.stack(of_asks))
+                values.append(torch.stack(self._rerun(asks, chunk).values))
                 self.tick()
         return torch.cat(values, 1)
 
@@ -231,17 +231,18 @@ class Trace:
         done = 0
         with self.model.lock, self._rerunning(torch.enable_grad()):
             for chunk in self._chunks(asks[0], points):
-                leaf, of_asks = self._rerun(asks, chunk)
+                rerun = self._rerun(asks, chunk)
+                leaf, begins = rerun.leaf, rerun.begins([self.targets[ask] for ask in asks])
+                del rerun  # the logits too, where all ways begin below the head
                 for place, ask in enumerate(asks):
+                    end, seed = begins(place)
                     goes_on = place < len(asks) - 1
-                    (slope,) = slopes_of(
-                        self.model, of_asks[place].sum(), [leaf], keep_graph=goes_on
-                    )
+                    (slope,) = slopes_of(self.model, end, [leaf], keep_graph=goes_on, seed=seed)
                     keep(place, done, slope)
                     self.passes.backwards[ask] += len(leaf)
-                    del slope
+                    del slope, end, seed
                 done += len(leaf)
-                del leaf, of_asks  # or they are held while the next batch runs
+                del leaf, begins  # or they are held while the next batch runs
                 self.tick()
 
     def _rerunning(self, grad_mode: AbstractContextManager[None]) -> AbstractContextManager[None]:
@@ -258,18 +259,18 @@ class Trace:
             points_at_once = max(1, self.rerun_tokens // len(self.passages[i]))
         return points.split(points_at_once)
 
-    def _rerun(
-        self, asks: Sequence[int], points: Float[Tensor, "point token dim"]
-    ) -> tuple[Float[Tensor, "point token dim"], list[Float[Tensor, " point"]]]:
+    def _rerun(self, asks: Sequence[int], points: Float[Tensor, "point token dim"]) -> _Rerun:
         """One batch of points, which are leaves of the graph, and each ask's values at them."""
         model = self.model
         batch = model.batch([self.passages[asks[0]]] * len(points))
         leaf = points.detach().clone().requires_grad_(torch.is_grad_enabled())
         # a copy, as some models change what they are given in place
         with embedded(model, batch, lambda _: leaf.clone()):
-            logits = finite(model.read(model.run(batch.inputs), batch))
+            passed = model.run_batch(batch)
+        logits = finite(model.read(passed.outputs, passed.batch))
         self.passes.forwards[asks[0]] += len(points)
-        return leaf, [model.value(logits, [self.targets[ask]] * len(points)) for ask in asks]
+        values = [model.value(logits, [self.targets[ask]] * len(points)) for ask in asks]
+        return _Rerun(leaf, values, passed.states)
 
     def about_one_passage(self) -> list[list[int]]:
         """The asks in groups that share reruns: those about outputs of one written text."""
@@ -280,6 +281,30 @@ class Trace:
                 key = replace(passage, readout=None).input_key
             groups.setdefault(key, []).append(ask)
         return list(groups.values())
+
+
+# where a way back begins: a number, or the states below the head with the slopes there
+Beginning = tuple[Tensor, Tensor | None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rerun:
+    """Points that were run through the model, the values of several asks there, and the graph."""
+
+    leaf: Float[Tensor, "point token dim"]
+    values: list[Float[Tensor, " point"]]
+    states: Float[Tensor, "point output width"] | None
+
+    def begins(self, targets: Sequence[Target]) -> Callable[[int], Beginning]:
+        """Where each ask's way back begins; those of several outputs share the head."""
+        states = self.states
+        shares = states is not None and len(targets) > 1 and targets[0].at is not None
+        if shares and are_apart([(0, target.steps) for target in targets]):
+            assert states is not None
+            slopes = slopes_at_head(torch.stack(self.values).sum(), states)
+            return lambda place: (states, of_all_rows(slopes, targets[place]))
+        values = self.values
+        return lambda place: (values[place].sum(), None)
 
 
 def trace(
@@ -323,12 +348,12 @@ def trace(
         run = _forward(model, batch, plan)
         head, targets, slopes = None, (), []
         if plan.backward or model.kind.has_head:
-            logits = finite(model.read(run.outputs, batch))
+            logits = finite(model.read(run.outputs, run.batch))
             targets = _resolve(model, questions, logits)
             rows, values = _said(model, questions, logits, targets)
             head = Head(rows, torch.stack(values))
             if plan.backward:
-                slopes = _backward(model, values, run, needs, questions)
+                slopes = _backward(model, values, run, needs, questions, targets)
 
     kinds = _kinds(run.layers) if plan.wants_maps else []
     maps = [questions.spread(m.detach()) for m in run.maps]
@@ -363,8 +388,7 @@ def logits_under(model: Model, batch: Batch, edits: Sequence[Edit]) -> Float[Ten
     """
     observer = Observer(model.hf, keep=False, edits=edits)
     with observing(model.hf, observer):
-        outputs = model.run(batch.inputs)
-    return finite(model.read(outputs, batch))
+        return model.said(batch)
 
 
 @dataclass(frozen=True)
@@ -514,6 +538,8 @@ class _Run:
     """One forward pass, its graph still alive."""
 
     outputs: Any
+    batch: Batch  # read where its logits are
+    states: Float[Tensor, "row output width"] | None  # of which the head made them, if only there
     leaf: Tensor  # the embeddings that the model ran on
     layers: list[Layer]
     maps: list[Tensor]
@@ -542,7 +568,8 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         embedded(model, batch, make_leaf) if plan.embeddings else nullcontext(),
         watching_for_choices(model.hf),
     ):
-        outputs = model.run(batch.inputs, **extra_outputs)
+        passed = model.run_batch(batch, **extra_outputs)
+    outputs = passed.outputs
 
     layers, maps, reduced = observer.layers, observer.maps, observer.reduced
     if plan.via in ("output", "hooks"):
@@ -561,7 +588,7 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
     if plan.via == "interface":
         _check_sizes(model, batch, layers, observer.sizes)
     leaf = leaves[0] if leaves else _no_embeddings(model, batch)
-    return _Run(outputs, leaf, layers, maps, reduced)
+    return _Run(outputs, passed.batch, passed.states, leaf, layers, maps, reduced)
 
 
 def _no_embeddings(model: Model, batch: Batch) -> Float[Tensor, "row token 0"]:
@@ -630,6 +657,7 @@ def _backward(
     run: _Run,
     needs: Needs,
     questions: _Questions,
+    targets: Sequence[Target],
 ) -> list[Tensor]:
     """Gradients of the embeddings, and of the maps when asked, one row for each ask."""
     wanted = [run.leaf]
@@ -644,13 +672,31 @@ def _backward(
     if len(rounds) == 1:
         return slopes_of(model, torch.stack(list(values)).sum(), wanted)
     gradients = [tensor.new_zeros(len(values), *tensor.shape[1:]) for tensor in wanted]
+    begins = _beginnings(values, run, questions, targets)
     for number, asks in enumerate(rounds, start=1):
-        together = torch.stack([values[ask] for ask in asks]).sum()
-        slopes = slopes_of(model, together, wanted, keep_graph=number < len(rounds))
+        end, seed = begins(asks)
+        slopes = slopes_of(model, end, wanted, keep_graph=number < len(rounds), seed=seed)
         rows = [questions.row_of_ask[ask] for ask in asks]
         for gradient, slope in zip(gradients, slopes, strict=True):
             gradient[asks] = slope[rows]
     return gradients
+
+
+def _beginnings(
+    values: Sequence[Float[Tensor, ""]],
+    run: _Run,
+    questions: _Questions,
+    targets: Sequence[Target],
+) -> Callable[[Sequence[int]], Beginning]:
+    """Where the way back of some asks begins; those of written texts share the head."""
+    states = run.states
+    if states is not None and all(ask.passage.written is not None for ask in questions.asks):
+        steps = [target.steps for target in targets]
+        spots = list(zip(questions.row_of_ask, steps, strict=True))
+        if are_apart(spots):
+            slopes = slopes_at_head(torch.stack(list(values)).sum(), states)
+            return lambda asks: (states, of_some_rows(slopes, [spots[ask] for ask in asks]))
+    return lambda asks: (torch.stack([values[ask] for ask in asks]).sum(), None)
 
 
 def check_graph(model: Model, value: Tensor) -> None:
@@ -693,16 +739,22 @@ def no_gradient(model: Model) -> Unsupported:
 
 
 def slopes_of(
-    model: Model, value: Float[Tensor, ""], wanted: Sequence[Tensor], *, keep_graph: bool = False
+    model: Model,
+    end: Float[Tensor, "*size"],
+    wanted: Sequence[Tensor],
+    *,
+    keep_graph: bool = False,
+    seed: Float[Tensor, "*size"] | None = None,
 ) -> list[Tensor]:
     """One backward pass to the embeddings, which come first, and to maps, if any.
 
+    It begins at a number, or at any tensor with the slopes there (``seed``).
     A map on which the target does not depend has a gradient of zero. Embeddings that no gradient
     reaches are refused: the graph is cut, and zeros would look like an answer.
     """
-    check_graph(model, value)
+    check_graph(model, end)
     try:
-        slopes = torch.autograd.grad(value, wanted, allow_unused=True, retain_graph=keep_graph)
+        slopes = torch.autograd.grad(end, wanted, seed, allow_unused=True, retain_graph=keep_graph)
     except RuntimeError as problem:
         # as where a model changed in place what the way back would need
         raise not_run(model.hf, problem) from problem
