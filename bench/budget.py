@@ -52,7 +52,7 @@ JUST = 0.01  # of the budget, by which it is below or above
 
 def least(model: Model, passage: Passage, method: str) -> int:
     """The least that a run can need: in the smallest batches."""
-    smallest = Room(len(passage), len(passage), len(passage))
+    smallest = Room(len(passage), len(passage), len(passage), outputs=1)
     return forecast_memory(job_for(model, method), passage, smallest).total
 
 

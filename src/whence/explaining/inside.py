@@ -14,10 +14,19 @@ import torch
 
 from whence.core.attribution import Cost
 from whence.core.errors import ModelError, Unsupported
+from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs, as_scores
 from whence.core.registry.passes import BACKWARD
 from whence.core.request import Ask
-from whence.explaining.job import TRACE_TOKENS, Finding, Findings, Job, MethodCall, Said
+from whence.explaining.job import (
+    TRACE_TOKENS,
+    Finding,
+    Findings,
+    Job,
+    MethodCall,
+    Room,
+    Said,
+)
 from whence.explaining.meter import Meter
 from whence.models.model import Model
 from whence.models.passing import in_one_line
@@ -27,7 +36,7 @@ from whence.trace.trace import Passes, Trace, trace
 
 # Outputs for each passage that would fit a trace. A gradient is one row of embeddings, and a graph
 # holds dozens of such rows for each layer.
-OUTPUTS_AT_ONCE = 8
+OUTPUTS_FOR_ONE = 8
 
 OF_ROUTERS = (
     "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
@@ -65,14 +74,25 @@ def _groups(job: Job, asks: Sequence[Ask]) -> list[list[int]]:
     of_text: dict[Any, list[int]] = {}
     for i, ask in enumerate(asks):
         of_text.setdefault(ask.passage.input_key, []).append(i)
-    has_room = job.room.trace_tokens >= TRACE_TOKENS
     groups = []
     for same in of_text.values():
-        at_once = max(1, job.room.trace_tokens // len(asks[same[0]].passage))
-        if has_room and not job.needs & Needs.ATTENTION_GRADIENTS:
-            at_once *= OUTPUTS_AT_ONCE
+        at_once = outputs_at_once(asks[same[0]].passage, job.needs, job.room)
         groups += [same[first : first + at_once] for first in range(0, len(same), at_once)]
     return groups
+
+
+def outputs_at_once(passage: Passage, needs: Needs, room: Room) -> int:
+    """How many outputs of a written text may share a trace.
+
+    >>> import whence
+    >>> passage = whence.load("writer").encode("Once upon a time")
+    >>> outputs_at_once(passage, Needs.EMBEDDING_GRADIENTS, Room(outputs=3))
+    3
+    """
+    usual = max(1, TRACE_TOKENS // len(passage))
+    if not needs & Needs.ATTENTION_GRADIENTS:
+        usual *= OUTPUTS_FOR_ONE
+    return min(room.outputs, usual)
 
 
 def _look_at_group(job: Job, asks: Sequence[Ask]) -> list[Look]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from whence.explaining.outside import Games
 
 TRACE_TOKENS = 4096  # of one traced batch: maps and gradients are held for all of it
+OUTPUTS_AT_ONCE = 256  # of one written text: they share its forward pass
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class MethodCall:
 class Room:
     """How many tokens go through the model at once: traced, run again by a method, and in games.
 
-    A budget of memory may ask for fewer than usual.
+    A budget of memory may ask for fewer than usual. ``outputs`` are those of one written text that
+    share a trace.
     """
 
     trace_tokens: int = TRACE_TOKENS
     rerun_tokens: int = RERUN_TOKENS
     game_tokens: int = TOKENS_AT_ONCE
+    outputs: int = OUTPUTS_AT_ONCE
 
 
 @dataclass(frozen=True)

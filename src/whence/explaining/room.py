@@ -14,6 +14,7 @@ from whence.core.registry import find_method
 from whence.core.request import Request, Wish
 from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, masks_of
+from whence.explaining.inside import outputs_at_once
 from whence.explaining.job import Job, Room, job_of
 from whence.games.game import ROWS_AT_ONCE
 from whence.games.removals import EMBEDDED
@@ -51,6 +52,7 @@ PER_SAMPLE = 50
 PER_FITTED = 600
 PER_ROW = 3
 PER_MASK = 250
+PER_OUTPUT = 17  # of each mask: a value, whether it is known, and a label
 
 
 def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
@@ -86,7 +88,8 @@ def forecast_memory(
 ) -> Forecast:
     """The most that a job holds on one passage: inside the model, or playing."""
     room = room or Room()
-    inside = forecast_inside(job, passage, 1, room.rerun_tokens, heap)
+    asks = _asks_at_once(job, passage, room)
+    inside = forecast_inside(job, passage, 1, room.rerun_tokens, heap, asks)
     outside = forecast_outside(job, passage, room.game_tokens, heap=heap)
     larger = max(inside, outside, key=lambda forecast: forecast.total)
     is_known = inside.is_known and outside.is_known
@@ -111,10 +114,25 @@ def forecast_request(
     return forecast_process(job, passage)
 
 
+def _asks_at_once(job: Job, passage: Passage, room: Room) -> int:
+    """Outputs of a written text that share a trace; none where they are one target together."""
+    if passage.written is None:
+        return 1
+    targets = job.request.targets
+    if any(target.at is None or target.until is not None for target in targets):
+        return 0
+    return min(len(targets), outputs_at_once(passage, job.needs, room))
+
+
 def forecast_inside(
-    job: Job, passage: Passage, rows: int, rerun_tokens: int, heap: Heap = HELD
+    job: Job,
+    passage: Passage,
+    rows: int,
+    rerun_tokens: int,
+    heap: Heap = HELD,
+    asks: int = 1,
 ) -> Forecast:
-    """What the trace holds, and the methods that read it."""
+    """What the trace holds, and the methods that read it; ``asks`` are those of a written text."""
     if not job.looking:
         return Forecast(0, 0)
     rehearsed = []
@@ -124,7 +142,7 @@ def forecast_inside(
             declared = max(declared, call.settings.holds(job.model, passage))
         else:
             rehearsed.append(call.settings)
-    run = Run(job.needs, job.request.attention_via, tuple(rehearsed))
+    run = Run(job.needs, job.request.attention_via, tuple(rehearsed), asks=asks)
     traced = forecast_run(job.model, passage, run, rows=rows, rerun_tokens=rerun_tokens, heap=heap)
     return replace(traced, working=max(traced.working, declared))
 
@@ -172,7 +190,7 @@ def forecast_games(
         shorter = min(tokens, game_tokens // (at_once + 1))
         batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter, embedded, heap))
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens
-    remembered = masks * (units // 8 + PER_MASK)
+    remembered = masks * (units // 8 + PER_MASK + PER_OUTPUT * passage.outputs)
     return replace(as_forecast(remembered, batch), rough=why_rough(model, passage))
 
 
@@ -232,9 +250,11 @@ def _of_sampling(job: Job, units: int) -> int:
 def _largest_room(job: Job, longest: Passage, budget: int, added: int) -> Room | None:
     """The largest batches that fit; None where none does."""
     usual, tokens = Room(), len(longest)
+    most_asks = _asks_at_once(job, longest, usual)
+    one = min(1, most_asks)
 
     def fits_in_reruns(batch: int) -> bool:
-        return forecast_inside(job, longest, 1, batch).total <= budget
+        return forecast_inside(job, longest, 1, batch, asks=one).total <= budget
 
     def fits_in_games(batch: int) -> bool:
         return forecast_outside(job, longest, batch, added).total <= budget
@@ -244,12 +264,26 @@ def _largest_room(job: Job, longest: Passage, budget: int, added: int) -> Room |
     if reruns is None or games is None:
         return None
 
+    if longest.written is not None:  # such a text has no other beside it
+        outputs = _largest(
+            most_asks,
+            one,
+            lambda asks: forecast_inside(job, longest, 1, reruns, asks=asks).total <= budget,
+        )
+        return Room(tokens, reruns, games, outputs or 1)
+
     def fits_in_traces(batch: int) -> bool:
         rows = max(1, batch // tokens)
         return forecast_inside(job, longest, rows, reruns).total <= budget
 
     traces = _largest(usual.trace_tokens, tokens, fits_in_traces)
     return Room(traces or tokens, reruns, games)
+
+
+def _smallest(passage: Passage) -> Room:
+    """One text, or one output of it, at a time."""
+    tokens = len(passage)
+    return Room(tokens, tokens, tokens, outputs=1)
 
 
 def _largest(usual: int, smallest: int, fits: Callable[[int], bool]) -> int | None:
@@ -273,13 +307,13 @@ def _what(job: Job, passage: Passage) -> str:
 def _refused(job: Job, longest: Passage, budget: int) -> TooLarge:
     """What is needed, what there is, and what would fit."""
     usual = forecast_memory(job, longest)
-    least = forecast_memory(job, longest, Room(len(longest), len(longest), len(longest)))
+    least = forecast_memory(job, longest, _smallest(longest))
     words = f"{usual}, and the budget is {human(budget)}."
     if least.total < usual.total:
         words += f" In the smallest batches it would still be {human(least.total)}."
 
     def needed(part: Passage) -> int:
-        return forecast_memory(job, part, Room(len(part), len(part), len(part))).total
+        return forecast_memory(job, part, _smallest(part)).total
 
     options = [*_that_fit(job, longest, budget), *_shorter_that_fits(longest, budget, needed)]
     options.append(_larger_budget(least))
@@ -289,7 +323,7 @@ def _refused(job: Job, longest: Passage, budget: int) -> TooLarge:
 def _that_fit(job: Job, longest: Passage, budget: int) -> list[str]:
     """Other methods, or the same without evidence, as far as they fit."""
     options = []
-    smallest = Room(len(longest), len(longest), len(longest))
+    smallest = _smallest(longest)
     if job.request.evidence:
         without = replace(job, request=replace(job.request, evidence=False))
         if forecast_memory(without, longest, smallest).total <= budget:

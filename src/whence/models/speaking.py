@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -79,6 +79,7 @@ def _only_where_read(model: Model, batch: Batch, given: list[Tensor]) -> Iterato
     assert head is not None  # else the batch does not ask for this
     assert readout is not None
     rows = torch.arange(len(readout), device=readout.device)[:, None]
+    places = readout if readout.ndim == 2 else readout[:, None]
     size = len(readout), _places(batch)
 
     def pick(_module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -88,7 +89,7 @@ def _only_where_read(model: Model, batch: Batch, given: list[Tensor]) -> Iterato
         states = args[0]
         if not isinstance(states, Tensor) or states.ndim != 3 or states.shape[:2] != size:
             return None
-        given.append(states[rows, _by_output(readout)])
+        given.append(states[rows, places])
         return given[0], *args[1:]
 
     handles: list[RemovableHandle] = []
@@ -108,11 +109,6 @@ def _places(batch: Batch) -> int:
     """How many tokens each row has on the side that writes."""
     ids = batch.inputs.get("decoder_input_ids")
     return (batch.inputs["input_ids"] if ids is None else ids).shape[1]
-
-
-def _by_output(readout: Int[Tensor, "row *place"]) -> Int[Tensor, "row output"]:
-    """Of texts that are read at one place, that one."""
-    return readout if readout.ndim == 2 else readout[:, None]
 
 
 # by model object

@@ -31,7 +31,7 @@ from torch.utils._pytree import tree_leaves
 from whence.core.errors import OurMistake, Unsupported, WhenceError
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs
-from whence.core.request import Via
+from whence.core.request import Ask, Via
 from whence.core.target import Target
 from whence.models.conduct import repeats
 from whence.models.model import Model
@@ -39,6 +39,7 @@ from whence.models.passing import in_one_line
 from whence.models.texts import tokenize
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
+from whence.models.writing import written_after
 from whence.trace.memory import HELD, Heap
 from whence.trace.trace import Trace, trace
 
@@ -292,6 +293,8 @@ class Run:
     """What is rehearsed: a trace with these needs, and the methods that then read it.
 
     ``reply`` is the number of tokens that a decoder has written, ``units`` those of the text.
+    Of a written text, ``outputs`` are the tokens that were written after the prompt, and ``asks``
+    as many of them as share the trace; none are all of them as one target.
     """
 
     needs: Needs
@@ -299,12 +302,26 @@ class Run:
     methods: tuple[Method, ...] = ()
     units: int = UNITS
     reply: int = 0
+    outputs: int = 0
+    asks: int = 1
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for runs with equal footprints."""
         methods = tuple(repr(method) for method in self.methods)
-        return self.needs, self.via, methods, self.units, self.reply
+        return self.needs, self.via, methods, self.units, self.reply, self.outputs, self.asks
+
+    def asked_about(self, passage: Passage) -> list[Ask]:
+        """What the trace is asked about a passage: its first outputs, if it was written."""
+        if not self.outputs:
+            return [Ask(passage, Target())]
+        if not self.asks:
+            return [Ask(passage, Target(read="log-probability"))]
+        # the last ones have the most before them
+        first = self.outputs - self.asks
+        return [
+            Ask(passage, Target(at=first + n, read="log-probability")) for n in range(self.asks)
+        ]
 
 
 @dataclass(frozen=True)
@@ -374,7 +391,10 @@ def _passages(model: Model, run: Run) -> list[Passage]:
     """Short texts of three lengths, all cut into as many units."""
     if model.kind.reads_image:
         raise Unsupported("an image has the size that the model wants")
-    longest = min(LENGTHS[-1], model.limit or LENGTHS[-1])
+    limit = model.limit or LENGTHS[-1]
+    if run.outputs and not model.is_encoder_decoder:
+        limit = max(1, limit - run.outputs)
+    longest = min(LENGTHS[-1], limit)
     lengths = sorted({max(1, length * longest // LENGTHS[-1]) for length in LENGTHS})
     passages = [_passage(model, length, run) for length in lengths]
     # a model with few positions may give the same one several times
@@ -391,12 +411,16 @@ def _passage(model: Model, length: int, run: Run) -> Passage:
         passage = replace(passage, reply=reply)
     if model.kind.fills_a_mask or model.kind.tags_words:
         return model.placed(passage, Target(at=0))
+    if run.outputs:
+        ids = np.resize(whole.ids[whole.unit_of >= 0], run.outputs)
+        return written_after(model, passage, ids)
     return passage
 
 
 def _rehearse(model: Model, passage: Passage, run: Run) -> Rehearsal:
     with Counting() as counting:
-        traced = trace(model, [passage], needs=run.needs, attention_via=run.via)
+        asks = run.asked_about(passage)
+        traced = trace(model, asks, needs=run.needs, attention_via=run.via)
         done = counting.note()
         seen = {entry.name: getattr(traced, entry.name) for entry in fields(traced)}
         del traced
@@ -473,7 +497,7 @@ class OneRow:
         """The logits."""
         model = trace.model
         with untouched(model.hf), unbroken(torch.inference_mode()):
-            batch = model.batch(trace.passages)
+            batch = model.batch(trace.passages[:1])
             return model.said(batch)
 
 
@@ -483,7 +507,7 @@ class OneValue:
 
     def __call__(self, trace: Trace) -> object:
         """The target's value there."""
-        return Trace.values_of_all(trace, [0], trace.embeddings_of(0)[None])
+        return Trace.values_of_all(trace, _all_asks(trace), trace.embeddings_of(0)[None])
 
 
 @dataclass(frozen=True)
@@ -491,8 +515,15 @@ class OneGradient:
     """The same at embeddings, forward and backward."""
 
     def __call__(self, trace: Trace) -> object:
-        """The target's gradient there."""
-        return Trace.gradients_at(trace, 0, trace.embeddings_of(0)[None])
+        """The target's gradient there; of several, what each moves along a way."""
+        point = trace.embeddings_of(0)
+        if len(trace.passages) == 1:
+            return Trace.gradients_at(trace, 0, point[None])
+        return Trace.slopes_along(trace, _all_asks(trace), point[None], point)
+
+
+def _all_asks(trace: Trace) -> list[int]:
+    return list(range(len(trace.passages)))
 
 
 def _continued(lengths: Sequence[int], rehearsals: Sequence[Rehearsal]) -> Footprint:

@@ -6,10 +6,11 @@ image of a fixed size for one, follows roughly from the model's configuration.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
@@ -37,6 +38,8 @@ from whence.trace.trace import RERUN_TOKENS
 OVERHEAD = 2_000_000
 HOLES = 0.02
 UNITS_APART = 4
+# outputs of one text that share a rehearsed trace: what two more add tells what many do
+FEW_ASKS, MORE_ASKS = 2, 4
 # blocks of rows that are held while attention is reduced: scores, weights, a product
 BLOCKS = 3
 
@@ -104,7 +107,10 @@ def lengths_of(
     if not model.is_encoder_decoder:
         return {"encoder": (own, own), "decoder": (own, own)}
 
-    if model.kind.reads_twice:
+    if passage.written is not None:
+        reply = passage.outputs + 1
+        own -= reply
+    elif model.kind.reads_twice:
         reply = own
     elif passage.reply is None:
         reply = 1
@@ -126,7 +132,9 @@ def forecast_run(
     """What a trace of so many passages like this one, and methods on it, hold at most.
 
     ``rerun_tokens`` are those of one batch, where a method runs the model again; ``tokens`` is a
-    length in place of the passage's own; ``heap`` says how the C library keeps blocks.
+    length in place of the passage's own; ``heap`` says how the C library keeps blocks. Of a written
+    text ``run.asks`` outputs share the trace: each adds as much as the next, so that two small
+    numbers of them tell what many hold.
 
     >>> import whence
     >>> model = whence.load("sentiment")
@@ -134,31 +142,71 @@ def forecast_run(
     >>> forecast_run(model, passage, Run(Needs.EMBEDDING_GRADIENTS)).is_known
     True
     """
-    run = replace(run, units=_count_units(passage, run.needs), reply=_count_reply(passage))
-    own = footprint_of(model, run)
+    run = replace(
+        run,
+        units=_count_units(passage, run.needs),
+        reply=_count_reply(passage),
+        outputs=_count_outputs(passage),
+    )
+    rehearsed = run
+    if run.asks > MORE_ASKS:
+        rehearsed = replace(run, asks=FEW_ASKS)
+    own = footprint_of(model, rehearsed)
     if isinstance(own, Unrehearsed):
         rough = rough_forecast(model, passage, run.needs, rows, tokens)
         return replace(rough, rough=own.why)
 
-    tokens = len(passage) if tokens is None else tokens
-    kept = own.kept(tokens, rows)
+    length = len(passage) if tokens is None else tokens
+    batches = _Batches(length, rows, rerun_tokens, heap)
+    held = _held(model, passage, rehearsed, own, batches)
+    if rehearsed is not run:
+        more = replace(run, asks=MORE_ASKS)
+        with_more = footprint_of(model, more)
+        if isinstance(with_more, Footprint):
+            of_each = _held(model, passage, more, with_more, batches) - held
+            held = held + (run.asks - FEW_ASKS) / (MORE_ASKS - FEW_ASKS) * of_each
+    kept, *peaks = np.maximum(held, 0).round().astype(int).tolist()
+    return replace(as_forecast(kept, max(0, max(peaks) - kept)), rough=own.left_out)
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """How much goes through the model at once, and how the C library keeps blocks."""
+
+    tokens: int
+    rows: int
+    rerun_tokens: int
+    heap: Heap
+
+
+def _held(
+    model: Model, passage: Passage, run: Run, own: Footprint, batches: _Batches
+) -> Float[np.ndarray, " kind"]:
+    """Bytes that are kept, and the most at once: traced, read by methods, and in their reruns."""
+    tokens, rows, heap = batches.tokens, batches.rows, batches.heap
     while_traced = _while_traced(model, run, own, tokens, rows, heap)
-    peaks = [while_traced, own.held(tokens, rows, heap, while_traced)]
-    at_once = max(1, rerun_tokens // tokens) if model.shares_batches else 1
+    at_once = max(1, batches.rerun_tokens // tokens) if model.shares_batches else 1
 
     def value(points: int) -> Course:
         together = min(at_once, points)
-        return _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, together, heap)
+        return _rerun(model, passage, OneValue(), Needs.NOTHING, tokens, together, heap, run.asks)
 
     def gradient(points: int) -> Course:
         needs, together = Needs.EMBEDDING_GRADIENTS, min(at_once, points)
-        return _rerun(model, passage, OneGradient(), needs, tokens, together, heap)
+        return _rerun(model, passage, OneGradient(), needs, tokens, together, heap, run.asks)
 
-    if own.values:
-        peaks.append(own.with_values(tokens, rows, value, heap))
-    if own.gradients:
-        peaks.append(own.with_gradients(tokens, rows, gradient, heap))
-    return replace(as_forecast(kept, max(0, max(peaks) - kept)), rough=own.left_out)
+    with_values = own.with_values(tokens, rows, value, heap) if own.values else 0
+    with_gradients = own.with_gradients(tokens, rows, gradient, heap) if own.gradients else 0
+    return np.array(
+        [
+            own.kept(tokens, rows),
+            while_traced,
+            own.held(tokens, rows, heap, while_traced),
+            with_values,
+            with_gradients,
+        ],
+        dtype=np.float64,
+    )
 
 
 def as_forecast(kept: int, working: int) -> Forecast:
@@ -195,7 +243,9 @@ def forward_bytes(
 def why_rough(model: Model, passage: Passage) -> str:
     """Why ``forward_bytes`` are rough; empty where such a batch could be rehearsed."""
     reply = _count_reply(passage)
-    own = footprint_of(model, Run(Needs.NOTHING, methods=(OneRow(),), reply=reply))
+    outputs = _count_outputs(passage)
+    row = Run(Needs.NOTHING, methods=(OneRow(),), reply=reply, outputs=outputs)
+    own = footprint_of(model, row)
     return own.why if isinstance(own, Unrehearsed) else own.left_out
 
 
@@ -207,17 +257,24 @@ def _rerun(
     tokens: int,
     rows: int,
     heap: Heap,
+    asks: int = 1,
 ) -> Course:
     """A batch that is run again: less than a trace, which keeps what the model gives out."""
-    reply = _count_reply(passage)
     needs = Needs.NOTHING if isinstance(rerun, OneRow) else Needs.EMBEDDINGS
-    own = footprint_of(model, Run(needs, methods=(rerun,), reply=reply))
+    again = Run(
+        needs,
+        methods=(rerun,),
+        reply=_count_reply(passage),
+        outputs=_count_outputs(passage),
+        asks=asks,
+    )
+    own = footprint_of(model, again)
     if isinstance(own, Footprint):
         course = own.after_trace(tokens, rows, heap)
         if course.alive.max(initial=0.0):
             return course
     # such a model is not run again
-    traced = footprint_of(model, Run(like, reply=reply))
+    traced = footprint_of(model, replace(again, needs=like, methods=()))
     if isinstance(traced, Footprint):
         return traced.course(tokens, rows, heap=heap)
     rough = float(rough_forecast(model, passage, like, rows, tokens).total)
@@ -239,6 +296,10 @@ def _count_reply(passage: Passage) -> int:
     return 0 if passage.reply is None else len(passage.reply)
 
 
+def _count_outputs(passage: Passage) -> int:
+    return max(0, passage.outputs)  # none where only a beginning of the prompt is looked at
+
+
 def _while_traced(
     model: Model, run: Run, own: Footprint, tokens: int, rows: int, heap: Heap
 ) -> int:
@@ -250,7 +311,9 @@ def _while_traced(
     whole = own.held_by_trace(tokens, rows, heap)
     if not _in_blocks(model, run):
         return whole
-    plain = footprint_of(model, Run(Needs.NOTHING, reply=run.reply))
+    plain = footprint_of(
+        model, replace(run, needs=Needs.NOTHING, via="auto", methods=(), units=UNITS)
+    )
     if isinstance(plain, Unrehearsed):
         return whole
     kept = heap.taken * own.kept(tokens, rows)
