@@ -81,9 +81,7 @@ def measured(
     give_back_now()
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
     before, begun = _status("VmRSS"), time.perf_counter()
-    whence.generate(
-        model, prompt, method, continuation=continuation, evidence=False, memory=budget
-    )
+    whence.generate(model, prompt, method, continuation=continuation, evidence=False, memory=budget)
     return {
         "method": method,
         "tokens": len(prompt),

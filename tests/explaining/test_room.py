@@ -21,6 +21,7 @@ from whence.core.many import Many
 from whence.core.passage import Passage, truncate
 from whence.core.registry import methods
 from whence.core.request import Request, targets_of, wishes_for
+from whence.core.target import Target
 from whence.explaining import outside
 from whence.explaining.job import Job, Room, job_of
 from whence.explaining.room import (
@@ -30,6 +31,7 @@ from whence.explaining.room import (
     room_for,
 )
 from whence.models.model import Model
+from whence.models.writing import written_after
 from whence.trace.footprint import LENGTHS
 from whence.trace.forecast import OVERHEAD
 from whence.trace.memory import AT_MOST_TAKEN, can_be_held
@@ -303,3 +305,60 @@ def test_a_budget_is_refused_before_and_not_exceeded_after(
     In a process as it comes, whose heap has holes: all were exceeded while runs could fill them.
     """
     measured_apart("-m", "bench.budget", family, "256", "1024", *only)
+
+
+@pytest.fixture(scope="module")
+def writer() -> Model:
+    torch.manual_seed(0)
+    config = tf.GPT2Config(
+        vocab_size=len(tokenizers.byte_level()),
+        n_embd=256,
+        n_layer=2,
+        n_head=4,
+        n_positions=512,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    return whence.load(tf.GPT2LMHeadModel(config).eval(), tokenizer=tokenizers.byte_level())
+
+
+def test_fewer_outputs_share_a_trace_where_memory_is_short(writer: Model) -> None:
+    """The wrong version takes all or one, as a forecast of one output says nothing of the rest."""
+    prompt = truncate(writer.encode("the food is great " * 99, overflow="truncate"), 300)
+    continuation = [int(i) for i in prompt.ids[:16]]
+    passage = written_after(writer, prompt, continuation)
+
+    def asked(memory: int | None = None) -> Job:
+        request = Request(
+            wishes=wishes_for(["gradient-l2"]),
+            targets=tuple(Target(at=n, read="log-probability") for n in range(16)),
+            memory=memory,
+            evidence=False,
+        )
+        return job_of(writer, request)
+
+    all_at_once = forecast_memory(asked(), passage).total
+    one = forecast_memory(asked(), passage, Room(outputs=1)).total
+    budget = (all_at_once + one) // 2
+    room = room_for(asked(budget), [passage])
+    assert 1 < room.outputs < 16
+    assert one < forecast_memory(asked(), passage, room).total <= budget
+    with pytest.raises(TooLarge, match="budget"):
+        room_for(asked(one - 10), [passage])
+
+    at_once, in_parts = (
+        whence.generate(
+            writer,
+            prompt,
+            "gradient-l2",
+            continuation=continuation,
+            evidence=False,
+            memory=memory,
+        )
+        for memory in (None, budget)
+    )
+    assert in_parts.cost.forwards > at_once.cost.forwards
+    np.testing.assert_allclose(
+        in_parts.matrix("gradient-l2"), at_once.matrix("gradient-l2"), rtol=1e-4, atol=1e-6
+    )

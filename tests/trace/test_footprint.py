@@ -13,9 +13,12 @@ from tests.families import build
 from whence.core.errors import OurMistake
 from whence.core.passage import Passage, truncate
 from whence.core.registry import Needs, find_method, settings_of
+from whence.core.request import Ask
+from whence.core.target import Target
 from whence.explaining.doctor import sample
 from whence.explaining.room import forecast_games
 from whence.models.model import Model
+from whence.models.writing import written_after
 from whence.trace import footprint
 from whence.trace.footprint import (
     LENGTHS,
@@ -290,3 +293,32 @@ def test_every_kind_of_model_has_a_forecast(family: str) -> None:
     model = build(family)
     passage = sample(model)
     assert forecast_trace(model, passage, Needs.EMBEDDING_GRADIENTS).total > OVERHEAD
+
+
+@pytest.mark.parametrize("family", ["writer", "t5"])
+def test_outputs_that_share_a_trace_are_counted(
+    family: str, request: pytest.FixtureRequest
+) -> None:
+    """Ten outputs of one text; the forecast of one alone is far below, and was given for all."""
+    model = request.getfixturevalue("writer") if family == "writer" else build(family)
+    tokens = 250 if family == "writer" else 40
+    prompt = text_of(model, tokens)
+    passage = written_after(model, prompt, np.resize(prompt.ids[1:9], 10))
+    asks = [Ask(passage, Target(at=n, read="log-probability")) for n in range(10)]
+    needs = Needs.EMBEDDING_GRADIENTS
+    with Counting() as counting:
+        kept = trace(model, asks, needs=needs)
+        assert kept.gradients is not None
+    true = max(counting.moments)
+    # more than tensors: small ones share a heap, which keeps what it took
+    assert true <= of_tensors(forecast_run(model, passage, Run(needs, asks=10))) < 1.1 * true
+    assert of_tensors(forecast_run(model, passage, Run(needs, asks=1))) < 0.9 * true
+
+
+def test_a_row_of_a_game_has_logits_for_every_output(writer: Model) -> None:
+    """The wrong version counts those of one place, as of a text whose next token is asked."""
+    prompt = text_of(writer, 20)
+    passage = written_after(writer, prompt, np.resize(prompt.ids, 200))
+    plain = text_of(writer, len(passage))
+    logits = 200 * len(writer.labels) * writer.dtype.itemsize
+    assert forward_bytes(writer, passage) > logits > 1.5 * forward_bytes(writer, plain)
