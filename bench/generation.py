@@ -2,6 +2,8 @@
 
     python -m bench.generation --peers FOLDER             # all methods, one turn each: half an hour
     python -m bench.generation --only saliency --turns 3
+    python -m bench.generation --only integrated_gradients --steps 4
+    python -m bench.generation --only occlusion --some 2
     python -m bench.generation --memory                   # peak memory, a process for each run
 
 ``FOLDER`` is where inseq is: ``pip install --no-deps --target FOLDER inseq==0.7.1 treescope``. The
@@ -9,6 +11,10 @@ model has the size of GPT-2 small and random weights, the prompt 64 tokens, the 
 given. The sides take turns, in one process and on one thread, and seconds are the processor's.
 How far what a side returns differs from inseq's is told, so that all do the same work; integrated
 gradients differ by their quadrature, as our nodes lie in panels.
+
+inseq's occlusion runs the model on one row for each output and token: a quarter of an hour. With
+``--some N`` it explains the N outputs in the middle, and its seconds are multiplied by how many
+calls it would make for all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +43,6 @@ SIDES = ("inseq", "floor", "ours")
 # ours over inseq's, at most: 1.9, 1.6 and 15 times faster
 LIMITS = {"saliency": 1 / 1.9, "integrated_gradients": 1 / 1.6, "occlusion": 1 / 15}
 OVER_FLOOR = 1.1
-STEPS = 16  # of integrated gradients, on both sides; inseq's default is 50
 # rows of a batch of the floor, on one thread; a node took 14.4 s by itself, 12.2 s among four and
 # 11.8 s among sixteen
 NODES, ROWS = 4, 8
@@ -54,11 +59,20 @@ class Task:
     continuation: str
     ids: Tensor  # of both
     outputs: int
+    steps: int = 16  # of integrated gradients, on both sides; inseq's default is 50
+    some: int | None = None  # outputs that inseq's occlusion explains
 
     @property
     def start(self) -> int:
         """Tokens of the prompt."""
         return len(self.ids) - self.outputs
+
+    @property
+    def middle(self) -> range:
+        """The outputs that inseq's occlusion explains."""
+        some = self.some or self.outputs
+        first = (self.outputs - some) // 2
+        return range(first, first + some)
 
     @property
     def read(self) -> Tensor:
@@ -70,7 +84,13 @@ class Task:
         return self.ids[self.start :]
 
 
-def task(prompt: int = 64, outputs: int = 32, layers: int = 12) -> Task:
+def task(
+    prompt: int = 64,
+    outputs: int = 32,
+    layers: int = 12,
+    steps: int = 16,
+    some: int | None = None,
+) -> Task:
     import transformers as tf
 
     torch.manual_seed(SEED)
@@ -89,6 +109,8 @@ def task(prompt: int = 64, outputs: int = 32, layers: int = 12) -> Task:
         continuation=" " + " ".join(words[prompt:]),
         ids=ids,
         outputs=outputs,
+        steps=steps,
+        some=some,
     )
 
 
@@ -124,7 +146,12 @@ Table = Tensor
 def of_inseq(t: Task, method: str) -> Callable[[], Table]:
     import inseq
 
-    settings = {"n_steps": STEPS} if method == "integrated_gradients" else {}
+    settings: dict[str, int] = {}
+    if method == "integrated_gradients":
+        settings = {"n_steps": t.steps}
+    if method == "occlusion" and t.some is not None:
+        first, last = t.start + t.middle.start, t.start + t.middle.stop
+        settings = {"attr_pos_start": first, "attr_pos_end": last}
     # a tokenizer of its own, which it changes
     model = inseq.load_model(t.hf, method, tokenizer=words_of(t.hf.config.vocab_size), device="cpu")
 
@@ -141,7 +168,9 @@ def of_inseq(t: Task, method: str) -> Callable[[], Table]:
             scores = scores.norm(dim=-1)
         elif method == "integrated_gradients":
             scores = scores.sum(-1)
-        return scores.nan_to_num()
+        # where it explains some outputs, places behind the last of them are left out
+        behind = len(t.read) - scores.shape[1]
+        return torch.nn.functional.pad(scores.nan_to_num(), (0, behind))
 
     return run
 
@@ -150,10 +179,7 @@ def of_inseq(t: Task, method: str) -> Callable[[], Table]:
 # for others is inseq's, and as many nodes as inseq has steps are neither added to nor saved
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "saliency": ("gradient-l2", {}),
-    "integrated_gradients": (
-        "integrated-gradients",
-        {"baseline": "mask", "nodes": STEPS, "max_nodes": STEPS},
-    ),
+    "integrated_gradients": ("integrated-gradients", {"baseline": "mask"}),
     "occlusion": ("occlusion", {"removal": "mask"}),
 }
 
@@ -162,6 +188,8 @@ def ours(t: Task, method: str) -> Callable[[], Table]:
     """The same through the public surface, each token a unit."""
     model = whence.load(t.hf, tokenizer=t.tokenizer)
     name, settings = OURS[method]
+    if method == "integrated_gradients":
+        settings = {**settings, "nodes": t.steps, "max_nodes": t.steps}
 
     def explained(prompt: str, continuation: str) -> whence.Generation:
         return whence.generate(
@@ -209,7 +237,7 @@ def integrals(t: Task) -> Callable[[], Table]:
     """The same at each node of the path, which all tokens go together."""
     table = t.hf.get_input_embeddings()
     end, begin = table(t.read), table(torch.full_like(t.read, t.tokenizer.unk_token_id))
-    nodes, weights = (torch.tensor(x / 2) for x in np.polynomial.legendre.leggauss(STEPS))
+    nodes, weights = (torch.tensor(x / 2) for x in np.polynomial.legendre.leggauss(t.steps))
     batches = list(zip((nodes + 0.5).split(NODES), weights.split(NODES), strict=True))
 
     def run() -> Table:
@@ -269,13 +297,19 @@ def calls(t: Task, method: str) -> tuple[int, int]:
     if method == "saliency":
         return t.outputs, t.outputs
     if method == "integrated_gradients":
-        return t.outputs, t.outputs * STEPS
+        return t.outputs, t.outputs * t.steps
     # each place that an output could read, and the text as it is
-    forwards = sum(t.start + output + 1 for output in range(t.outputs))
+    forwards = _calls_of_occlusion(t, range(t.outputs))
     return forwards, forwards
 
 
-def seconds(runs: dict[str, Callable[[], Table]], turns: int) -> dict[str, list[float]]:
+def _calls_of_occlusion(t: Task, outputs: range) -> int:
+    return sum(t.start + output + 1 for output in outputs)
+
+
+def seconds(
+    t: Task, method: str, runs: dict[str, Callable[[], Table]], turns: int
+) -> dict[str, list[float]]:
     """Of each side, in turns; who is first changes."""
     taken: dict[str, list[float]] = {side: [] for side in runs}
     tables: dict[str, Table] = {}
@@ -285,6 +319,12 @@ def seconds(runs: dict[str, Callable[[], Table]], turns: int) -> dict[str, list[
             started = time.process_time()
             tables[side] = runs[side]()
             taken[side].append(time.process_time() - started)
+    if "inseq" in taken and method == "occlusion":
+        share = _calls_of_occlusion(t, t.middle) / _calls_of_occlusion(t, range(t.outputs))
+        taken["inseq"] = [of_some / share for of_some in taken["inseq"]]
+        rows = slice(t.middle.start, t.middle.stop)
+        for side in tables.keys() - {"inseq"}:
+            tables[side] = tables[side][rows]
     first, expected = next(iter(tables.items()))
     for side, table in tables.items():
         print(f"  {side} differs from {first} by {differs(table, expected):.0e}", flush=True)
@@ -327,7 +367,7 @@ def measured(t: Task, method: str, sides: tuple[str, ...], turns: int) -> Iterat
             runs[side] = MAKERS[side](t, method)
         except ModuleNotFoundError as problem:
             print(f"{method}, {side}: left out, {problem}", flush=True)
-    taken = seconds(runs, turns)
+    taken = seconds(t, method, runs, turns)
     for side, all_turns in taken.items():
         note = ""
         if side == "inseq":
@@ -392,6 +432,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--prompt", type=int, default=64, help="tokens of the prompt")
     parser.add_argument("--outputs", type=int, default=32, help="tokens of the continuation")
+    parser.add_argument("--steps", type=int, default=16, help="of integrated gradients")
+    parser.add_argument("--some", type=int, help="outputs that inseq's occlusion explains")
+    parser.add_argument("--layers", type=int, default=12, help="fewer, to try this out")
     parser.add_argument("--memory", action="store_true", help="peak memory instead of seconds")
     parser.add_argument("--peak", nargs=2, metavar=("METHOD", "SIDE"), help=argparse.SUPPRESS)
     parser.add_argument("--peers", help="a folder in which inseq is, searched last")
@@ -415,7 +458,13 @@ def main() -> None:
         for method in methods:
             rows += [peak(method, side, arguments) for side in arguments.sides]
     else:
-        t = task(arguments.prompt, arguments.outputs)
+        t = task(
+            arguments.prompt,
+            arguments.outputs,
+            arguments.layers,
+            arguments.steps,
+            arguments.some,
+        )
         for method in methods:
             # inseq's hooks and torch's first use of each kernel stay outside
             small = task(prompt=4, outputs=2, layers=1)
