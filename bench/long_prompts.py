@@ -23,7 +23,7 @@ import torch
 
 import whence
 from bench.generation import words_of
-from whence.core.passage import Passage
+from whence.core.passage import Passage, truncate
 from whence.core.request import Request, wishes_for
 from whence.core.sizes import human, parsed
 from whence.core.target import Target
@@ -36,6 +36,8 @@ from whence.trace.memory import give_back_now
 
 WITHIN = 0.3
 SEED = 0
+WORDS = "w1 w22 w333 w4444 w55 w6 "  # of the small model's vocabulary
+ENGLISH = "The keeper of the lighthouse wrote down every ship that passed in the night. "
 
 
 def small_gpt2(positions: int) -> Model:
@@ -47,15 +49,10 @@ def small_gpt2(positions: int) -> Model:
     return whence.load(hf, tokenizer=words_of(config.vocab_size))
 
 
-def prompt_of(model: Model, tokens: int) -> Passage:
-    """So many tokens of plain words."""
-    generator = np.random.default_rng(SEED)
-    if model.name.startswith("GPT2") or "w1" in model.tokenizer.get_vocab():
-        words = [f"w{i}" for i in generator.integers(50_000, size=tokens)]
-        return model.encode(" ".join(words), units="token")
-    text = "The keeper of the lighthouse wrote down every ship that passed in the night. "
-    whole = model.encode(text * (tokens // 10 + 1), units="token", overflow="truncate")
-    return model.encode(text[:1] and whole.text[: int(whole.spans[tokens - 1, 1])], units="token")
+def prompt_of(model: Model, text: str, tokens: int) -> Passage:
+    """The first tokens of a text that is repeated."""
+    whole = model.encode(text * tokens, units="token", overflow="truncate")
+    return truncate(whole, tokens)
 
 
 def job_for(model: Model, method: str, outputs: int, memory: int) -> Job:
@@ -124,12 +121,12 @@ def main() -> None:
     torch.set_num_threads(1)
 
     if arguments.model:
-        model = whence.load(arguments.model)
+        model, text = whence.load(arguments.model), ENGLISH
     else:
-        model = small_gpt2(arguments.tokens + arguments.outputs)
-    short = prompt_of(model, 8)
+        model, text = small_gpt2(arguments.tokens + arguments.outputs), WORDS
+    short = prompt_of(model, text, 8)
     whence.generate(model, short, arguments.method, continuation=[5, 6], evidence=False)
-    prompt = prompt_of(model, arguments.tokens)
+    prompt = prompt_of(model, text, arguments.tokens)
     continuation = [int(i) for i in np.random.default_rng(1).integers(5000, size=arguments.outputs)]
     rows = []
     for budget in arguments.budget:

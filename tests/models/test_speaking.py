@@ -16,7 +16,9 @@ from tests.families import FAMILIES, build
 from whence.core.errors import ModelError
 from whence.models.model import Model
 from whence.models.speaking import run_batch, speaks_where_read
+from whence.models.untouched import untouched
 from whence.models.writing import written_after
+from whence.trace.trace import logits_under
 
 WRITERS = sorted(name for name in FAMILIES if build(name).kind.generates)
 TINY = 1e-9  # in float64
@@ -70,6 +72,18 @@ def test_a_next_token_is_read_at_one_place() -> None:
     model.logits([model.encode(text)])
     assert sizes
     assert {places for _, places in sizes} == {1}
+
+
+def test_edited_attention_is_read_at_one_place_too() -> None:
+    """As the tests of an audit run a causal model; without an edit it says what it says."""
+    model = build("gpt2")
+    batch = model.batch([model.encode("the food is great but")])
+    sizes = places_of_head(model)
+    with model.lock, untouched(model.hf), torch.no_grad():
+        edited = logits_under(model, batch, edits=())
+    assert sizes == [(1, 1)]
+    own = model.hf(**batch.inputs).logits[:, -1].detach()
+    np.testing.assert_allclose(edited, own, atol=1e-5 * own.abs().max())
 
 
 def test_whoever_runs_the_inputs_alone_gets_all_logits() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from whence.core.errors import TooLarge, WhenceError
 from whence.core.passage import Passage, first_tokens
-from whence.core.registry import find_method
+from whence.core.registry import Needs, find_method
 from whence.core.request import Request, Wish
 from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, masks_of
@@ -78,9 +78,26 @@ def room_for(job: Job, passages: Sequence[Passage], added: int = 0) -> Room:
 
 def _is_far(job: Job, passages: Sequence[Passage], budget: int) -> bool:
     """Whether the budget is above all that a model of this size could hold."""
-    bound = at_most(job.model, max(map(len, passages)), Room().trace_tokens)
+    longest = max(passages, key=len)
+    asks = _asks_at_once(job, longest, Room())
+    bound = at_most(job.model, longest, _batched_tokens(job, passages, asks), max(1, asks))
     units = max(len(passage.unit_spans) for passage in passages)
     return bound is not None and bound + _of_sampling(job, units) <= budget
+
+
+def _batched_tokens(job: Job, passages: Sequence[Passage], asks: int) -> int:
+    """The tokens of the largest batch; a written text has no other beside it in a trace."""
+    usual, longest = Room(), max(map(len, passages))
+    if passages[0].written is None:
+        return usual.trace_tokens
+    sizes = [longest]
+    if job.needs & Needs.ATTENTION_GRADIENTS:  # maps for each ask
+        sizes.append(longest * asks)
+    if job.needs & Needs.RERUNS:
+        sizes.append(usual.rerun_tokens)
+    if job.playing or job.request.evidence:
+        sizes.append(usual.game_tokens)
+    return max(sizes)
 
 
 def forecast_memory(
@@ -211,7 +228,7 @@ def room_for_games(
     longest = max(passages, key=len)
     in_a_batch = usual.game_tokens // len(longest) + 1
     count = in_a_batch if masks is None else masks
-    bound = at_most(model, len(longest), usual.game_tokens)
+    bound = at_most(model, longest, usual.game_tokens)
     if bound is not None and bound + count * (len(longest) + PER_MASK) <= budget:
         return usual.game_tokens
 
@@ -259,7 +276,14 @@ def _largest_room(job: Job, longest: Passage, budget: int, added: int) -> Room |
     def fits_in_games(batch: int) -> bool:
         return forecast_outside(job, longest, batch, added).total <= budget
 
-    reruns = _largest(usual.rerun_tokens, tokens, fits_in_reruns)
+    def all_fit_at_once() -> bool:
+        usual_reruns = usual.rerun_tokens
+        return forecast_inside(job, longest, 1, usual_reruns, asks=most_asks).total <= budget
+
+    if longest.written is not None and all_fit_at_once():
+        reruns = usual.rerun_tokens
+    else:
+        reruns = _largest(usual.rerun_tokens, tokens, fits_in_reruns)
     games = _largest(usual.game_tokens, tokens, fits_in_games)
     if reruns is None or games is None:
         return None

@@ -82,7 +82,9 @@ class WrittenRemover:
     def lengths(self, kept: Bool[np.ndarray, "mask token"]) -> Int[np.ndarray, " mask"]:
         """How many tokens the model reads of each, on both sides together."""
         if self.removal == "delete":
-            return self._with_a_start(kept)[1].sum(1)
+            lengths = self._with_a_start(kept)[1].sum(1)
+            # a short row is read at as many places as a long one: they count where rows are batched
+            return np.maximum(lengths, self.passage.outputs) if self.model.pads else lengths
         return np.full(len(kept), kept.shape[1])
 
     def batch(

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, WHOLE_MAPS, Needs
 from whence.models.model import Model
+from whence.models.speaking import speaks_where_read
 from whence.trace.attention import BLOCK_BYTES, can_observe
 from whence.trace.footprint import (
     UNITS,
@@ -329,11 +330,13 @@ def _in_blocks(model: Model, run: Run) -> bool:
     return reduces and not holds_whole_maps and sees_blocks
 
 
-def at_most(model: Model, tokens: int, batched_tokens: int) -> int | None:
+def at_most(model: Model, passage: Passage, batched_tokens: int, asks: int = 1) -> int | None:
     """More than any run will hold, by the configuration alone; None where that does not tell.
 
-    ``batched_tokens`` are those of the largest batch.
+    ``batched_tokens`` are those of the largest batch of passages that are no longer than this one;
+    ``asks`` are the outputs of a written text that share a trace.
     """
+    tokens = len(passage)
     shape = attention_shape(model)
     width = _width(model)
     if not shape or not width:
@@ -346,9 +349,12 @@ def at_most(model: Model, tokens: int, batched_tokens: int) -> int | None:
 
     activations = layers * AT_MOST_WIDE * wide * batched_tokens
     maps = layers * AT_MOST_MAPS * heads * tokens * batched_tokens
-    points = AT_MOST_POINTS * width * tokens
+    points = (AT_MOST_POINTS + AT_MOST_WIDE * asks) * width * tokens
     labels = len(model.labels) if model.kind.has_head else 0  # a vocabulary has many
-    logits = AT_MOST_WIDE * labels * batched_tokens
+    places = batched_tokens
+    if passage.written is not None and speaks_where_read(model):
+        places = -(-batched_tokens // tokens) * passage.outputs
+    logits = AT_MOST_WIDE * labels * places
     return model.dtype.itemsize * (activations + maps + points + logits) + OVERHEAD
 
 
