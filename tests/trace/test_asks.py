@@ -62,6 +62,7 @@ def test_each_ask_gets_what_it_would_get_alone(name: str, monkeypatch: pytest.Mo
         # another reading, and a contrast, beside plain logits
         Ask(first, Target(1, against=0, read="log-probability")),
     ]
+    model.batch([first])  # what is tried once of a head comes before
     rows = count_runs(model, monkeypatch)
     several = trace(model, asks, needs=NEEDS)
     assert rows == [2]  # the enemy runs the first passage three times
