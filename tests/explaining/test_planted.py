@@ -32,7 +32,7 @@ from whence.metrics.planted import chance_range, found
 
 MUST_FIND_ALL = ("occlusion", "shapley", "banzhaf", "lime")
 MUST_BE_FOOLED = ("attention-mean", "attention-max", "rollout")
-TEXTS = 3
+TEXTS = 5
 
 
 @pytest.fixture(scope="module")
