@@ -40,7 +40,7 @@ def test_json_is_what_python_gives(run) -> None:
     done = run("generate", PROMPT, *QUICK, "--methods", "occlusion", "--json")
     assert done.code == 0, done.err
     result = whence.Generation.from_dict(json.loads(done.out))
-    model = load_once("writer", dtype="float32", device="cpu")
+    model = whence.load("writer")
     own = whence.generate(model, PROMPT, "occlusion", max_new_tokens=3, evidence=False)
     assert result.text == own.text
     np.testing.assert_allclose(result.matrix("occlusion"), own.matrix("occlusion"), rtol=1e-9)
