@@ -44,6 +44,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).parent
 
+# Collecting makes a million objects that stay, and the garbage collector would look at all of them
+# again and again; it begins when they are there.
+gc.disable()
+
 
 # Files that take about half a minute or more. They are begun first: begun last, one of them would
 # keep one core busy while the other has nothing left to do.
@@ -55,6 +59,7 @@ LONG = (
     "labs/test_roar.py",
     "runs/test_trials.py",
     "test_docs.py",
+    "test_zoo.py",
     "methods/test_along_a_path.py",
     "runs/test_audits.py",
     "labs/test_debate.py",
@@ -73,6 +78,7 @@ def pytest_collection_finish() -> None:
     """What is there before the first test stays: the garbage collector need not look at it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -143,7 +149,30 @@ def browser() -> Iterator[Any]:
             context.on("weberror", lambda problem: complaints.append(str(problem.error)))
             return context
 
-        started.new_context = patient
+        contexts: dict[str, Any] = {}
+
+        def shared(**options: Any) -> Any:
+            """One for all tests that ask for the same; what a test closes are its pages.
+
+            Our pages keep nothing in the browser (`tests/views/test_browser.py`), so that a page is
+            new in any context. A first page that stays keeps the process that draws: to start one
+            takes as long as to open a page and to look at it.
+            """
+            key = repr(sorted(options.items()))
+            if key not in contexts:
+                context = patient(**options)
+                first = context.new_page()
+
+                def close_pages() -> None:
+                    for page in context.pages:
+                        if page is not first:
+                            page.close()
+
+                context.close = close_pages
+                contexts[key] = context
+            return contexts[key]
+
+        started.new_context = shared
         started.complaints = complaints
         yield started
         started.close()

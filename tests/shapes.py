@@ -20,7 +20,7 @@ import jaxtyping
 from beartype import beartype
 from jaxtyping import AbstractArray, install_import_hook
 
-MOST = 20  # calls of each function that are checked in each test
+MOST = 5  # calls of each function that are checked in each test
 
 with_scope_of_axes = jaxtyping.jaxtyped
 

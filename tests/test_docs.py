@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,10 @@ from tests.choices import at_once
 from whence.cli.main import main
 from whence.core import registry
 from whence.core.registry.needs import LOOKS_AT
+from whence.models import load as loading
 from whence.notebook.book import Notebook
+
+load_once = cache(loading.load)
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -168,6 +172,8 @@ def test_the_commands_of_a_page_work(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     Path("reviews.csv").write_text(REVIEWS, encoding="utf-8")
+    # a model is read for the first command that names it: a command leaves it as it was
+    monkeypatch.setattr(loading, "load", load_once)
     for block in blocks(page, "console", "bash"):
         if block.runs:
             assert_was_printed(shown_by(block), type_in(block, monkeypatch))

@@ -34,7 +34,7 @@ FEW = (
     "attn-lrp",
     "occlusion",
 )
-PARTS = 12  # so that two workers share the work
+PARTS = 12  # so that a family that fails does not hide most others
 
 
 def outcome(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,9 @@ import pytest
 
 from tests.families import build
 from whence.cli.main import main
+from whence.models import load as loading
+
+load_once = cache(loading.load)
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,15 @@ class Run:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model is read, and looked over, for the first command that names it.
+
+    test_commands.py reads it each time, as a user's command does.
+    """
+    monkeypatch.setattr(loading, "load", load_once)
 
 
 @pytest.fixture(scope="session")

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import pytest
 
-from whence.models import load as loading
-
 TEXT = "the food is great , but the service is slow"
-
-# one model for all commands of this file: test_commands.py reads it from its folder each time
-load_once = cache(loading.load)
-
-
-@pytest.fixture(autouse=True)
-def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "load", load_once)
 
 
 def test_the_page_has_its_three_views_unasked(run, tmp_path) -> None:

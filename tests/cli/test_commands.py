@@ -13,6 +13,11 @@ from whence.core.registry import methods, metrics
 TEXT = "the food is great but the service is not"
 
 
+@pytest.fixture(autouse=True)
+def _read_once() -> None:
+    """Each command reads its model here, as a user's does."""
+
+
 def test_explain_prints_the_prediction_the_target_and_every_unit(whence):
     done = whence("explain", TEXT, "--method", "gradient-x-input", "--target", "good")
     assert done.code == 0

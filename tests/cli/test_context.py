@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import whence
-from whence.models import load as loading
 
 PLANTED = (
     *("context", "--model", "translator", "--separator", " | "),
@@ -17,13 +15,6 @@ PLANTED = (
     "--no-evidence",
 )
 NEEDS = (*PLANTED, "--input", "they push the cow .")
-
-load_once = cache(loading.load)
-
-
-@pytest.fixture(autouse=True)
-def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "load", load_once)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +10,10 @@ import pytest
 
 import whence
 from tests.models.test_chat import CHAT, chatty
-from whence.models import load as loading
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
-
-load_once = cache(loading.load)
-
-
-@pytest.fixture(autouse=True)
-def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "load", load_once)
+FEW = ("--tokens", "4", "--rankings", "39", "--steps", "2")  # of everything, but with evidence
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +40,7 @@ def test_json_is_what_python_gives(run) -> None:
     done = run("generate", PROMPT, *QUICK, "--methods", "occlusion", "--json")
     assert done.code == 0, done.err
     result = whence.Generation.from_dict(json.loads(done.out))
-    model = load_once("writer", dtype="float32", device="cpu")
+    model = whence.load("writer")
     own = whence.generate(model, PROMPT, "occlusion", max_new_tokens=3, evidence=False)
     assert result.text == own.text
     np.testing.assert_allclose(result.matrix("occlusion"), own.matrix("occlusion"), rtol=1e-9)
@@ -65,12 +57,12 @@ def test_methods_are_listed_or_repeated_and_have_settings(run) -> None:
 
 def test_evidence_is_about_what_at_names(run) -> None:
     """Would catch evidence of the whole text under the name of one word."""
-    done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", "--at", "2", "--json")
+    done = run("generate", PROMPT, *FEW, "--at", "2", "--json")
     chosen = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]
     assert (chosen["target"]["at"], chosen["target"].get("until")) == (2, None)
     assert len(chosen["evidence"]["removals"]) == 2
     span = ("--at", "1", "--until", "3")
-    done = run("generate", PROMPT, "--tokens", "4", "--rankings", "39", *span, "--json")
+    done = run("generate", PROMPT, *FEW, *span, "--json")
     target = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]
     assert (target["at"], target["until"]) == (1, 3)
 
@@ -258,7 +250,7 @@ def test_mistakes_with_chats(run, chat_folder, chat_file, tmp_path) -> None:
 def test_a_word_that_was_written_twice_must_be_told_apart(run) -> None:
     """Would catch numbers of words where numbers of tokens are asked for."""
     text = " cow and a cow and so"
-    options = ("--continuation", text, "--rankings", "39", "--json")
+    options = ("--continuation", text, "--rankings", "39", "--steps", "2", "--json")
     done = run("generate", PROMPT, *options, "--at", "cow")
     assert done.code == 2
     assert "the word 'cow' was written 2 times: say at=0, until=2 or at=4, until=6" in done.err

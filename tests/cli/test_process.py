@@ -67,6 +67,7 @@ def test_the_module_ends_with_the_same_code_as_the_program() -> None:
     assert ended.stderr.startswith("whence: ")
 
 
+@pytest.mark.slow  # a process that reads torch
 def test_a_reader_that_leaves_early(folder, tmp_path):
     file = tmp_path / "many.txt"
     file.write_text("not bad\n" * 60)

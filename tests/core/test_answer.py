@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whence
@@ -295,6 +295,7 @@ def test_whatever_comes_in_the_rules_hold(given_methods):
     json.dumps(found.to_dict())
 
 
+@settings(max_examples=30)
 @given(st.text(min_size=1, max_size=8))
 def test_any_text_can_be_a_word_of_the_answer(word):
     names = (word, *WORDS[1:])
@@ -437,7 +438,7 @@ def real() -> Comparison:
     # nine words have 512 masks, whatever asks for them; three methods hold, and two words are named
     text = "a dull and lifeless film with a wonderful cast"
     methods = ["occlusion", "gradient-x-input", "gradient-l2", "attention-mean", "random"]
-    return whence.compare(whence.load("sentiment"), text, methods)
+    return whence.compare(whence.load("sentiment"), text, methods, rankings=39, steps=2)
 
 
 def test_the_answer_is_first_in_json_and_drawn_anew_on_reading(real, tmp_path):

@@ -247,7 +247,7 @@ def test_mistakes_are_said_before_anything_is_run(
 def test_planted_truth_and_gauges_come_with_it(model: whence.Model, tmp_path: Path) -> None:
     texts = [f"{one} and {other}" for one in TEXTS for other in TEXTS[:4]]
     table = whence.evaluate(
-        model, texts, ["gradient-l2"], ["compactness"], out=tmp_path / "run", planted=4
+        model, texts, ["gradient-l2"], ["compactness"], out=tmp_path / "run", planted=1
     )
     assert table.planted is not None
     assert {finding.method for finding in table.planted.findings} >= {"gradient-l2"}
@@ -325,6 +325,7 @@ print(full - resident())
 """
 
 
+@pytest.mark.slow  # a process; trace/test_memory.py tries the same of a trace at once
 @pytest.mark.skipif(not can_be_held(), reason="another C library")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no resident memory to read")
 def test_holes_that_texts_leave_in_the_heap_are_given_back() -> None:

@@ -19,7 +19,8 @@ from whence.models.rivals import rival_of
 from whence.models.writing import written_after
 
 PROMPT = "Once upon a time there was a"
-BARE: dict[str, Any] = {"max_new_tokens": 4, "evidence": False}
+# where there is evidence: both ends and the middle of its curves
+BARE: dict[str, Any] = {"max_new_tokens": 4, "evidence": False, "steps": 2}
 
 
 @cache

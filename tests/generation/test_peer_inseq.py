@@ -48,7 +48,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require gradients"),
 ]
 
-FAMILIES_HERE = at_once(("gpt2", "llama", "t5", "bart", "marian"), few=("gpt2", "marian"))
+# a decoder and two encoder-decoders: this is about inseq. Our own numbers are derived for more
+# families, in test_reference.py and in tests/explaining/test_outputs.py
+FAMILIES_HERE = at_once(("gpt2", "t5", "marian"), few=("gpt2", "marian"))
 PROMPT = "great food and"
 TEXT = " the menu is bad"
 OTHER = " the is menu bad"  # as many tokens, as it aligns the two from their ends
@@ -345,7 +347,7 @@ def test_cross_entropy_of_one_text_fails(case: Case, score: str) -> None:
 
 
 # of causal models it reads given continuations one by one, so that no two are together
-@pytest.mark.parametrize("case", at_once(("t5", "bart", "marian"), few=("marian",)), indirect=True)
+@pytest.mark.parametrize("case", at_once(("t5", "marian"), few=("marian",)), indirect=True)
 def test_perplexity_is_two_to_the_nats(case: Case) -> None:
     """Which it should not be: nats want e. So there is nothing to agree with."""
     two = replace(case, prompt=[case.prompt] * 2, whole=[case.whole] * 2)

@@ -22,12 +22,14 @@ def ran() -> tuple[Notebook, bool]:
     return book, torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.slow  # a whole lab
 def test_every_claim_holds(ran):
     book, _ = ran
     assert len(book.claims) >= 20
     assert [c for c in book.claims if not c.holds] == []
 
 
+@pytest.mark.slow  # a whole lab
 def test_figures_tables_and_slides(ran):
     book, _ = ran
     names = {f.name for f in book.figures}
@@ -49,6 +51,7 @@ def test_figures_tables_and_slides(ran):
     assert book.to_html().count("<section") == 15  # title, thirteen heads, claims
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_global_generator_is_left_alone(ran):
     assert ran[1]
 
@@ -116,6 +119,7 @@ def test_one_token_twice_looks_the_same_without_positions_only():
     assert (placed[2] - placed[3]).abs().max() > 1e-3
 
 
+@pytest.mark.slow  # a whole lab
 def test_entropy_of_the_curve_begins_at_uniform_and_falls(ran):
     (table,) = [t for t in ran[0].tables if t.name == "attention-entropies"]
     sigma, scaled, raw = np.array(table.rows).T
@@ -128,6 +132,7 @@ def test_entropy_of_the_curve_begins_at_uniform_and_falls(ran):
     assert ((1 - raw[:2]) / (1 - scaled[:2])).tolist() == pytest.approx([64, 64], rel=0.1)
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_strongest_words_are_those_of_the_methods(ran):
     (table,) = [t for t in ran[0].tables if t.name == "attention-strongest"]
     strongest = dict(table.rows)

@@ -234,6 +234,7 @@ def test_training_leaves_torch_as_found() -> None:
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_quick_lab(book: Notebook) -> None:
     assert [c.claim for c in book.claims if not c.holds] == []
     assert len(book.claims) == 4

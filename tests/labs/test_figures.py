@@ -25,6 +25,7 @@ def ran() -> tuple[Notebook, bool]:
     return book, torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_claims_but_for_two_that_this_model_does_not_bear_out(ran):
     # its strongest word is another than the paper's; and the intercept that LIME fits to it is
     # close to 0, although f(all removed) is not
@@ -36,6 +37,7 @@ def test_the_claims_but_for_two_that_this_model_does_not_bear_out(ran):
     assert len(ran[0].claims) >= 14
 
 
+@pytest.mark.slow  # a whole lab
 def test_figures_tables_and_slides(ran):
     book, _ = ran
     assert {f.name for f in book.figures} == {
@@ -45,10 +47,12 @@ def test_figures_tables_and_slides(ran):
     assert book.to_html().count("<section") == 7  # title, five heads, claims
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_global_generator_is_left_alone(ran):
     assert ran[1]
 
 
+@pytest.mark.slow  # a whole lab
 def test_every_picture_is_where_the_table_says(ran):
     # a figure that was renamed, or that no lab draws, would show
     own = {f.name for f in ran[0].figures}
@@ -61,6 +65,7 @@ def test_every_picture_is_where_the_table_says(ran):
     assert own == {figure for _, _, name, figure in lab.PICTURES if name == "figures"}
 
 
+@pytest.mark.slow  # a whole lab
 def test_scores_are_those_of_the_methods(ran):
     # another label, a row of [CLS] that slipped in, norms for means, and G×I without positions
     # would show

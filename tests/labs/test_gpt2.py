@@ -50,12 +50,14 @@ def book():
     return book
 
 
+@pytest.mark.slow  # a whole lab
 def test_every_claim_holds(book):
     wrong = [c for c in book.claims if not c.holds]
     assert not [c for c in wrong if not c.claim.startswith(MEASURED_ONLY)]
     assert len(book.claims) == 21
 
 
+@pytest.mark.slow  # a whole lab
 def test_figures_and_tables_are_there(book):
     assert [f.name for f in book.figures] == [
         "gpt2-layer-norm",

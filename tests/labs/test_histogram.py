@@ -228,6 +228,7 @@ def test_right_on_known_answers(data):
     assert torch.equal(right(m, letters), (count(letters) == 1).float())
 
 
+@pytest.mark.slow  # a whole lab
 def test_quick_claims_hold(book):
     """Those on single counts and on the example may fail after so few steps.
 
@@ -241,6 +242,7 @@ def test_quick_claims_hold(book):
     ] == []
 
 
+@pytest.mark.slow  # a whole lab
 def test_quick_parts(book):
     assert [f.name for f in book.figures] == [
         "histogram-training",

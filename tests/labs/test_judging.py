@@ -18,6 +18,7 @@ def book() -> Notebook:
     return book
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_claims_but_for_one(book):
     # a ranking for each row takes from it what decided it, and beats the one true ranking of all
     # rows
@@ -29,6 +30,7 @@ def test_the_claims_but_for_one(book):
     assert len(book.claims) == 19
 
 
+@pytest.mark.slow  # a whole lab
 def test_figures_tables_and_slides(book):
     assert {f.name for f in book.figures} == {
         f"judging-{n}" for n in ("recall", "sensitivity", "difference", "roar", "users")
@@ -37,6 +39,7 @@ def test_figures_tables_and_slides(book):
     assert book.to_html().count("<section") == 7  # title, five heads, claims
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_figures_lab_knows_these_pictures(book):
     from whence.labs.figures import PICTURES
 
@@ -150,6 +153,7 @@ def test_a_user_takes_the_model_with_fewer_distrusted_words():
     assert lab.choice([(none, none)], distrusted) == 0.5
 
 
+@pytest.mark.slow  # a whole lab
 def test_random_words_of_users_are_a_coin_and_the_others_are_not(book):
     (table,) = [t for t in book.tables if t.name == "judging-choices"]
     rows = {name: np.array(values) for name, *values in table.rows}
@@ -157,6 +161,7 @@ def test_random_words_of_users_are_a_coin_and_the_others_are_not(book):
     assert min(rows[name][2:6].min() for name in ("LIME", "greedy", "gradient")) > 0.9
 
 
+@pytest.mark.slow  # a whole lab
 def test_the_same_seed_gives_the_same_numbers_and_no_global_generator_is_touched(book):
     before, numpys = torch.random.get_rng_state(), np.random.get_state()[1].copy()
     again = Notebook(lab.TITLE, quick=True, formats=("svg",))

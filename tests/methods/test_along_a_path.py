@@ -257,7 +257,7 @@ def pool_of_gradients(text: str, count: int = 4096) -> tuple[Trace, Tensor]:
 def test_smooth_grads_norms_are_right_on_average_and_so_are_their_intervals(
     text: str, form: Literal["l2", "l1", "x-input"]
 ) -> None:
-    """2,000 runs of 24 samples: .93 to .97 of the intervals hold what all 4,096 together give.
+    """1,000 runs of 24 samples: .93 to .97 of the intervals hold what all 4,096 together give.
 
     The enemies: norms of means as they are (too high by several per cent); Student's t alone (.92
     on the second text); each unit's own skewness (.92 there, of the signed form). Most of what is
@@ -272,7 +272,7 @@ def test_smooth_grads_norms_are_right_on_average_and_so_are_their_intervals(
 
     drawn = NoisyTrace(look, pool)
     inside, scores = [], []
-    for _ in range(2000):
+    for _ in range(1000):
         (of_tokens,) = method(drawn)
         run = of_tokens.on_units(passage, method.merge)
         assert run.units is not None

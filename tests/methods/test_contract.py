@@ -33,38 +33,45 @@ FAMILIES = [
     "vit",
     "single-layer",
 ]
-# in `make test`: a method's choices on one family, its defaults on some
-IN_SHORT = {True: ("bert", "single-layer"), False: ("bert", "gpt2", "t5", "vit", "single-layer")}
 # of one model and of logits alone
 CLOSED_FORMS = [name for name, info in methods().items() if "single-layer" in info.only_for]
 
 
 HOME = dict.fromkeys(methods(), "bert") | dict.fromkeys(CLOSED_FORMS, "single-layer")
 CASES = [(name, given) for name, info in methods().items() for given in choices(info.settings)]
-every_case = pytest.mark.parametrize(
-    ("name", "given"), CASES, ids=[f"{n}-{'-'.join(map(str, g.values()))}" for n, g in CASES]
-)
+
+
+def each_case(choices_in_short: bool = True) -> Any:
+    """Every method with its defaults, and with each choice of each of its settings."""
+    cases = []
+    for name, given in CASES:
+        marks = () if choices_in_short or not given else (pytest.mark.slow,)
+        label = "-".join((name, "-".join(map(str, given.values()))))
+        cases.append(pytest.param(name, given, marks=marks, id=label))
+    return pytest.mark.parametrize(("name", "given"), cases)
+
+
+every_case = each_case()
 
 
 def in_families(for_defaults: list[str], for_choices: list[str]) -> Any:
     """A method's defaults on many families, each of its choices on a few.
 
-    What differs between families is rarely a choice.
+    What differs between families is rarely a choice. `make test` tries each choice on one family,
+    and the defaults on that and on one other, in turns: so it meets every method and every family.
     """
-    cases, in_short = [], []
+    cases = []
+    turns = cycle([family for family in for_defaults if family not in HOME.values()])
     for name, given in CASES:
         families = for_choices if given else for_defaults
         if name in CLOSED_FORMS:
             families = [HOME[name]]
-        of_case = [(family, name, given) for family in families]
-        cases += of_case
-        in_short += [case for case in of_case if case[0] in IN_SHORT[bool(given)]]
-    ids = [f"{f}-{n}-{'-'.join(map(str, g.values()))}" for f, n, g in cases]
-    marked = []
-    for case, name_of_case in zip(cases, ids, strict=True):
-        marks = () if case in in_short else (pytest.mark.slow,)
-        marked.append(pytest.param(*case, marks=marks, id=name_of_case))
-    return pytest.mark.parametrize(("family", "name", "given"), marked)
+        in_short = {HOME[name]} if given else {HOME[name], next(turns)}
+        for family in families:
+            marks = () if family in in_short else (pytest.mark.slow,)
+            label = "-".join((family, name, "-".join(map(str, given.values()))))
+            cases.append(pytest.param(family, name, given, marks=marks, id=label))
+    return pytest.mark.parametrize(("family", "name", "given"), cases)
 
 
 @cache
@@ -177,7 +184,7 @@ def with_readings() -> list[Any]:
     turns = cycle(READINGS)
     for name, given in CASES:
         for read in (next(turns),) if given else READINGS:
-            is_short = given or read in ("logit", "margin")
+            is_short = not given and read in ("logit", "margin")
             marks = () if is_short else (pytest.mark.slow,)
             label = "-".join((name, *map(str, given.values()), read))
             cases.append(pytest.param(name, given, read, marks=marks, id=label))
@@ -215,7 +222,7 @@ def test_every_reading_and_every_kind_of_target(
         assert a.value == pytest.approx(float(expected), abs=1e-6)
 
 
-@every_case
+@each_case(choices_in_short=False)
 def test_short_texts_and_texts_at_the_limit(name: str, given: dict[str, Any]) -> None:
     model, _ = model_of(HOME[name])
     assert len(explained(model, "great", name, given).scores) == 1

@@ -11,6 +11,7 @@ import transformers as tf
 
 import whence
 from tests import tokenizers as tok
+from tests.choices import at_once
 from tests.families import build
 from whence.models.model import Model
 from whence.trace.baselines import chosen_baseline
@@ -56,7 +57,7 @@ def explained(model: Model, **settings: Any) -> whence.Attribution:
     return whence.explain(model, TEXT, "integrated-gradients", evidence=False, **settings)
 
 
-@pytest.mark.parametrize("name", list(EXPERTS))
+@pytest.mark.parametrize("name", at_once(EXPERTS, few=("Mixtral",)))
 def test_a_router_that_switches_is_named_and_its_jumps_are_no_words(name: str) -> None:
     # would catch: "gap 53 %" and all 256 nodes spent, as if points were missing
     model = of_experts(name)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import whence
 from tests.games.made_up import FeatureGame
+from whence.games.protocol import AnyGame
 from whence.metrics.curves import Curves, curve_masks, steps_of
 from whence.metrics.deletion import Deletion
-from whence.metrics.evidence import control, evidence
+from whence.metrics.evidence import Control, control, evidence
 from whence.metrics.insertion import Insertion
 from whence.metrics.matter import Matter
 from whence.metrics.rankings import rankings_of
@@ -55,13 +56,21 @@ def test_support_is_insertion_less_deletion(units: int, seed: int) -> None:
     np.testing.assert_allclose(Support()(game, rankings), difference, rtol=0, atol=1e-12 * units)
 
 
-@pytest.mark.parametrize("signed", [True, False])
-def test_the_evidence_is_a_metric_beside_the_same_metric_on_random_rankings(signed: bool) -> None:
+@pytest.fixture(scope="module")
+def drawn() -> tuple[AnyGame, Control]:
+    """A real game, and random rankings in it."""
     v = whence.game(whence.load("sentiment"), "the food is great but the service is not bad")
+    return v, control(v)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_evidence_is_a_metric_beside_the_same_metric_on_random_rankings(
+    drawn: tuple[AnyGame, Control], signed: bool
+) -> None:
+    v, random = drawn
     scores = v.full - v(~np.eye(v.size, dtype=bool))
     if not signed:
         scores = np.abs(scores)
-    random = control(v)
     (trial,) = evidence(scores, signed, [random]).trials
     metric = Support() if signed else Matter()
     values = metric(v, random.rankings)

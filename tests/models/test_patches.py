@@ -151,7 +151,7 @@ def test_cells_are_painted_over_where_there_are_no_tokens(name: str, removal: st
 
 def test_what_does_not_see_patches_is_refused_by_name_and_the_rest_runs() -> None:
     model = build(CELLS["swin"])
-    c = whence.compare(model, model.encode(picture(32)), evidence=False)
+    c = whence.compare(model, model.encode(picture(32)), evidence=False, budget="1000")
     assert set(c) == {
         "anchors", "banzhaf", "beta-shapley", "lime", "occlusion", "random", "shapley",
     }  # fmt: skip

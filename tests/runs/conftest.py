@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import whence
 from tests.families import build
+from tests.runs.warm import Command, Parent
 from whence.models.model import Model
 
 TEXTS = [
@@ -24,20 +27,31 @@ TEXTS = [
 PATIENCE = 300.0  # seconds, on a machine that others use too
 
 
-def begun(command: list[str], out: Path) -> subprocess.Popen[str]:
-    """A command in a session of its own, that has written at least one part."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def typed(arguments: list[str]) -> list[str]:
+    """The program with these arguments, as a process that has read nothing yet."""
+    return [sys.executable, "-W", "ignore", "-m", "whence.cli.main", *arguments]
+
+
+def done(arguments: list[str], code: int) -> subprocess.CompletedProcess[str]:
+    """The program, typed and waited for; it must end with this code."""
+    ended = subprocess.run(typed(arguments), capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    return ended
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
+    """What begins the program in a moment, to be disturbed."""
+    parent = Parent(tmp_path_factory.mktemp("warm"))
+    yield parent
+    parent.end()
+
+
+def until_a_part_is_written(process: Command, out: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while not list(out.glob("parts/*.parquet")) and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    return process
 
 
 @pytest.fixture(scope="session")

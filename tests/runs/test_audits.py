@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import whence
-from tests.runs.conftest import PATIENCE, TEXTS, begun
+from tests.runs.conftest import TEXTS, done, until_a_part_is_written
+from tests.runs.warm import Parent
 
 FILES = ("effects.csv", "audit.json", "audit.html")
 PARTS = 5
 
 
-def command(data: Path, model: Path, out: Path, *more: str) -> list[str]:
+def arguments(data: Path, model: Path, out: Path, *more: str) -> list[str]:
     return [
-        *(sys.executable, "-W", "ignore", "-m", "whence.cli.main", "audit"),
-        *("--data", str(data), "--model", str(model), "--out", str(out)),
+        *("audit", "--data", str(data), "--model", str(model), "--out", str(out)),
         *("--set", "permutation.permutations=3", "--set", "permutation.of_heads=1"),
         *("--set", "adversary.steps=2", "--rankings", "4", "--part", "2", *more),
     ]
@@ -40,17 +38,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_two_processes_that_were_ended_and_one_that_goes_on_say_what_one_says(
-    data: Path, folder: Path, tmp_path: Path
+    warm: Parent, data: Path, folder: Path, tmp_path: Path
 ) -> None:
     alone = tmp_path / "alone"
-    subprocess.run(command(data, folder, alone), check=True, capture_output=True)
+    done(arguments(data, folder, alone), 0)
 
     ended = tmp_path / "ended"
-    process = begun(command(data, folder, ended, "--workers", "2"), ended)
+    process = warm.begin(arguments(data, folder, ended, "--workers", "2"))
+    until_a_part_is_written(process, ended)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    printed, complaints = process.communicate(timeout=PATIENCE)
+    printed, complaints = process.communicate()
     assert process.returncode == 130, complaints
     assert "The same command goes on from here." in printed
     assert 0 < len(whence.open_run(ended).parts) < PARTS
-    subprocess.run(command(data, folder, ended), check=True, capture_output=True)
+    process = warm.begin(arguments(data, folder, ended))
+    _, complaints = process.communicate()
+    assert process.returncode == 0, complaints
     check_same(ended, alone)

@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import whence
-from tests.runs.conftest import TEXTS
+from tests.runs.conftest import TEXTS, done, until_a_part_is_written
 from tests.runs.test_run import everything
+from tests.runs.warm import Parent
 from whence.runs.engines.pool import DEATHS
 
 METHODS = "gradient-x-input,lime,occlusion"
 CODE_OF_FAILURES = 3
 
 
-def command(data: Path, folder: Path, out: Path, *more: str) -> list[str]:
+def arguments(data: Path, folder: Path, out: Path, *more: str) -> list[str]:
     return [
-        *(sys.executable, "-W", "ignore", "-m", "whence.cli.main", "run", str(data)),
-        *("--model", str(folder), "--methods", METHODS, "--out", str(out)),
+        *("run", str(data), "--model", str(folder), "--methods", METHODS, "--out", str(out)),
         *("--part", "3", "--rankings", "39", "--steps", "2", *more),
     ]
 
@@ -38,9 +36,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def whole(data: Path, folder: Path, out: Path) -> list[dict[str, object]]:
-    done = subprocess.run(command(data, folder, out), capture_output=True, text=True)
-    assert done.returncode == CODE_OF_FAILURES, done.stderr
+def continued(
+    warm: Parent, data: Path, folder: Path, out: Path, *more: str
+) -> list[dict[str, object]]:
+    """What is there when the same command has gone on to the end."""
+    process = warm.begin(arguments(data, folder, out, *more))
+    _, complaints = process.communicate()
+    assert process.returncode == CODE_OF_FAILURES, complaints
     return everything(whence.open_run(out))
 
 
@@ -48,12 +50,16 @@ def whole(data: Path, folder: Path, out: Path) -> list[dict[str, object]]:
 def undisturbed(
     data: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, object]]:
-    return whole(data, folder, tmp_path_factory.mktemp("whole") / "run")
+    """By the program as it is typed, and by nothing that is warm."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done(arguments(data, folder, out), CODE_OF_FAILURES)
+    return everything(whence.open_run(out))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "kills"), [(1, 5), (2, 2)])
 def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
+    warm: Parent,
     data: Path,
     folder: Path,
     undisturbed: list[dict[str, object]],
@@ -66,9 +72,7 @@ def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
     moments = random.Random(workers)
     for _ in range(kills):
         started = time.monotonic()
-        process = subprocess.Popen(
-            command(data, folder, out, *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = warm.begin(arguments(data, folder, out, *more))
         # most of the time goes by before the first part: so most moments lie behind that
         patience = moments.uniform(0.0, 1.5)
         before = len(list(out.glob("parts/*")))
@@ -84,56 +88,58 @@ def test_killed_at_many_moments_it_ends_as_if_never_disturbed(
             for file in sorted(out.glob("parts/*.parquet"))[::2]:
                 file.unlink()
 
-    done = subprocess.run(command(data, folder, out, *more), capture_output=True, text=True)
-    assert done.returncode == CODE_OF_FAILURES, done.stderr
-    assert everything(whence.open_run(out)) == undisturbed
+    assert continued(warm, data, folder, out, *more) == undisturbed
     assert len(list(out.glob("parts/*"))) == 7  # and no second copy of any part
 
 
 @pytest.mark.slow
 def test_a_kill_before_the_first_part_loses_nothing(
-    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
+    warm: Parent,
+    data: Path,
+    folder: Path,
+    undisturbed: list[dict[str, object]],
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "run"
-    process = subprocess.Popen(command(data, folder, out), stderr=subprocess.DEVNULL)
+    process = warm.begin(arguments(data, folder, out))
     while not (out / "rows").exists() and process.poll() is None:
         time.sleep(0.002)
     process.kill()
     process.wait()
-    assert whole(data, folder, out) == undisturbed
+    assert continued(warm, data, folder, out) == undisturbed
 
 
 @pytest.mark.slow
 def test_ctrl_c_stops_after_the_part_at_hand(
-    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
+    warm: Parent,
+    data: Path,
+    folder: Path,
+    undisturbed: list[dict[str, object]],
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "run"
-    process = subprocess.Popen(
-        command(data, folder, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    while not list(out.glob("parts/*.parquet")) and process.poll() is None:
-        time.sleep(0.005)
+    process = warm.begin(arguments(data, folder, out))
+    until_a_part_is_written(process, out)
     process.send_signal(signal.SIGINT)
-    printed, complaints = process.communicate(timeout=300)
+    printed, complaints = process.communicate()
     assert process.returncode == 130, complaints
     assert "stopping after the part at hand" in complaints
     assert "The same command goes on from here." in printed
     run = whence.open_run(out)
     assert 0 < len(run.parts) < run.manifest.parts
-    assert whole(data, folder, out) == undisturbed
+    assert continued(warm, data, folder, out) == undisturbed
 
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(
-    data: Path, folder: Path, undisturbed: list[dict[str, object]], tmp_path: Path
+    warm: Parent,
+    data: Path,
+    folder: Path,
+    undisturbed: list[dict[str, object]],
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "run"
-    process = subprocess.Popen(
-        command(data, folder, out, "--workers", "2"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = warm.begin(arguments(data, folder, out, "--workers", "2"))
     killed = 0
     deadline = time.monotonic() + 300
     # a third one may meet the same part again, and by the rule a text of it is then blamed
@@ -144,7 +150,7 @@ def test_a_worker_that_is_killed_is_replaced(
                 break
             killed += 1
         time.sleep(0.01)
-    _, complaints = process.communicate(timeout=300)
+    _, complaints = process.communicate()
     assert killed
     assert process.returncode == CODE_OF_FAILURES, complaints
     assert everything(whence.open_run(out)) == undisturbed

@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 
 import whence
-from tests.runs.conftest import TEXTS
+from tests.runs.conftest import TEXTS, typed
 from tests.runs.deadly_run import prepared
 from tests.runs.deadly_worker import DeadlyActor
-from tests.runs.test_killed import CODE_OF_FAILURES, command, everything, whole
+from tests.runs.test_killed import arguments, continued
+from tests.runs.test_run import everything
+from tests.runs.warm import Parent
 from whence.core.errors import InputError, Unsupported
 from whence.models.model import Model
 from whence.runs.engines import ray_actors as engine
@@ -132,14 +134,16 @@ def test_an_audit_on_a_cluster_is_that_of_this_process(
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_command_and_the_ray_that_it_started(folder: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_command_and_the_ray_that_it_started(
+    warm: Parent, folder: Path, tmp_path: Path
+) -> None:
     data = tmp_path / "texts.txt"
     lines = [*TEXTS, *(f"{text} food" for text in TEXTS)]
     lines[4] = "the " * 100  # over the model's limit: a failure
     data.write_text("\n".join(lines) + "\n")
     out = tmp_path / "run"
     process = subprocess.Popen(
-        command(data, folder, out, "--engine", "ray", "--workers", "1"),
+        typed(arguments(data, folder, out, "--engine", "ray", "--workers", "1")),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -158,8 +162,8 @@ def test_ctrl_c_ends_the_command_and_the_ray_that_it_started(folder: Path, tmp_p
     run = whence.open_run(out)
     assert 0 < len(run.parts) < run.manifest.parts
     # begun by Ray, ended by one process
-    assert whole(data, folder, out) == whole(data, folder, tmp_path / "whole")
-    assert CODE_OF_FAILURES == 3
+    alone = continued(warm, data, folder, tmp_path / "alone")
+    assert continued(warm, data, folder, out) == alone
 
 
 # ---------------------------------------------------------------------- work that kills

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,8 +14,9 @@ import pytest
 
 import whence
 from tests.runs.conftest import TEXTS
-from tests.runs.test_killed import CODE_OF_FAILURES, command
+from tests.runs.test_killed import CODE_OF_FAILURES, arguments
 from tests.runs.test_run import everything
+from tests.runs.warm import Command, Parent
 from whence.cli.main import main
 from whence.core.errors import InputError, LoadError
 from whence.explaining.questions import words_of
@@ -132,26 +131,27 @@ def test_a_run_that_is_asked_for_something_else_is_refused_and_restarted(
 
 
 @pytest.mark.slow
-def test_killed_and_continued_with_workers(s3: Any, folder: Path, tmp_path: Path) -> None:
+def test_killed_and_continued_with_workers(
+    warm: Parent, s3: Any, folder: Path, tmp_path: Path
+) -> None:
     data = tmp_path / "texts.txt"
     data.write_text("\n".join([*TEXTS[:4], "the " * 100, *TEXTS[4:], *TEXTS]) + "\n")
     out = url("killed")
-    process = subprocess.Popen(
-        command(data, folder, Path("OUT"), "--out", out, "--workers", "2"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+
+    def begun(*more: str) -> Command:
+        return warm.begin(arguments(data, folder, tmp_path / "whole", *more))
+
+    process = begun("--out", out, "--workers", "2")
     place = Bucket(out)
     while not place.names("parts") and process.poll() is None:
         time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
     assert len(place.names("parts")) >= 1
     for more in (("--out", out, "--workers", "2"), ()):
-        done = subprocess.run(
-            command(data, folder, tmp_path / "whole", *more), capture_output=True, text=True
-        )
-        assert done.returncode == CODE_OF_FAILURES, done.stderr
+        process = begun(*more)
+        _, complaints = process.communicate()
+        assert process.returncode == CODE_OF_FAILURES, complaints
     assert everything(whence.open_run(out)) == everything(whence.open_run(tmp_path / "whole"))
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,8 @@ from typing import Any
 import pytest
 
 import whence
-from tests.runs.conftest import PATIENCE, TEXTS, begun
+from tests.runs.conftest import TEXTS, done, until_a_part_is_written
+from tests.runs.warm import Command, Parent
 
 CODE_OF_FAILURES = 3
 PARTS = 7
@@ -31,26 +30,28 @@ class Asked:
     data: Path
     model: Path
 
-    def command(self, out: Path, *more: str) -> list[str]:
-        """As it is typed: metrics of all four groups, and methods that draw by lot."""
+    def arguments(self, out: Path, *more: str) -> list[str]:
+        """As they are typed: metrics of all four groups, and methods that draw by lot."""
         return [
-            *(sys.executable, "-W", "ignore", "-m", "whence.cli.main", "evaluate"),
-            *("--data", str(self.data), "--model", str(self.model), "--out", str(out)),
+            *("evaluate", "--data", str(self.data), "--model", str(self.model)),
             *("--methods", "gradient-l2,occlusion,random", "--rationale", "why"),
             *("--metrics", "comprehensiveness,auprc,consistency,robustness,compactness"),
             *("--set", "consistency.seeds=1", "--set", "robustness.neighbours=1"),
-            *("--rankings", "4", "--planted", "0", "--part", "2", *more),
+            *("--rankings", "4", "--planted", "0", "--part", "2", "--out", str(out), *more),
         ]
 
-    def begun(self, out: Path, *more: str) -> subprocess.Popen[str]:
+    def begun(self, warm: Parent, out: Path, *more: str) -> Command:
         """A process that has written at least one part."""
-        return begun(self.command(out, *more), out)
+        process = warm.begin(self.arguments(out, *more))
+        until_a_part_is_written(process, out)
+        return process
 
-    def done(self, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-        """Begun or continued, and done."""
-        done = subprocess.run(self.command(out, *more), capture_output=True, text=True)
-        assert done.returncode == CODE_OF_FAILURES, done.stderr
-        return done
+    def continued(self, warm: Parent, out: Path, *more: str) -> tuple[str, str]:
+        """What the same command says when it goes on to the end."""
+        process = warm.begin(self.arguments(out, *more))
+        printed, complaints = process.communicate()
+        assert process.returncode == CODE_OF_FAILURES, complaints
+        return printed, complaints
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,9 @@ def asked(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 @pytest.fixture(scope="module")
 def undisturbed(asked: Asked, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of one process that nobody disturbed, and what it printed."""
+    """The folder of one typed command that nobody disturbed, and what it printed."""
     out = tmp_path_factory.mktemp("inline") / "run"
-    return out, asked.done(out).stdout
+    return out, done(asked.arguments(out), CODE_OF_FAILURES).stdout
 
 
 def records(out: Path) -> list[dict[str, Any]]:
@@ -86,22 +87,22 @@ def check_same(out: Path, printed: str, undisturbed: tuple[Path, str]) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_stops_two_processes_which_then_give_the_table_of_one(
-    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
+    warm: Parent, asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
 ) -> None:
     # would catch: another seed or another batch in a worker, settings of metrics that are lost
     out = tmp_path / "run"
-    process = asked.begun(out, "--workers", "2")
+    process = asked.begun(warm, out, "--workers", "2")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    printed, complaints = process.communicate(timeout=PATIENCE)
+    printed, complaints = process.communicate()
     assert process.returncode == 130, complaints
     assert "stopping after the part at hand" in complaints
     assert printed.endswith("The same command goes on from here.\n")
     parts = len(whence.open_run(out).parts)
     assert 0 < parts < PARTS
     assert f"Not all texts are done: {2 * parts} of {2 * PARTS}." in printed
-    done = asked.done(out, "--workers", "2")
-    check_same(out, done.stdout, undisturbed)
-    assert "%|" not in done.stderr  # no bars of workers
+    printed, complaints = asked.continued(warm, out, "--workers", "2")
+    check_same(out, printed, undisturbed)
+    assert "%|" not in complaints  # no bars of workers
     values = (out / "table.csv").read_text()
     for metric in ("comprehensiveness", "auprc", "consistency", "robustness", "compactness"):
         assert f"{metric}," in values
@@ -109,18 +110,16 @@ def test_ctrl_c_stops_two_processes_which_then_give_the_table_of_one(
 
 @pytest.mark.slow
 def test_killed_it_goes_on_and_ends_as_if_never_disturbed(
-    asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
+    warm: Parent, asked: Asked, undisturbed: tuple[Path, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    process = asked.begun(out)
+    process = asked.begun(warm, out)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=PATIENCE)
+    process.communicate()
     assert not (out / "table.csv").exists()
-    shown = subprocess.run(
-        [sys.executable, "-m", "whence.cli.main", "evaluate", "--data", str(out)],
-        capture_output=True,
-        text=True,
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert "Not all texts are done: " in shown.stdout
-    check_same(out, asked.done(out).stdout, undisturbed)
+    shown = warm.begin(["evaluate", "--data", str(out)])
+    printed, complaints = shown.communicate()
+    assert shown.returncode == 0, complaints
+    assert "Not all texts are done: " in printed
+    printed, _ = asked.continued(warm, out)
+    check_same(out, printed, undisturbed)

@@ -241,7 +241,9 @@ def real() -> AttentionMaps | None:
 
 
 @pytest.mark.parametrize("spread", at_once([0.0, 0.05, 0.3, 1.0, 3.0, "uniform"], [0.3, "uniform"]))
-@pytest.mark.parametrize(("layers", "limit"), [(6, 1.2e6), (12, 4e6)])
+@pytest.mark.parametrize(
+    ("layers", "limit"), [(6, 1.2e6), pytest.param(12, 4e6, marks=pytest.mark.slow)]
+)
 def test_any_attention_fits_its_page(spread: float | str, layers: int, limit: float) -> None:
     maps = maps_of(128, layers, 12, spread=0.0 if isinstance(spread, str) else spread)
     if spread == "uniform":  # no real rows, but the hardest bytes to deflate

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,15 @@ def opened(browser, tmp_path):
     yield open_page
     for context in contexts:
         context.close()
+
+
+def test_no_page_keeps_anything_in_the_browser():
+    """Nor could tests share a context, if one did: the next page would begin with it."""
+    keeps = re.compile(r"localStorage|sessionStorage|indexedDB|\bcaches\b|\.cookie\b")
+    scripts = list((Path(whence.__file__).parent / "views" / "static").glob("*.js"))
+    assert len(scripts) > 5
+    assert [script.name for script in scripts if keeps.search(script.read_text())] == []
+    assert keeps.search("document.cookie = 'a=b'")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

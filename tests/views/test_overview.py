@@ -107,7 +107,7 @@ def test_everything_that_others_wrote_is_escaped():
     assert "3 texts more, on which methods agree best" in page
 
 
-@pytest.mark.parametrize("words", [20, 100])
+@pytest.mark.parametrize("words", [pytest.param(20, marks=pytest.mark.slow), 100])
 def test_a_thousand_texts_by_five_methods_take_less_than_three_megabytes(words: int):
     # scores are noise, which no deflate makes smaller than a byte each
     rng = np.random.default_rng(0)
