@@ -100,9 +100,10 @@ def test_the_beam_is_within_the_limits_and_reached(units: int, width: int, seed:
 
 
 def test_how_near_the_beam_comes() -> None:
-    """Of ten units that act in pairs: 98 % of the way from worst to best.
+    """Of ten units that act in pairs: 98.8 % of the way from worst to best.
 
-    The enemy: a greedy search, which comes 96 % of the way here.
+    The enemies: a greedy search, which comes 96 % of the way here; and three sets that grow in
+    three ways each, as in version 1, which come 98.5 % of the way with half as many passes again.
     """
     covered = []
     for seed in range(30):
@@ -114,7 +115,7 @@ def test_how_near_the_beam_comes() -> None:
         low, high = limits(falls, 10, counts, Search())
         beam_low, beam_high = limits(falls, 10, counts, Search(exact=0))
         covered.append((beam_high - beam_low) / (high - low))
-    assert np.mean(covered) > 0.975
+    assert np.mean(covered) > 0.986
 
 
 @of_both
@@ -164,3 +165,23 @@ def test_what_the_search_asks(units: int) -> None:
     limits(falls, units, counts, search)
     assert search.is_exact(units, counts) == (units <= 12)
     assert len(asked) <= search.passes(units, counts) <= 2 * len(asked)
+
+
+def test_only_the_best_set_tries_where_several_units_come_in() -> None:
+    """Of 20 units, 1, 2, 4 and 10 come in: 20 + 2 · 19 are tried for one, 18 + 16 for several.
+
+    The enemy: every kept set tries all units each time, which takes 18 + 16 more.
+    """
+    asked = set()
+
+    def falls(gone: np.ndarray) -> np.ndarray:
+        asked.update(row.tobytes() for row in gone)
+        return gone @ np.linspace(1, 2, 20) ** 9
+
+    counts = counts_of(20)
+    assert np.unique(counts).tolist() == [1, 2, 4, 10]
+    lowest, highest = limits(falls, 20, counts, Search())
+    assert lowest < highest
+    grown = 2 * 2 * 8  # two sets, in eight ways each, to 4 and to 10 units
+    of_one_end = 20 + 2 * 19 + 18 + 16 + grown
+    assert len(asked) <= 2 * of_one_end
