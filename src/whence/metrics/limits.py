@@ -54,10 +54,9 @@ class Search:
             return _number_of_sets(units, counts)
         asked, size, kept = 0, 0, 1
         for level in np.unique(counts).tolist():
-            if level == size + 1:
-                asked += kept * (units - size)
-            else:
-                asked += units - size + kept * min(ENDS, units - level + 1)
+            asked += units - size  # the best set tries each of the others
+            growing = kept - 1 if level == size + 1 else kept  # what is one larger was tried
+            asked += growing * min(ENDS, units - level + 1)
             size, kept = level, self.width
         return 2 * asked  # the best and the worst
 
@@ -145,7 +144,7 @@ def _grown(
     follow.
     """
     missing = size - int(sets[0].sum())
-    fall_of_each = _fall_of_each(falls, sets, missing)
+    fall_of_each = _fall_of_each(falls, sets)
 
     grown, grown_from = [], []
     for number, row in enumerate(sets):
@@ -160,18 +159,17 @@ def _grown(
 
 
 def _fall_of_each(
-    falls: Falls, sets: Bool[np.ndarray, "set unit"], missing: int
+    falls: Falls, sets: Bool[np.ndarray, "set unit"]
 ) -> Float[np.ndarray, "set unit"]:
-    """How far the target falls when each unit by itself joins each set; best set first.
+    """How far the target falls, about, when each unit by itself joins each set; best set first.
 
-    Where one unit is missing, every set tries: what it tries is what may be kept. Where several
-    are, only the best set does, and the others take over what it saw. A unit that the best set has
-    and they have not comes before all others.
+    Only the best set tries, and the others take over what it saw. A unit that the best set has and
+    they have not comes before all others.
     """
-    trying = sets if missing == 1 else sets[:1]
-    parents, newcomers = np.nonzero(~trying)
-    tried = trying[parents]
-    tried[np.arange(len(tried)), newcomers] = True
-    seen = np.full(trying.shape, np.inf)
-    seen[parents, newcomers] = falls(tried)
+    best = sets[0]
+    newcomers = np.flatnonzero(~best)
+    tried = np.tile(best, (len(newcomers), 1))
+    tried[np.arange(len(newcomers)), newcomers] = True
+    seen = np.full(len(best), np.inf)
+    seen[newcomers] = falls(tried)
     return np.where(sets, -np.inf, seen)
