@@ -202,6 +202,9 @@ def command(
     opened = open_data(data, **asked["columns"])
     for guessed in opened.columns.notes:
         note(guessed)
+    is_of_labels = gold or foil is not None
+    if label is not None and not is_of_labels:
+        note("what the model predicts is explained; labels are only kept (--gold explains them)")
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
         from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
@@ -222,7 +225,7 @@ def command(
             evidence=False,
             budget=budget,
         )
-        explain = ExplainRows(loaded_model, request, gold or foil is not None, added)
+        explain = ExplainRows(loaded_model, request, is_of_labels, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         if work.of_again:
             note(_what_is_dear(work))
