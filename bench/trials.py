@@ -17,7 +17,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,12 @@ class Counted:
         self.unknown.update(other.unknown)
         self.texts += other.texts
 
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Counted:
+        """What ``vars`` gave, out of JSON."""
+        counters = {name: Counter(stored[name]) for name in ("alone", "unknown")}
+        return cls(**stored | counters)
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -157,16 +163,14 @@ class Kept:
         for line in self.path.read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
             if record["asked_for"] == self.asked_for:
-                fields = record["counted"]
-                alone, unknown = Counter(fields.pop("alone")), Counter(fields.pop("unknown"))
-                counts[record["text"]] = Counted(**fields, alone=alone, unknown=unknown)
+                counts[record["text"]] = Counted.from_dict(record["counted"])
         return counts
 
     def write(self, text: str, counted: Counted) -> None:
         """Add a line for one text."""
         if self.path is None:
             return
-        record = {"text": text, "asked_for": self.asked_for, "counted": asdict(counted)}
+        record = {"text": text, "asked_for": self.asked_for, "counted": vars(counted)}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 

@@ -40,12 +40,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
 TABLES = {"table.csv": "to_csv", "table.tex": "to_latex", "table.html": "to_html"}
-FAILED_TEXTS = f"""
-    select rows.number, rows.id, failure.kind, failure.message
-    from parts join rows using (row)
-    where failure is not null
-    order by row limit {MOST_FAILURES}
-"""
 
 
 @dataclass(frozen=True)
@@ -375,10 +369,11 @@ def tell_failures(run: Run, is_kept: bool) -> None:
     state = run.state
     if not state.failed:
         return
+    from whence.explaining.stored_trials import failed_texts
+
     emit(f"{state.failed:,} of {state.rows:,} texts failed:")
-    for failure in run.query(FAILED_TEXTS).to_pylist():
-        where = f"row {failure['number']}" + (f" ({failure['id']})" if failure["id"] else "")
-        emit(visible(f"  {where}: {failure['kind']}: {failure['message']}"))
+    for failure in failed_texts(run, MOST_FAILURES):
+        emit(visible(f"  {failure.where}: {failure.reason}"))
     if state.failed > MOST_FAILURES:
         query = f'whence query {run.place.name} "select * from failures" lists all'
         emit(f"  … {query if is_kept else '--out FOLDER keeps all'}")
