@@ -144,8 +144,13 @@ class Counted:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Counted:
         """What ``vars`` gave, out of JSON."""
-        counters = {name: Counter(stored[name]) for name in ("alone", "unknown")}
-        return cls(**stored | counters)
+        return cls(
+            explaining=stored["explaining"],
+            together=stored["together"],
+            alone=Counter(stored["alone"]),
+            unknown=Counter(stored["unknown"]),
+            texts=stored["texts"],
+        )
 
 
 @dataclass(frozen=True)
