@@ -2,6 +2,7 @@
 
     python -m bench.trials                     # 100 sentences, all methods, all metrics that remove
     python -m bench.trials --texts 6 --words 8 --methods lime,occlusion
+    python -m bench.trials --keep counts.jsonl # goes on where it was ended
 
 A metric alone would run each distinct mask that it asks for. Together, what one has asked the
 others know, and so does what the methods asked to explain. Explaining is counted once on both
@@ -12,6 +13,7 @@ to explain the texts, too, and knows what was asked for that.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -107,7 +109,7 @@ class Recording:
 
 @dataclass
 class Counted:
-    """Passes over all texts."""
+    """Passes over some texts."""
 
     explaining: int = 0
     together: int = 0
@@ -131,6 +133,52 @@ class Counted:
         each = [self.explaining + passes for passes in self.unknown.values()]
         return (self.explaining + self.together) / sum(each)
 
+    def add(self, other: Counted) -> None:
+        """Count the texts of another one, too."""
+        self.explaining += other.explaining
+        self.together += other.together
+        self.alone.update(other.alone)
+        self.unknown.update(other.unknown)
+        self.texts += other.texts
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Counted:
+        """What ``vars`` gave, out of JSON."""
+        return cls(
+            explaining=stored["explaining"],
+            together=stored["together"],
+            alone=Counter(stored["alone"]),
+            unknown=Counter(stored["unknown"]),
+            texts=stored["texts"],
+        )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was counted on each text, in a file that grows by a line for each of them."""
+
+    path: Path | None
+    asked_for: dict[str, Any]  # what the counts depend on, beside the text
+
+    def read(self) -> dict[str, Counted]:
+        """The counts of each text that are there for the same methods, metrics and rankings."""
+        if self.path is None or not self.path.exists():
+            return {}
+        counts = {}
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            if record["asked_for"] == self.asked_for:
+                counts[record["text"]] = Counted.from_dict(record["counted"])
+        return counts
+
+    def write(self, text: str, counted: Counted) -> None:
+        """Add a line for one text."""
+        if self.path is None:
+            return
+        record = {"text": text, "asked_for": self.asked_for, "counted": vars(counted)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
 
 def main() -> None:
     """Print passes alone for each metric, and the ratios."""
@@ -139,10 +187,12 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=0, help="only texts of at most so many words")
     parser.add_argument("--methods", default="", help="separated by commas; all without")
     parser.add_argument("--rankings", type=int, default=RANKINGS)
+    parser.add_argument("--keep", type=Path, help="a file of counts; texts in it are done")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     methods = [name for name in asked.methods.split(",") if name] or None
-    counted = measured(texts_of(asked.texts, asked.words), methods, asked.rankings)
+    texts = texts_of(asked.texts, asked.words)
+    counted = measured(texts, methods, asked.rankings, asked.keep)
     _print(counted)
 
 
@@ -154,25 +204,39 @@ def texts_of(count: int, words: int = 0) -> list[str]:
     return [text for text in texts if not words or len(text.split()) <= words][:count]
 
 
-def measured(texts: Sequence[str], methods: Sequence[str] | None, rankings: int) -> Counted:
+def measured(
+    texts: Sequence[str], methods: Sequence[str] | None, rankings: int, keep: Path | None = None
+) -> Counted:
     """Explain each text by each method, and let every metric that removes words play on."""
     model = whence.load("sentiment")
     request = request_of(model, methods, evidence=False)
     work = trial_rows(ExplainRows(model, request), None, None, None, rankings)
-    counted = Counted()
+    kept = Kept(keep, _asked_for(work))
+    counts = kept.read()
+    total = Counted()
     for number, text in enumerate(texts):
-        (explained,) = work.explain.explained([Row(number, text)], keep_games=True)
-        if isinstance(explained.outcome, Exception):
-            raise explained.outcome
-        _count(counted, work, explained.outcome)
-        if counted.texts % TOLD_EVERY == 0:
-            ratios = (counted.with_explaining, counted.of_metrics, counted.by_commands)
+        if text not in counts:
+            (explained,) = work.explain.explained([Row(number, text)], keep_games=True)
+            if isinstance(explained.outcome, Exception):
+                raise explained.outcome
+            counts[text] = _counted(work, explained.outcome)
+            kept.write(text, counts[text])
+        total.add(counts[text])
+        if total.texts % TOLD_EVERY == 0:
+            ratios = (total.with_explaining, total.of_metrics, total.by_commands)
             so_far = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-            print(f"{counted.texts} texts: {so_far}", file=sys.stderr, flush=True)
-    return counted
+            print(f"{total.texts} texts: {so_far}", file=sys.stderr, flush=True)
+    return total
 
 
-def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
+def _asked_for(work: TrialRows) -> dict[str, Any]:
+    methods = [f"{wish.method} {dict(wish.settings)}" for wish in work.explain.request.wishes]
+    metrics = [f"{call.name} {call.version}" for call in work.metrics]
+    return {"methods": methods, "metrics": metrics, "rankings": work.rankings}
+
+
+def _counted(work: TrialRows, outcome: Outcome) -> Counted:
+    counted = Counted(texts=1)
     games = outcome.games
     assert games is not None
     target = next(iter(outcome.attributions.values())).target
@@ -191,7 +255,7 @@ def _count(counted: Counted, work: TrialRows, outcome: Outcome) -> None:
             counted.unknown[call.name] += len(recording.asked - known)
     counted.together += games.cost.forwards - before
     counted.explaining += outcome.cost.forwards + outcome.cost.backwards
-    counted.texts += 1
+    return counted
 
 
 def _print(counted: Counted) -> None:

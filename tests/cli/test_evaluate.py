@@ -232,6 +232,21 @@ def test_each_bad_row_is_named_and_kept_and_the_others_are_done(
     assert {failure["row"]: failure["message"] for failure in kept}.keys() == reasons.keys()
 
 
+def test_labels_that_are_named_and_not_used_are_said(whence: Whence, tmp_path: Path) -> None:
+    # would catch: --label without --gold, where a wrong label passes without a word
+    file = tmp_path / "labelled.csv"
+    file.write_text("text,label\ngreat food,splendid\nbad food,bad\n")
+    asked = ("--methods", "gradient-l2", "--metrics", "compactness", "--planted", 0)
+    named = whence("evaluate", "--data", file, *asked, "--label", "label")
+    assert named.code == 0, named.err
+    assert "labels are only kept (--gold explains them)" in named.err
+    found = whence("evaluate", "--data", file, *asked)
+    assert "only kept" not in found.err
+    explained = whence("evaluate", "--data", file, *asked, "--label", "label", "--gold")
+    assert explained.code == 3
+    assert "only kept" not in explained.err
+
+
 def _failures(run: Whence, out: Path) -> list[str]:
     return run("query", out, "select * from failures", "--json").out.splitlines()
 

@@ -182,6 +182,12 @@ def test_bad_rows_are_failures_and_the_others_are_done(model: whence.Model) -> N
     table = whence.evaluate(model, rows, ["gradient-l2"], ["auprc", "deletion"], planted=0)
     assert (table.texts, table.failed) == (1, 4)
     assert table.column("auprc").cells[0].texts == 1
+    # would catch: reasons that are lost with the folder, as there is no out=
+    reasons = ("is empty", "marks 'splendid'", "'text' is null", "1202 tokens")
+    for row, (failure, reason) in enumerate(zip(table.failures, reasons, strict=True), start=1):
+        assert failure.where.startswith(f"row {row}")
+        assert reason in failure.reason
+        assert f"{failure.where}: {failure.reason}" in " ".join(str(table).split())
 
 
 def test_each_failure_says_its_row_and_why(model: whence.Model, tmp_path: Path) -> None:

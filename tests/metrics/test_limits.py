@@ -100,9 +100,10 @@ def test_the_beam_is_within_the_limits_and_reached(units: int, width: int, seed:
 
 
 def test_how_near_the_beam_comes() -> None:
-    """Of ten units that act in pairs: 98 % of the way from worst to best.
+    """Of ten units that act in pairs: 98.8 % of the way from worst to best.
 
-    The enemy: a greedy search, which comes 96 % of the way here.
+    The enemies: a greedy search, which comes 96 % of the way here; and three sets that grow in
+    three ways each, as in version 1, which come 98.5 % of the way with half as many passes again.
     """
     covered = []
     for seed in range(30):
@@ -114,7 +115,7 @@ def test_how_near_the_beam_comes() -> None:
         low, high = limits(falls, 10, counts, Search())
         beam_low, beam_high = limits(falls, 10, counts, Search(exact=0))
         covered.append((beam_high - beam_low) / (high - low))
-    assert np.mean(covered) > 0.975
+    assert np.mean(covered) > 0.986
 
 
 @of_both
@@ -164,3 +165,21 @@ def test_what_the_search_asks(units: int) -> None:
     limits(falls, units, counts, search)
     assert search.is_exact(units, counts) == (units <= 12)
     assert len(asked) <= search.passes(units, counts) <= 2 * len(asked)
+
+
+def test_only_the_best_set_tries_every_unit() -> None:
+    """Of 20 units, 1, 2, 4 and 10 come in: 20 + 19 + 18 + 16 are tried, the 20 for both ends.
+
+    The enemy: every kept set tries all units each time.
+    """
+    asked = set()
+
+    def falls(gone: np.ndarray) -> np.ndarray:
+        asked.update(row.tobytes() for row in gone)
+        return gone @ np.linspace(1, 2, 20) ** 9
+
+    counts = counts_of(20)
+    assert np.unique(counts).tolist() == [1, 2, 4, 10]
+    limits(falls, 20, counts, Search())
+    grown = 3 * 2 * 8  # two sets, in eight ways each, to 2, 4 and 10 units
+    assert len(asked) <= 20 + 2 * (19 + 18 + 16 + grown)

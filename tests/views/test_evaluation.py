@@ -15,6 +15,7 @@ from tests.damage import damaged
 from tests.views.evaluations import evaluation, measured, same_everywhere, whole
 from whence.core.errors import WhenceError
 from whence.core.evaluation import Evaluation
+from whence.core.many import Failure
 from whence.views.evaluation import evaluation_sentences, evaluation_text
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -143,6 +144,24 @@ def test_an_empty_table_is_drawn_everywhere() -> None:
     assert str(nothing) == "Nothing is measured on toy yet, and 1 text failed."
     assert empty.to_csv().strip() == ""
     assert r"\begin{tabular}" not in empty.to_latex()
+
+
+def test_failures_are_named_and_can_only_be_read() -> None:
+    # would catch: a count of failures without a reason; a reason that acts on a page or a terminal
+    failures = tuple(Failure(f"row {row}", "<b>\x1b[31m is bad") for row in range(7))
+    table = evaluation(measured(), failed=9, failures=failures)
+    lines = str(table).splitlines()
+    assert lines[-7] == "9 of 49 texts failed:"
+    assert lines[-6] == "  row 0: <b>\\x1b[31m is bad"
+    assert lines[-1] == "  … and 4 more: table.failures"
+    page = table.to_html()
+    assert "row 6: &lt;b&gt;" in page
+    assert "and 2 more" in page
+    assert "\x1b" not in page + str(table)
+    again = Evaluation.from_dict(json.loads(json.dumps(table.to_dict())))
+    assert again.failures == failures
+    of_before = {name: value for name, value in table.to_dict().items() if name != "failures"}
+    assert Evaluation.from_dict(of_before).failures == ()
 
 
 def test_a_table_of_metrics_that_remove_nothing_is_drawn_with_its_curves() -> None:

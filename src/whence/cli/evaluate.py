@@ -40,12 +40,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: whence evaluate --data reviews.csv --sample 200 --out runs/trial"
 TABLES = {"table.csv": "to_csv", "table.tex": "to_latex", "table.html": "to_html"}
-FAILED_TEXTS = f"""
-    select rows.number, rows.id, failure.kind, failure.message
-    from parts join rows using (row)
-    where failure is not null
-    order by row limit {MOST_FAILURES}
-"""
 
 
 @dataclass(frozen=True)
@@ -202,6 +196,9 @@ def command(
     opened = open_data(data, **asked["columns"])
     for guessed in opened.columns.notes:
         note(guessed)
+    is_of_labels = gold or foil is not None
+    if label is not None and not is_of_labels:
+        note("what the model predicts is explained; labels are only kept (--gold explains them)")
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
         from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
@@ -222,7 +219,7 @@ def command(
             evidence=False,
             budget=budget,
         )
-        explain = ExplainRows(loaded_model, request, gold or foil is not None, added)
+        explain = ExplainRows(loaded_model, request, is_of_labels, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         if work.of_again:
             note(_what_is_dear(work))
@@ -372,10 +369,11 @@ def tell_failures(run: Run, is_kept: bool) -> None:
     state = run.state
     if not state.failed:
         return
+    from whence.explaining.stored_trials import failed_texts
+
     emit(f"{state.failed:,} of {state.rows:,} texts failed:")
-    for failure in run.query(FAILED_TEXTS).to_pylist():
-        where = f"row {failure['number']}" + (f" ({failure['id']})" if failure["id"] else "")
-        emit(visible(f"  {where}: {failure['kind']}: {failure['message']}"))
+    for failure in failed_texts(run, MOST_FAILURES):
+        emit(visible(f"  {failure.where}: {failure.reason}"))
     if state.failed > MOST_FAILURES:
         query = f'whence query {run.place.name} "select * from failures" lists all'
         emit(f"  … {query if is_kept else '--out FOLDER keeps all'}")

@@ -19,6 +19,7 @@ from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart,
 from whence.core.errors import InputError, unknown_name
 from whence.core.evidence import Verdict
 from whence.core.gauge import Gauge
+from whence.core.many import Failure
 from whence.core.planted import PlantedTruth
 from whence.core.registry import Better
 from whence.core.render import draw, render
@@ -27,6 +28,7 @@ from whence.core.writing import write_json, written
 
 SCHEMA = 1
 SAME = 1e-9  # means that differ by less are equal but for rounding
+MOST_FAILURES = 100  # that a table names; the store has all
 RANDOM = "random"  # the method that is the control, and has a row of its own anyway
 
 
@@ -137,6 +139,8 @@ class Disagreement:
 class Evaluation:
     """A table of methods × metrics, and what it rests on.
 
+    ``failed`` texts gave nothing; ``failures`` says where the first hundred of them stand, and why.
+
     >>> table = whence.evaluate(model, "reviews.csv")           # doctest: +SKIP
     >>> table.column("comprehensiveness", "mask").best.method   # doctest: +SKIP
     """
@@ -154,6 +158,7 @@ class Evaluation:
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     forwards: int = 0
+    failures: tuple[Failure, ...] = ()
 
     def column(self, metric: str, removal: str = "") -> Column:
         """The column of a metric; of a metric under several removals, name the removal."""
@@ -226,6 +231,7 @@ class Evaluation:
         stored["skipped"] = dict(self.skipped)
         stored["methods"] = list(self.methods)
         stored["notes"] = list(self.notes)
+        stored["failures"] = [asdict(failure) for failure in self.failures]
         about = {"schema": SCHEMA, "kind": "evaluation"}
         return about | {"answer": draw("evaluation_sentences", self)} | stored
 
@@ -238,6 +244,7 @@ class Evaluation:
         curves = tuple(one.record(MeanCurves) for one in stored["curves"].items())
         if len({len(one.deletion) for one in curves}) > 1:
             raise stored["curves"].wrong("expected curves of the same steps")
+        failures = stored.get("failures")  # tables of before have none
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -252,6 +259,7 @@ class Evaluation:
             skipped={name: why.text() for name, why in stored["skipped"].entries().items()},
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),
+            failures=() if failures is None else tuple(map(Failure.from_dict, failures.items())),
         )
 
     def save(self, path: str | Path) -> Path:

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.evaluation import Column, Evaluation, MeanCurves, Measured, column_of
+from whence.core.evaluation import (
+    MOST_FAILURES,
+    Column,
+    Evaluation,
+    MeanCurves,
+    Measured,
+    column_of,
+)
 from whence.core.gauge import Gauge
+from whence.core.many import Failure
 from whence.core.planted import MECHANISMS, PlantedTruth
 from whence.core.registry import Needs, find_metric, settings_of
 from whence.core.stored import Stored, parsed_json
@@ -57,6 +65,12 @@ TABLES = {
 
 # beside the parts: what is measured once, and not for each text
 READER_NAME = __name__
+FAILED_TEXTS = """
+    select rows.number, rows.id, failure.kind, failure.message
+    from parts join rows using (row)
+    where failure is not null
+    order by row limit {most}
+"""
 GAUGES = "gauges.json"
 PLANTED = "planted.json"
 QUESTIONS = {"table": "whence.explaining.stored_trials:table_of"}
@@ -98,7 +112,17 @@ def evaluation_of(run: Run) -> Evaluation:
         skipped=_skipped(records, methods),
         notes=_notes(run, no_gauges, planted, no_planted),
         forwards=forwards,
+        failures=failed_texts(run, MOST_FAILURES) if state.failed else (),
     )
+
+
+def failed_texts(run: Run, most: int) -> tuple[Failure, ...]:
+    """The first texts of which nothing came: their rows, their ids, and why."""
+    failures = []
+    for record in run.query(FAILED_TEXTS.format(most=most)).to_pylist():
+        where = f"row {record['number']}" + (f" ({record['id']})" if record["id"] else "")
+        failures.append(Failure(where, f"{record['kind']}: {record['message']}"))
+    return tuple(failures)
 
 
 def _gauges(place: Place) -> tuple[tuple[Gauge, ...], str]:

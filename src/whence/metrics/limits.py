@@ -22,8 +22,9 @@ from whence.metrics.standing import ROUNDING
 
 EXACT = 2000
 EXACTLY = "Up to how many masks every ranking is tried; beyond, the search is by beams."
-WIDTH = 3
+WIDTH = 2
 IN_WIDTH = "How many sets of each size the beam search keeps."
+ENDS = 8  # in how many ways each of them grows; many ends of few sets find more than the reverse
 UNDECIDED = 0.5  # where the best ranking is as good as the worst
 
 # the fall that belongs to each row of "set unit"
@@ -53,7 +54,9 @@ class Search:
             return _number_of_sets(units, counts)
         asked, size, kept = 0, 0, 1
         for level in np.unique(counts).tolist():
-            asked += kept * (units - size) + kept * self.width
+            asked += units - size  # the best set tries each of the others
+            growing = kept - 1 if level == size + 1 else kept  # what is one larger was tried
+            asked += growing * min(ENDS, units - level + 1)
             size, kept = level, self.width
         return 2 * asked  # the best and the worst
 
@@ -122,7 +125,7 @@ def _by_beam(falls: Falls, units: int, counts: Int[np.ndarray, " count"], width:
     sets, totals = np.zeros((1, units), dtype=bool), np.zeros(1)
     sizes, weights = np.unique(counts, return_counts=True)
     for size, weight in zip(sizes.tolist(), weights.tolist(), strict=True):
-        grown, parents = _grown(falls, sets, size, width)
+        grown, parents = _grown(falls, sets, size)
         totals = totals[parents] + weight * falls(grown)
         best_first = np.argsort(-totals, kind="stable")
         # of equal sets, which came by different ways, the first is the best
@@ -133,27 +136,40 @@ def _by_beam(falls: Falls, units: int, counts: Int[np.ndarray, " count"], width:
 
 
 def _grown(
-    falls: Falls, sets: Bool[np.ndarray, "set unit"], size: int, width: int
+    falls: Falls, sets: Bool[np.ndarray, "set unit"], size: int
 ) -> tuple[Bool[np.ndarray, "grown unit"], Int[np.ndarray, " grown"]]:
     """Each set, grown to ``size`` in a few ways, and the number of the set that it grew from.
 
-    Each unit is tried by itself. The units with the highest falls come in; or all of these but the
-    last, and one of those that follow.
+    The units with the highest falls come in; or all of these but the last, and one of those that
+    follow.
     """
-    parents, newcomers = np.nonzero(~sets)
-    tried = sets[parents]
-    tried[np.arange(len(tried)), newcomers] = True
-    fall_of_each = np.full(sets.shape, -np.inf)
-    fall_of_each[parents, newcomers] = falls(tried)
+    missing = size - int(sets[0].sum())
+    fall_of_each = _fall_of_each(falls, sets)
 
     grown, grown_from = [], []
     for number, row in enumerate(sets):
-        missing = size - int(row.sum())
         outside = np.argsort(-fall_of_each[number], kind="stable")[: int((~row).sum())]
-        for last in outside[missing - 1 : missing - 1 + width]:
+        for last in outside[missing - 1 : missing - 1 + ENDS]:
             larger = row.copy()
             larger[outside[: missing - 1]] = True
             larger[last] = True
             grown.append(larger)
             grown_from.append(number)
     return np.array(grown), np.array(grown_from)
+
+
+def _fall_of_each(
+    falls: Falls, sets: Bool[np.ndarray, "set unit"]
+) -> Float[np.ndarray, "set unit"]:
+    """How far the target falls, about, when each unit by itself joins each set; best set first.
+
+    Only the best set tries, and the others take over what it saw. A unit that the best set has and
+    they have not comes before all others.
+    """
+    best = sets[0]
+    newcomers = np.flatnonzero(~best)
+    tried = np.tile(best, (len(newcomers), 1))
+    tried[np.arange(len(newcomers)), newcomers] = True
+    seen = np.full(len(best), np.inf)
+    seen[newcomers] = falls(tried)
+    return np.where(sets, -np.inf, seen)

@@ -13,7 +13,7 @@ from whence.metrics.curves import SHARES, counts_of
 from whence.metrics.limits import EXACT, EXACTLY, IN_WIDTH, WIDTH, Search, between, limits
 
 
-@metric("normalised-comprehensiveness", version=1, cites="edin2025normalized")
+@metric("normalised-comprehensiveness", version=2, cites="edin2025normalized")
 @dataclass(frozen=True, slots=True)
 class NormalisedComprehensiveness:
     """Where comprehensiveness lies between the worst ranking of this text (0) and the best (1).

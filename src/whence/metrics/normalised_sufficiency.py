@@ -13,7 +13,7 @@ from whence.metrics.limits import EXACT, EXACTLY, IN_WIDTH, WIDTH, Search, betwe
 from whence.metrics.sufficiency import Sufficiency
 
 
-@metric("normalised-sufficiency", version=1, cites="edin2025normalized")
+@metric("normalised-sufficiency", version=2, cites="edin2025normalized")
 @dataclass(frozen=True, slots=True)
 class NormalisedSufficiency:
     """Where sufficiency lies between the worst ranking of this text (0) and the best (1).

@@ -29,6 +29,7 @@ BUILT_IN = "°"
 BUILT_IN_LATEX = r"$^{\circ}$"
 CONTROL = "random rankings"
 MOST_NAMED = 6
+MOST_FAILURES = 5  # that print shows
 WIDTH = 100
 HEAD = 18  # letters of a metric's name in a line, where it can be broken
 NOTHING = "–"
@@ -162,6 +163,8 @@ def evaluation_text(table: Evaluation, width: int = WIDTH, full: bool = True) ->
     """What ``print`` shows."""
     console = Console(file=StringIO(), width=width, force_terminal=False)
     console.print(evaluation_view(table, console, full))
+    for line in failure_lines(table):
+        console.print(Text(line))
     file = console.file
     assert isinstance(file, StringIO)
     return file.getvalue().rstrip("\n")
@@ -198,6 +201,17 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
         more = _many(hidden, "more column")
         parts.append(Text(f"{more}, under {others}: --full, --html, --out", DIM))
     return Group(*parts)
+
+
+def failure_lines(table: Evaluation) -> list[str]:
+    """The texts of which nothing came, the first of them by their rows."""
+    if not table.failures:
+        return []
+    shown = [f"  {one.where}: {one.reason}" for one in table.failures[:MOST_FAILURES]]
+    more = table.failed - len(shown)
+    rest = [f"  … and {more:,} more: table.failures"] if more > 0 else []
+    heading = f"{table.failed:,} of {table.texts + table.failed:,} texts failed:"
+    return [wording.visible(line) for line in [heading, *shown, *rest]]
 
 
 def idle_sentences(columns: Sequence[Column]) -> list[str]:

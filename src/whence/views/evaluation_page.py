@@ -73,6 +73,7 @@ def _body(evaluation: Evaluation) -> str:
         *_gauges(evaluation),
         *_curves(evaluation),
         *_skipped(evaluation),
+        *_failures(evaluation),
         words_explained(ON_TRIAL),
         soft(text(f"{evaluation.forwards:,} passes of the model; seed {evaluation.seed}.")),
     ]
@@ -209,3 +210,13 @@ def _skipped(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.skipped:
         yield element("h3", "Methods without scores on some texts")
         yield paragraphs([f"{name} {why}" for name, why in evaluation.skipped.items()])
+
+
+def _failures(evaluation: Evaluation) -> Iterator[str]:
+    """The texts of which nothing came, as many as the table names."""
+    if not evaluation.failures:
+        return
+    yield element("h3", "Texts that failed")
+    lines = [f"{one.where}: {one.reason}" for one in evaluation.failures]
+    more = evaluation.failed - len(lines)
+    yield paragraphs([*lines, f"… and {more:,} more"] if more > 0 else lines)
