@@ -9,6 +9,8 @@ forced to the same answer without the documents. The tokens that depend on them 
 their sentences. It is right where the sentence that holds the answer is the strongest for all of
 these tokens together. ``context_trial.jsonl`` has five other questions, on which the method was
 chosen before any of the forty was run. What came out is in docs/context.md.
+
+A run that was ended goes on where it was: questions that the CSV file has are not asked again.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import whence
 from bench.questions import BETWEEN, FILE, MOST_TOKENS, WITH_DOCUMENTS, Question, read, says
+from whence.core.bootstrap import wilson
 from whence.core.cutting import word_starts
 
 
@@ -120,8 +123,12 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
     model = whence.load(options.model)
-    rows: list[Answered] = []
+    rows = stored(options.csv) if options.csv and options.csv.exists() else []
+    there = {(row.id, row.method) for row in rows}
     for question in read(options.questions):
+        if all((question.id, method) in there for method in options.methods):
+            continue
+        rows = [row for row in rows if row.id != question.id]
         _, answered = asked(model, question, options.methods)
         rows += answered
         first = answered[0]
@@ -140,12 +147,25 @@ def report(rows: Sequence[Answered], methods: Sequence[str]) -> None:
         right = sum(row.is_right for row in own)
         answered = [row for row in own if row.is_answered]
         of_answered = sum(row.is_right for row in answered)
+        low, high = wilson(right / len(own), len(own))
         print(f"{method}: right sentence first in {right} of {len(own)} questions")
+        print(f"  {right / len(own):.1%}, 95 % interval {low:.1%} to {high:.1%}")
         print(f"  of {len(answered)} that the model answers right: {of_answered}")
     own = [row for row in rows if row.method == methods[0]]
     chance = sum(1 / row.sentences for row in own) / len(own)
     words = sum(row.shares_words == row.right for row in own)
     print(f"a sentence by lot: {chance:.1%}; most words of the question: {words} of {len(own)}")
+
+
+def stored(path: Path) -> list[Answered]:
+    """The rows of a CSV file that this command wrote."""
+    kinds = {"str": str, "int": int, "float": float, "bool": "True".__eq__}
+    readers = {field.name: kinds[str(field.type)] for field in fields(Answered)}
+    with path.open(newline="", encoding="utf-8") as file:
+        records = list(csv.DictReader(file))
+    return [
+        Answered(**{name: reader(row[name]) for name, reader in readers.items()}) for row in records
+    ]
 
 
 def _write(path: Path, rows: Sequence[Answered]) -> None:

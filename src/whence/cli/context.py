@@ -87,6 +87,13 @@ Set = Annotated[
         metavar="METHOD.NAME=VALUE",
     ),
 ]
+Read = Annotated[
+    Literal["probability", "log-probability", "logit", "kl"],
+    typer.Option(
+        help="Which number of a token is attributed: it, less that of the likeliest token without "
+        "context; or kl, how far all that could stand there is from what it is without context."
+    ),
+]
 Units = Annotated[
     Literal["word", "token", "sentence", "section"] | None,
     typer.Option(
@@ -149,6 +156,7 @@ def command(
     least: Least = None,
     methods: Methods = None,
     setting: Set = None,
+    read: Read = "probability",
     units: Units = None,
     tokens: Tokens = 30,
     continuation: Given = None,
@@ -204,6 +212,7 @@ def command(
             chat=chat,
             system=system,
             other_context=other_context,
+            read=read,
             seed=seed,
             memory=memory,
             evidence=evidence,

@@ -154,6 +154,7 @@ Read = Annotated[
         "cross-entropy",
         "perplexity",
         "entropy",
+        "kl",
     ],
     typer.Option(help="Which number of each written token is explained."),
 ]

@@ -27,7 +27,11 @@ from whence.core.units import Units
 from whence.core.writing import write_json, write_text
 
 ROUNDING = 1e-6  # by which a probability may be above one
-ADDITIVE = ("log-probability", "cross-entropy")  # readings of a text that are sums over its tokens
+ADDITIVE = (
+    "log-probability",
+    "cross-entropy",
+    "kl",
+)  # readings of a text that are sums over its tokens
 
 
 @dataclass(frozen=True)
