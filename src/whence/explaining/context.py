@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Cost
+from whence.core.coarser import coarser
 from whence.core.context_use import (
     MEASURES,
     Measure,
@@ -27,8 +28,9 @@ from whence.core.provenance import Provenance
 from whence.core.request import Request, wishes_for
 from whence.core.target import OF_CONTRASTS, Reading, Reference, Target
 from whence.explaining.generate import rows_by_method
-from whence.explaining.job import Outcome, Progress
+from whence.explaining.job import Progress
 from whence.explaining.run import run, total_cost
+from whence.explaining.sharing import Errand, notes_on_plan, shared_plan
 from whence.games.game import check_is_model
 from whence.generation.continuing import check_writes, given, written_by
 from whence.models.chat import ChatUnits
@@ -152,7 +154,20 @@ def context(
         targets = {n: _target(outputs[n], n, read, logits_without[n]) for n in numbers}
         if len(judged) < len(numbers):
             notes += (_about_evidence(len(judged), len(numbers), evidence),)
-        by_output, costs_of_rows = _attributed(model, passage, targets, judged, request, progress)
+        runs = _runs(request, targets, judged)
+
+        def errands(kind: str) -> list[Errand]:
+            own = coarser(passage, kind)
+            return [Errand(asked, [own]) for asked in runs.values()]
+
+        shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
+        passage = coarser(passage, shared.units)
+        by_output = {}
+        for (these, asked), plan in zip(runs.items(), shared.plans, strict=True):
+            (outcomes,) = run(model, [passage], asked, progress, plan=plan)
+            by_output |= dict(zip(these, outcomes, strict=True))
+        costs_of_rows = [outcome.cost for outcome in by_output.values()]
+        notes += tuple(notes_on_plan([outcome.plan for outcome in by_output.values()]))
         rows, skipped = rows_by_method([by_output[number] for number in numbers])
         costs += costs_of_rows
     return ContextUse(
@@ -264,22 +279,14 @@ def _about_evidence(judged: int, found: int, evidence: bool | None) -> str:
     )
 
 
-def _attributed(
-    model: Model,
-    passage: Passage,
-    targets: Mapping[int, Target],
-    judged: Sequence[int],
-    request: Request,
-    progress: Progress | None,
-) -> tuple[dict[int, Outcome], list[Cost]]:
-    """What came of each selected output: one run for those with evidence, one for the others."""
-    by_output: dict[int, Outcome] = {}
+def _runs(
+    request: Request, targets: Mapping[int, Target], judged: Sequence[int]
+) -> dict[tuple[int, ...], Request]:
+    """The selected outputs with evidence, and the others: what is asked of each of both."""
+    runs = {}
     for has_evidence in (True, False):
-        these = [number for number in targets if (number in judged) == has_evidence]
-        if not these:
-            continue
-        of_these = tuple(targets[number] for number in these)
-        asked = replace(request, targets=of_these, evidence=has_evidence)
-        (outcomes,) = run(model, [passage], asked, progress)
-        by_output |= dict(zip(these, outcomes, strict=True))
-    return by_output, [outcome.cost for outcome in by_output.values()]
+        these = tuple(number for number in targets if (number in judged) == has_evidence)
+        if these:
+            of_these = tuple(targets[number] for number in these)
+            runs[these] = replace(request, targets=of_these, evidence=has_evidence)
+    return runs

@@ -61,7 +61,8 @@ def written_by(
     wanted = ("input_ids", "attention_mask")
     inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
     own = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id}
-    asked = {**own, **options, "max_new_tokens": max_new_tokens}
+    # a model's own max_length gives way to what is asked here, without a warning
+    asked = {"max_length": None, **own, **options, "max_new_tokens": max_new_tokens}
     with (
         model.lock,
         untouched(model.hf),
