@@ -71,13 +71,18 @@ def generation_page(g: Generation) -> str:
     return document(
         f"whence: {title}",
         element("main", f"\n{_section(g, 'whence-0')}\n", class_="whence-many"),
-        styles=[static("report.css"), static("generation.css"), GROUND + PRINTED],
+        styles=[
+            static("report.css"),
+            static("rows.css"),
+            static("generation.css"),
+            GROUND + PRINTED,
+        ],
     )
 
 
 def generation_fragment(g: Generation) -> str:
     """What a notebook shows; several may stand in a document."""
-    styles = style(static("report.css")) + style(static("generation.css"))
+    styles = "".join(style(static(f"{name}.css")) for name in ("report", "rows", "generation"))
     return styles + _section(g, fresh_id())
 
 

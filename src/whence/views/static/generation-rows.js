@@ -24,7 +24,7 @@ function rowsOf(app) {
     title.textContent = `By ${kind}`;
     note.textContent = opens ? `A bar is the sum of the scores of its ${data.kind}. Open a row to see them.` : "";
     rows = groups.map(([start, stop, name]) => {
-      const text = data.units.slice(start, stop).join("").trim() || data.names[start];
+      const text = data.units.slice(start, stop).join("").trim().replace(/\s+/g, " ") || data.names[start];
       const track = made("span", { className: "bar-place" }), number = made("span", { className: "number" }), line = made("span", { className: "line", dir: "auto", textContent: text });
       const badge = name || (data.written[start] ? "written" : "");
       if (badge) line.prepend(made("span", { className: "badge", textContent: badge }), " ");
