@@ -179,9 +179,10 @@ def _check_end(model: Model, ids: Int[np.ndarray, " token"]) -> None:
     """Refuse a text that goes on behind its end: no model writes so."""
     end = _first_end(model, ids)
     if end is not None and end < len(ids) - 1:
+        behind = len(ids) - 1 - end
         raise InputError(
             f"the continuation has the end of the sequence (id {ids[end]}) at place {end}, and "
-            f"{len(ids) - 1 - end} tokens behind it; cut it there."
+            f"{behind} token{'s' if behind > 1 else ''} behind it; cut it there."
         )
 
 
