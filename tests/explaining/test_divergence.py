@@ -105,7 +105,10 @@ def test_integrated_gradients_sum_to_what_has_diverged_at_the_baseline() -> None
         evidence=False,
     )
     passage = g.passage
-    nothing = game_of(model, passage, Target(at=2, read="kl"), "mean").empty
+    game = game_of(model, passage, Target(at=2, read="kl"), "mean")
+    masks = np.zeros((2, game.size), dtype=bool)
+    masks[1, 0] = True
+    nothing = game(masks)[0]
     assert nothing > 1e-3
     assert g.of(2).scores.sum() == pytest.approx(-nothing, rel=1e-4)
 
