@@ -42,3 +42,9 @@ def test_the_words_name_all_that_was_made_smaller() -> None:
 def test_json_gives_it_back() -> None:
     plan = Plan(39, 5, {"lime": {"budget": 200}}, {"anchors": "too dear"}, "the budget is 30 s")
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert "units" not in plan.to_dict()
+    larger = Plan(reason="the budget is 30 s", units="sentence", asked_units="word")
+    assert Plan.from_dict(json.loads(json.dumps(larger.to_dict()))) == larger
+    assert larger.describe() == (
+        "Leaner than usual, as the budget is 30 s: sentences as units (not words)."
+    )

@@ -147,7 +147,7 @@ def test_an_unknown_reading_is_refused() -> None:
         TargetError,
         match=re.escape(
             "one of logit, log-probability, probability, margin, cross-entropy, perplexity, "
-            "entropy, not 'odds'"
+            "entropy, kl, not 'odds'"
         ),
     ):
         Target("good", read="odds")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 
 import jaxtyping
@@ -182,3 +183,18 @@ def test_where_a_prompt_ends_is_said() -> None:
     t5 = small("t5")
     encoded = t5.encode("the foo")
     assert notes_on_border(written_after(t5, encoded, given(t5, encoded, "d is").ids)) == ()
+
+
+def test_a_models_own_length_gives_way_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    # would catch: "Both max_new_tokens and max_length seem to have been set", for a caller who set
+    # one of them
+    model = whence.load("translator")
+    assert model.hf.generation_config.max_length == 64
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)
+    try:
+        written_by(model, model.encode("they push the cow ."), 3, 0, {})
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not caplog.records
+    assert model.hf.generation_config.max_length == 64

@@ -13,7 +13,7 @@ from tests.views.conftest import evidence_for, made
 from whence.core.attribution import Cost
 from whence.core.comparison import Comparison
 from whence.core.generation import Generation, Output
-from whence.core.passage import SPECIAL, Passage
+from whence.core.passage import SPECIAL, Passage, Section
 from whence.core.target import Target
 
 METHODS = {"gradient-x-input": True, "occlusion": True, "attention-mean": False}
@@ -66,10 +66,11 @@ def generation(
     explained: Sequence[int] | None = None,
     evidence: bool = True,
     read: Any = "log-probability",
+    sections: Sequence[Section] = (),
     **more: Any,
 ) -> Generation:
     """Scores are random; each method has rows of its own."""
-    passage = passage_of(prompt, written, kind)
+    passage = replace(passage_of(prompt, written, kind), sections=tuple(sections))
     numbers = tuple(range(passage.outputs) if explained is None else explained)
     rng = np.random.default_rng(0)
     rows = {}

@@ -106,7 +106,7 @@ def opened(browser, tmp_path: Path):
 
 
 def levels(page) -> list[float]:
-    return page.locator("[data-u]").evaluate_all(
+    return page.locator(".picture [data-u]").evaluate_all(
         "(all) => all.map((u) => Number(u.style.getPropertyValue('--v'))"
         " * (u.classList.contains('n') ? -1 : 1))"
     )
@@ -151,6 +151,48 @@ def test_the_method_is_chosen(opened) -> None:
     page.locator("[data-control=method]").select_option("1")
     assert levels(page) == pytest.approx(as_levels(use.together("attention-mean")), abs=NEAR)
     assert page.locator("[data-u].p, [data-u].n").count() == 0
+
+
+def numbers(found) -> list[float]:
+    return [float(text.replace("−", "-")) for text in found.all_inner_texts()]
+
+
+def test_rows_are_sums_and_open_into_scored_words(opened) -> None:
+    # would catch: numbers of all words together beside the colours of one
+    use = context_use()
+    page = opened(use)
+    rows = page.locator(".row")
+    assert rows.locator(".line").all_inner_texts() == ["So good.", "The cat sat down."]
+    for scores, act in (
+        (use.together(), lambda: None),
+        (use.of(0).scores, lambda: page.locator(".w.found").first.click()),
+    ):
+        act()
+        near = 0.006 * max(1, np.abs(scores).max())
+        sums = [scores[:2].sum(), scores[2:].sum()]
+        assert numbers(page.locator(".row .number")) == pytest.approx(sums, abs=near)
+    rows.nth(1).locator("summary").focus()
+    page.keyboard.press("Enter")
+    words = rows.nth(1).locator(".scored")
+    assert words.locator(".u").all_inner_texts() == ["The", "cat", "sat", "down."]
+    assert numbers(words.locator("small")) == pytest.approx(use.of(0).scores[2:], abs=near)
+    page.locator("[data-control=method]").select_option("1")
+    of_other = use.of(0, "attention-mean").scores
+    assert numbers(words.locator("small")) == pytest.approx(of_other[2:], abs=near)
+
+
+def test_documents_open_into_sentences_and_these_into_words(opened) -> None:
+    use = context_use(context="So good. It is. The cat sat down.")
+    sections = (Section("a.txt", 0, 15), Section("<u>b.txt", 15, 33))
+    page = opened(replace(use, passage=replace(use.passage, sections=sections)))
+    documents = page.locator(".rows > .level > .row")
+    assert documents.locator(".badge").all_inner_texts() == ["a.txt", "<u>b.txt"]
+    assert page.locator(".rows h3").inner_text().lower() == "by documents"
+    documents.first.locator("> summary").click()
+    sentences = documents.first.locator(".row")
+    assert sentences.locator(".line").all_inner_texts() == ["So good.", "It is."]
+    sentences.nth(1).locator("summary").click()
+    assert sentences.nth(1).locator(".scored").count() == 2
 
 
 def test_underlines_say_how_far_each_word_depends() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from tests.views.generations import END, METHODS, generation
 from whence.core.generation import Generation
-from whence.views.generation_data import sentences_of
+from whence.core.passage import Section
+from whence.views.generation_data import rows_by_kind, sentences_of
 
 PROMPT = "So good. Once upon a time there was a cat."
 WRITTEN = [" co", "ward", " and", " off", "\n", "then", END]
@@ -199,18 +200,89 @@ def test_a_click_on_a_source_shows_what_rests_on_it(opened):
     assert levels(page, "output") == [0] * 5
 
 
-def test_sentences_have_the_sums_and_open_into_their_words(opened):
+def numbers_of(rows) -> list[float]:
+    return [float(n.replace("−", "-")) for n in rows.locator(".number").all_inner_texts()]
+
+
+def test_sentences_have_the_sums_and_open_into_their_scored_words(opened):
+    # would catch: words without a score of their own, and sums over what comes after
     g = generation(PROMPT, WRITTEN)
     page = opened(g)
     page.locator(".reader .output").nth(1).click()
     scores = g.of(2).scores
-    rows = page.locator(".sentence:visible")
-    numbers = [float(n.replace("−", "-")) for n in rows.locator(".number").all_inner_texts()]
+    near = np.abs(scores).max() / 127
+    rows = page.locator(".row:visible")
     sums = [scores[:2].sum(), scores[2:10].sum(), scores[10]]
-    assert numbers == pytest.approx(sums, abs=5 * np.abs(scores).max() / 127)
-    rows.nth(0).locator("summary").click()
-    words = rows.nth(0).locator(".u")
-    assert words.all_inner_texts() == ["So", "good."]
+    assert numbers_of(rows) == pytest.approx(sums, abs=5 * near)
+    rows.nth(0).locator("summary").focus()
+    page.keyboard.press("Enter")
+    words = rows.nth(0).locator(".scored")
+    assert words.locator(".u").all_inner_texts() == ["So", "good."]
+    shown = [float(n.replace("−", "-")) for n in words.locator("small").all_inner_texts()]
+    assert shown == pytest.approx(scores[:2], abs=near)
+    # another word is chosen, and the open row follows
+    page.locator(".reader .output").nth(2).click()
+    shown = [float(n.replace("−", "-")) for n in words.locator("small").all_inner_texts()]
+    assert shown == pytest.approx(g.of(3).scores[:2], abs=np.abs(g.of(3).scores).max() / 127)
+
+
+SECTIONS = (Section("system", 0, 8), Section("document <b>.txt", 8, 42))
+
+
+def test_sections_are_the_rows_of_a_chat_and_open_into_scored_words(opened):
+    g = generation(PROMPT, WRITTEN, sections=SECTIONS)
+    page = opened(g)
+    kinds = page.locator("[data-control=rows]")
+    assert kinds.locator("option").all_inner_texts() == ["sections", "sentences", "words"]
+    rows = page.locator(".row:visible")
+    names = ["system", "document <b>.txt"]
+    assert rows.locator(".badge").all_inner_texts() == names  # of all together: the prompt
+    together = g.together(g.explained)
+    sums = [together[:2].sum(), together[2:10].sum()]
+    near = np.abs(together).max() / 127 * len(g.outputs)
+    assert numbers_of(rows) == pytest.approx(sums, abs=5 * near)
+    rows.nth(1).locator("summary").click()
+    assert rows.nth(1).locator(".scored").count() == 8
+    assert rows.nth(1).locator(".scored").first.get_attribute("aria-label").startswith("Once: ")
+
+    page.locator(".reader .output").nth(2).click()  # behind two written words
+    assert rows.locator(".badge").all_inner_texts() == [*names, "written"]
+
+    kinds.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")  # a row for each word, with nothing to open
+    assert page.locator(".row:visible").count() == len(g.of(3).scores)
+    assert page.locator("details.row").count() == 0
+    assert numbers_of(page.locator(".row:visible")) == pytest.approx(
+        g.of(3).scores, abs=np.abs(g.of(3).scores).max() / 127
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "kinds"),
+    [
+        ("one sentence alone", "word", []),  # the reader shows its words
+        (PROMPT, "word", ["sentences", "words"]),
+        (PROMPT, "sentence", ["sentences"]),
+        (PROMPT, [0, 8], ["sections"]),
+    ],
+)
+def test_rows_are_offered_where_there_are_several(prompt, kind, kinds):
+    g = generation(prompt, WRITTEN, kind=kind)
+    assert [rows["kind"] for rows in rows_by_kind(g)] == kinds
+    for rows in rows_by_kind(g):
+        units = [unit for start, stop, *_ in rows["groups"] for unit in range(start, stop)]
+        assert units == list(range(len(g.units)))  # each unit in one row
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_open_rows_of_a_narrow_page_stay_within_it(opened, scheme):
+    g = generation(f"{PROMPT} {'word ' * 40}", WRITTEN, sections=SECTIONS)
+    page = opened(g, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    for summary in page.locator(".row > summary").all():
+        if summary.is_visible():
+            summary.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_the_matrix_is_read_by_keys_and_sentences_are_its_columns(opened):

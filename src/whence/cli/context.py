@@ -10,9 +10,9 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.compare import chosen
-from whence.cli.generate import GivenIds, Tokens, ids_of
-from whence.cli.running import emit, emit_json, loaded, note, progress, writable
+from whence.cli.running import loaded, progress, writable
 from whence.cli.texts import read_whole
+from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ Set = Annotated[
         metavar="METHOD.NAME=VALUE",
     ),
 ]
+Read = Annotated[
+    Literal["probability", "log-probability", "logit", "kl"],
+    typer.Option(
+        help="Which number of a token is attributed: it, less that of the likeliest token without "
+        "context; or kl, how far all that could stand there is from what it is without context."
+    ),
+]
 Units = Annotated[
     Literal["word", "token", "sentence", "section"] | None,
     typer.Option(
@@ -149,6 +156,7 @@ def command(
     least: Least = None,
     methods: Methods = None,
     setting: Set = None,
+    read: Read = "probability",
     units: Units = None,
     tokens: Tokens = 30,
     continuation: Given = None,
@@ -181,8 +189,7 @@ def command(
         writable(path)
     wishes = chosen(",".join(methods or ["occlusion"]), setting or [], seed)
     assert wishes is not None
-    if continuation is not None and continuation_ids is not None:
-        raise InputError("give --continuation or --continuation-ids, not both.")
+    follows = given_continuation(continuation, continuation_ids)
     before = _context(context, documents, files)
     if given_input is None:
         raise InputError('there is no input: give what the model is to answer, --input "…".')
@@ -197,13 +204,14 @@ def command(
             deviations=None if deviations < 0 else deviations,
             most=most,
             least=least,
-            continuation=continuation if continuation_ids is None else ids_of(continuation_ids),
+            continuation=follows,
             max_new_tokens=tokens,
             units=units,
             separator=None if separator is None else separator.replace("\\n", "\n"),
             chat=chat,
             system=system,
             other_context=other_context,
+            read=read,
             seed=seed,
             memory=memory,
             evidence=evidence,
@@ -211,11 +219,8 @@ def command(
             rankings=rankings,
             steps=steps,
         )
-    if as_json:
-        emit_json(result.to_dict())
-    else:
-        emit(str(result))
-    _write(result, html, csv, save)
+    show(result, as_json)
+    write(result, html, csv, save)
 
 
 def _used(model: Any, given_input: str, before: Any, methods: Any, **options: Any) -> ContextUse:
@@ -250,15 +255,3 @@ def _context(
             raise InputError(f"the document {name!r} is given twice.")
         texts[name] = read_whole(path).strip()
     return texts
-
-
-def _write(result: ContextUse, html: Path | None, csv: Path | None, save: Path | None) -> None:
-    if save is not None:
-        result.save(save)
-        note(f"result saved to {save.resolve()}")
-    if csv is not None:
-        result.to_csv(csv)
-        note(f"table written to {csv.resolve()}")
-    if html is not None:
-        result.to_html(html)
-        note(f"report written to {html.resolve()}")

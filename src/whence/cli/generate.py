@@ -12,8 +12,9 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.compare import chosen
-from whence.cli.running import emit, emit_json, loaded, note, progress, writable
+from whence.cli.running import loaded, note, progress, writable
 from whence.cli.texts import read_whole
+from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ Set = Annotated[
         metavar="[METHOD.]NAME=VALUE",
     ),
 ]
-Tokens = Annotated[int, typer.Option(help="How many tokens are written, at most.", metavar="N")]
 Sample = Annotated[
     bool,
     typer.Option(
@@ -96,12 +96,6 @@ Given = Annotated[
         "--continuation",
         help="Explain this text as what was written, instead of letting the model write.",
         metavar="TEXT",
-    ),
-]
-GivenIds = Annotated[
-    str | None,
-    typer.Option(
-        "--continuation-ids", help="The same, as ids of tokens: 464,3797,…", metavar="IDS"
     ),
 ]
 Instead = Annotated[
@@ -154,6 +148,7 @@ Read = Annotated[
         "cross-entropy",
         "perplexity",
         "entropy",
+        "kl",
     ],
     typer.Option(help="Which number of each written token is explained."),
 ]
@@ -223,17 +218,15 @@ def command(
     assert wishes is not None
     decoding = _decoding(sample, temperature, top_k, top_p, beams) | others
     numbers = None if outputs is None else _ranges(outputs)
-    ids = None if continuation_ids is None else ids_of(continuation_ids)
-    if continuation is not None and ids is not None:
-        raise InputError("give --continuation or --continuation-ids, not both.")
+    follows = given_continuation(continuation, continuation_ids)
     if units == "section" and chat is None:
         raise InputError("--units section is for the messages of a --chat.")
     messages, text = None, ""
     if chat is not None:
         _refuse_prompt(words, file)
         messages = _messages(chat)
-        if continuation is None and ids is None:
-            messages, continuation = _last_answer(messages)
+        if follows is None:
+            messages, follows = _last_answer(messages)
     else:
         text = _prompt(words or [], file)
 
@@ -245,7 +238,7 @@ def command(
             loaded_model,
             prompt,
             wishes,
-            continuation=ids if ids is not None else continuation,
+            continuation=follows,
             max_new_tokens=tokens,
             outputs=numbers,
             target=_target(at, until, read),
@@ -263,8 +256,8 @@ def command(
             steps=steps,
             **decoding,
         )
-    _show(result, as_json)
-    _write(result, html, csv, save)
+    show(result, as_json)
+    write(result, html, csv, save)
 
 
 def _explained(
@@ -274,25 +267,6 @@ def _explained(
 
     with progress("generate") as say:
         return generate(model, prompt, methods, progress=say, **options)
-
-
-def _show(result: Generation, as_json: bool) -> None:
-    if as_json:
-        emit_json(result.to_dict())
-        return
-    emit(str(result))
-
-
-def _write(result: Generation, html: Path | None, csv: Path | None, save: Path | None) -> None:
-    if save is not None:
-        result.save(save)
-        note(f"result saved to {save.resolve()}")
-    if csv is not None:
-        result.to_csv(csv)
-        note(f"table written to {csv.resolve()}")
-    if html is not None:
-        result.to_html(html)
-        note(f"report written to {html.resolve()}")
 
 
 # ---------------------------------------------------------------------- what is continued
@@ -409,16 +383,6 @@ def _target(at: str | None, until: int | None, read: Any) -> Target | str | int 
     if at is None or not at.isdecimal():
         raise InputError("--until goes with --at as a number: --at 3 --until 6.")
     return Target(at=int(at), until=until, read=read)
-
-
-def ids_of(given: str) -> list[int]:
-    """What --continuation-ids gave: whole numbers with commas between."""
-    try:
-        return [int(number) for number in given.replace(" ", "").split(",")]
-    except ValueError:
-        raise InputError(
-            f"--continuation-ids takes whole numbers with commas between, not {given!r:.60}."
-        ) from None
 
 
 def _ranges(given: str) -> list[int]:

@@ -6,10 +6,10 @@ Both steps of PECoRe (Sarti et al. 2024) in one result. The numbers of the first
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -20,13 +20,19 @@ from whence.core.errors import InputError, unknown_name
 from whence.core.once import once
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
-from whence.core.render import draw, render
+from whence.core.render import draw
 from whence.core.showing import visible
 from whence.core.stored import Stored, as_stored
-from whence.core.units import Units
-from whence.core.writing import write_json, write_text
-
-ROUNDING = 1e-6  # by which a probability may be above one
+from whence.core.writing import write_text
+from whence.core.written import (
+    ROUNDING,
+    Rows,
+    WrittenResult,
+    check_rows,
+    read_passage,
+    read_rows,
+    stored_rows,
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ContextUse:
+class ContextUse(WrittenResult):
     """What of an output came from its context.
 
     ``passage`` is context, input and output, with units of the context alone; ``without`` is the
@@ -110,13 +116,16 @@ class ContextUse:
     (6, ('I', ' hated'))
     """
 
+    view: ClassVar[str] = "context"
+    called: ClassVar[str] = "result"
+
     passage: Passage
     without: Passage
     input: str
     outputs: tuple[Dependence, ...]
     selected: tuple[int, ...]
     selection: Selection
-    rows: Mapping[str, tuple[Attribution, ...]]
+    rows: Rows
     decoding: Mapping[str, Any]
     cost: Cost
     provenance: Provenance
@@ -124,23 +133,9 @@ class ContextUse:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.passage.written is None or len(self.outputs) != self.passage.outputs:
-            raise InputError(
-                f"there is one output for each written token: {self.passage.outputs} were written, "
-                f"and {len(self.outputs)} outputs are given."
-            )
-        for method, attributions in self.rows.items():
-            if len(attributions) != len(self.selected):
-                raise InputError(
-                    f"{method} has {len(attributions)} rows for {len(self.selected)} outputs."
-                )
+        check_rows(self.passage, len(self.outputs), self.rows, self.selected)
 
     # ------------------------------------------------------------------ the first step
-
-    @property
-    def text(self) -> str:
-        """What was written."""
-        return self.passage.pair or ""
 
     @property
     def scores(self) -> Float[np.ndarray, " output"]:
@@ -166,21 +161,6 @@ class ContextUse:
         return tuple(sorted(self.selected, key=lambda number: -abs(self.outputs[number].score)))
 
     # ------------------------------------------------------------------ the second step
-
-    @property
-    def units(self) -> Units:
-        """The units of the context."""
-        return self.passage.units
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that attributed."""
-        return tuple(self.rows)
-
-    def __getitem__(self, method: str) -> tuple[Attribution, ...]:
-        if method not in self.rows:
-            raise unknown_name("method in this result", method, self.rows)
-        return self.rows[method]
 
     def of(self, output: int, method: str | None = None) -> Attribution:
         """The attribution of one selected output; by the first method if none is named."""
@@ -313,24 +293,8 @@ class ContextUse:
             f"{len(self.units)} units: {found or 'none'})"
         )
 
-    def __str__(self) -> str:
-        return render("context_text", self)
-
-    def _repr_html_(self) -> str:
-        return render("context_fragment", self)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One self-contained page; also written to ``path``."""
-        page = render("context_page", self)
-        if path is not None:
-            write_text(path, page)
-        return page
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
-        rows = {}
-        for method, attributions in self.rows.items():
-            rows[method] = [attribution.to_dict_without_passage() for attribution in attributions]
         return {
             "schema": SCHEMA,
             "kind": "context",
@@ -340,7 +304,7 @@ class ContextUse:
             "outputs": [asdict(output) for output in self.outputs],
             "selected": list(self.selected),
             "selection": asdict(self.selection),
-            "rows": rows,
+            "rows": stored_rows(self.rows),
             "decoding": dict(self.decoding),
             "cost": asdict(self.cost),
             "provenance": self.provenance.to_dict(),
@@ -353,13 +317,8 @@ class ContextUse:
         """What ``to_dict`` gave."""
         check_schema(stored, "context")
         stored = as_stored(stored, "context")
-        passage = Passage.from_dict(stored["passage"])
-        if passage.written is None:
-            raise stored["passage"].wrong("nothing was written in it")
+        passage = read_passage(stored["passage"])
         numbers = tuple(stored["selected"].wholes(None, 0, passage.outputs - 1).tolist())
-        rows = {}
-        for method, entries in stored["rows"].entries().items():
-            rows[method] = _read_rows(entries, passage, numbers)
         return stored.made(
             lambda: cls(
                 passage=passage,
@@ -368,7 +327,7 @@ class ContextUse:
                 outputs=tuple(map(Dependence.from_dict, stored["outputs"].items())),
                 selected=numbers,
                 selection=Selection.from_dict(stored["selection"]),
-                rows=rows,
+                rows=read_rows(stored["rows"], passage, numbers),
                 decoding=stored["decoding"].plain_record(),
                 cost=stored["cost"].record(Cost),
                 provenance=stored["provenance"].record(Provenance),
@@ -376,17 +335,3 @@ class ContextUse:
                 notes=stored["notes"].texts(),
             )
         )
-
-    def save(self, path: str | Path) -> Path:
-        """Write JSON; ``whence.read`` reads it back."""
-        return write_json(path, self.to_dict())
-
-
-def _read_rows(stored: Stored, passage: Passage, numbers: Sequence[int]) -> tuple[Attribution, ...]:
-    entries = stored.items()
-    if len(entries) != len(numbers):
-        raise stored.wrong(f"{len(entries)} rows for {len(numbers)} outputs")
-    rows = []
-    for entry, output in zip(entries, numbers, strict=True):
-        rows.append(Attribution.from_dict(entry, passage.before(output)))
-    return tuple(rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -17,17 +17,28 @@ from jaxtyping import Float
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.comparison import Comparison
 from whence.core.cutting import unit_of_tokens, unit_spans
-from whence.core.errors import InputError, unknown_name
+from whence.core.errors import InputError
 from whence.core.once import once
 from whence.core.passage import Passage
-from whence.core.render import draw, render
+from whence.core.render import draw
 from whence.core.showing import visible
 from whence.core.stored import Stored, as_stored
-from whence.core.units import Units
-from whence.core.writing import write_json, write_text
+from whence.core.writing import write_text
+from whence.core.written import (
+    ROUNDING,
+    Rows,
+    WrittenResult,
+    check_rows,
+    read_passage,
+    read_rows,
+    stored_rows,
+)
 
-ROUNDING = 1e-6  # by which a probability may be above one
-ADDITIVE = ("log-probability", "cross-entropy")  # readings of a text that are sums over its tokens
+ADDITIVE = (
+    "log-probability",
+    "cross-entropy",
+    "kl",
+)  # readings of a text that are sums over its tokens
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Generation:
+class Generation(WrittenResult):
     """What a model wrote after a prompt, explained token by token.
 
     ``outputs`` are all tokens that were written. ``explained`` are the numbers of those that were
@@ -76,10 +87,13 @@ class Generation:
     (30, 38)
     """
 
+    view: ClassVar[str] = "generation"
+    called: ClassVar[str] = "generation"
+
     passage: Passage
     outputs: tuple[Output, ...]
     explained: tuple[int, ...]
-    rows: Mapping[str, tuple[Attribution, ...]]
+    rows: Rows
     decoding: Mapping[str, Any]
     cost: Cost
     chosen: Comparison | None = None
@@ -87,36 +101,12 @@ class Generation:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.passage.written is None or len(self.outputs) != self.passage.outputs:
-            raise InputError(
-                f"a generation has one output for each written token: {self.passage.outputs} were "
-                f"written, and {len(self.outputs)} outputs are given."
-            )
-        for method, attributions in self.rows.items():
-            if len(attributions) != len(self.explained):
-                raise InputError(
-                    f"{method} has {len(attributions)} rows for {len(self.explained)} outputs."
-                )
+        check_rows(self.passage, len(self.outputs), self.rows, self.explained)
 
     @property
     def prompt(self) -> str:
         """The text that came first."""
         return self.passage.text
-
-    @property
-    def text(self) -> str:
-        """What was written."""
-        return self.passage.pair or ""
-
-    @property
-    def units(self) -> Units:
-        """All units: those of the prompt, then those of what was written."""
-        return self.passage.units
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that explained."""
-        return tuple(self.rows)
 
     @once
     def words(self) -> tuple[range, ...]:
@@ -138,11 +128,6 @@ class Generation:
             else:
                 groups.append(range(number, number + 1))
         return tuple(groups)
-
-    def __getitem__(self, method: str) -> tuple[Attribution, ...]:
-        if method not in self.rows:
-            raise unknown_name("method in this generation", method, self.rows)
-        return self.rows[method]
 
     def matrix(self, method: str) -> Float[np.ndarray, "explained unit"]:
         """The scores, a row for each explained output; NaN for units that do not stand before it.
@@ -229,19 +214,6 @@ class Generation:
             f"Generation({len(self.outputs)} outputs, {len(self.units)} units; by {methods})"
         )
 
-    def __str__(self) -> str:
-        return render("generation_text", self)
-
-    def _repr_html_(self) -> str:
-        return render("generation_fragment", self)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One self-contained page; also written to ``path``."""
-        page = render("generation_page", self)
-        if path is not None:
-            write_text(path, page)
-        return page
-
     def plot(self, method: str | None = None, ax: Any = None) -> Any:
         """A heat map, outputs × units, of one method; of the first if none is named.
 
@@ -251,16 +223,13 @@ class Generation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the passage once; ``from_dict`` gives them back."""
-        rows = {}
-        for method, attributions in self.rows.items():
-            rows[method] = [attribution.to_dict_without_passage() for attribution in attributions]
         return {
             "schema": SCHEMA,
             "kind": "generation",
             "passage": self.passage.to_dict(),
             "outputs": [asdict(output) for output in self.outputs],
             "explained": list(self.explained),
-            "rows": rows,
+            "rows": stored_rows(self.rows),
             "decoding": dict(self.decoding),
             "cost": asdict(self.cost),
             "chosen": None if self.chosen is None else self.chosen.to_dict(),
@@ -273,13 +242,8 @@ class Generation:
         """What ``to_dict`` gave."""
         check_schema(stored, "generation")
         stored = as_stored(stored, "generation")
-        passage = Passage.from_dict(stored["passage"])
-        if passage.written is None:
-            raise stored["passage"].wrong("nothing was written in it")
+        passage = read_passage(stored["passage"])
         explained = tuple(stored["explained"].wholes(None, 0, passage.outputs - 1).tolist())
-        rows = {}
-        for method, entries in stored["rows"].entries().items():
-            rows[method] = _read_rows(entries, passage, explained)
         chosen = stored["chosen"].given()
         units = len(passage.unit_spans)
         return stored.made(
@@ -287,7 +251,7 @@ class Generation:
                 passage=passage,
                 outputs=tuple(Output.from_dict(o, units) for o in stored["outputs"].items()),
                 explained=explained,
-                rows=rows,
+                rows=read_rows(stored["rows"], passage, explained),
                 decoding=dict(stored["decoding"].value),
                 cost=stored["cost"].record(Cost),
                 chosen=None if chosen is None else Comparison.from_dict(chosen),
@@ -295,19 +259,3 @@ class Generation:
                 notes=stored["notes"].texts(),
             )
         )
-
-    def save(self, path: str | Path) -> Path:
-        """Write JSON; ``whence.read`` reads it back."""
-        return write_json(path, self.to_dict())
-
-
-def _read_rows(
-    stored: Stored, passage: Passage, explained: Sequence[int]
-) -> tuple[Attribution, ...]:
-    entries = stored.items()
-    if len(entries) != len(explained):
-        raise stored.wrong(f"{len(entries)} rows for {len(explained)} outputs")
-    rows = []
-    for entry, output in zip(entries, explained, strict=True):
-        rows.append(Attribution.from_dict(entry, passage.before(output)))
-    return tuple(rows)

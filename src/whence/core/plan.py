@@ -16,10 +16,12 @@ from whence.core.stored import Stored, as_stored
 
 @dataclass(frozen=True)
 class Plan:
-    """The size of the control, the settings that were lowered, and the methods left out.
+    """The size of the control, the settings that were lowered, larger units, and methods left out.
 
     ``settings`` holds, by method, only settings that the caller did not give; ``left_out`` says of
-    each method why. ``reason`` is empty where nothing had to be made smaller.
+    each method why. ``units`` are the kind that was taken in the place of ``asked_units``, the
+    smaller ones that were asked for; both are empty where units are as asked. ``reason`` is empty
+    where nothing had to be made smaller.
 
     >>> Plan().is_full, Plan(rankings=39, steps=5, reason="the budget is 30 s").describe()
     (True, 'Leaner than usual, as the budget is 30 s: 39 random rankings (usually 100) and 5 steps \
@@ -31,6 +33,8 @@ class Plan:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    units: str = ""
+    asked_units: str = ""
 
     @property
     def is_full(self) -> bool:
@@ -57,13 +61,19 @@ class Plan:
             parts.append(f"{self.steps} steps (usually {USUAL_STEPS})")
         if self.settings:
             parts.append(f"fewer samples for {_listed(self.settings)}")
+        if self.units:
+            parts.append(f"{self.units}s as units (not {self.asked_units}s)")
         if self.left_out:
             parts.append(f"no {_listed(self.left_out)}")
         return f"Leaner than usual, as {self.reason}: {_joined(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        stored = asdict(self)
+        for name in ("units", "asked_units"):
+            if not stored[name]:
+                del stored[name]  # as it was before there were such: older versions read it
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Plan:

@@ -7,6 +7,7 @@ seen to move from 42 to 73 to 0.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -25,12 +26,53 @@ Reading = Literal[
     "cross-entropy",
     "perplexity",
     "entropy",
+    "kl",
 ]
 # readings of a label that can be compared with another one: why A rather than B
 OF_CONTRASTS = ("logit", "log-probability", "probability", "margin")
 # readings of several written tokens together
-OF_SPANS = ("log-probability", "probability", "cross-entropy", "perplexity", "entropy")
+OF_SPANS = ("log-probability", "probability", "cross-entropy", "perplexity", "entropy", "kl")
 LONGEST_LABEL_LIST = 12
+WHOLE_INPUT = "the whole input"
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What the model says of another input: a divergence is measured from there.
+
+    ``name`` says of which input. ``log_probabilities`` has a row for each output that is explained.
+    A result keeps the name alone: a row is as long as the vocabulary.
+
+    >>> even = Reference.of("a coin", np.zeros((1, 2)))
+    >>> even.log_probabilities.round(4).tolist()
+    [[-0.6931, -0.6931]]
+    """
+
+    name: str
+    log_probabilities: Float[np.ndarray, "output label"] | None = None
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.log_probabilities is not None:
+            content = np.ascontiguousarray(self.log_probabilities).tobytes()
+            object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest()[:16])
+
+    @classmethod
+    def of(cls, name: str, logits: Float[np.ndarray, "output label"]) -> Reference:
+        """The reference that has these logits."""
+        logits = np.asarray(logits, dtype=np.float64)
+        shifted = logits - logits.max(-1, keepdims=True)
+        return cls(name, shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self.name, self.digest
 
 
 @dataclass(frozen=True)
@@ -42,7 +84,10 @@ class Target:
     the ``probability``; or the ``margin``: the logit less that of the strongest rival, which is
     chosen once, on the unperturbed input. Of a text that a model wrote it may also be the
     ``cross-entropy`` (less the log-probability, in nats), the ``perplexity`` (e to the
-    cross-entropy) and the ``entropy`` of all that could stand there.
+    cross-entropy) and the ``entropy`` of all that could stand there. ``kl`` is how far all that
+    could stand there diverges from the ``reference``: the sum of P₀ · ln(P₀ / P), in nats, where P₀
+    is what the reference says. By default that is the whole input, so nothing diverges until
+    something is removed.
 
     ``at`` is the unit that a masked language model is to fill, or the word whose tag is explained:
     its number, or the word itself where it stands once. Of a text that a model wrote it is the
@@ -65,6 +110,7 @@ class Target:
     until: int | None = None
     ids: tuple[int, ...] | None = None
     against_ids: tuple[int, ...] | None = None
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         for name in ("ids", "against_ids"):
@@ -79,6 +125,15 @@ class Target:
                 f"a contrast, A rather than B, is read as one of {', '.join(OF_CONTRASTS)}, "
                 f"not as {self.read!r}."
             )
+        if self.reference is not None and self.read != "kl":
+            raise TargetError(f"only the reading 'kl' has a reference, not {self.read!r}.")
+
+    @property
+    def is_from_whole_input(self) -> bool:
+        """Whether it is a divergence that is zero, and at its least, where nothing is removed."""
+        if self.read != "kl":
+            return False
+        return self.reference is None or self.reference.name == WHOLE_INPUT
 
     @property
     def steps(self) -> range:
@@ -91,11 +146,18 @@ class Target:
         label = "the predicted class" if self.label is None else str(self.label)
         rather = f" rather than {self.against}" if self.against is not None else ""
         place = f" at {self.word!r}" if self.word is not None else ""
+        if self.read == "kl":
+            beside = WHOLE_INPUT if self.reference is None else self.reference.name
+            return f"kl of what stands at {label} from {beside}"
         return f"{self.read} of {label}{rather}{place}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        stored = asdict(self)
+        stored = asdict(replace(self, reference=None))
+        if self.reference is None:
+            del stored["reference"]
+        else:
+            stored["reference"] = {"name": self.reference.name}
         for name in ("word", "until", "ids", "against_ids"):
             if stored[name] is None:
                 del stored[name]  # as it was before there were such: older versions read it
@@ -144,12 +206,38 @@ def resolve(
     if against == index:
         raise TargetError(f"a contrast needs two labels; both are {labels[index]!r}.")
     name = None if against is None else labels[against]
-    return replace(target, label=labels[index], index=index, against=name, against_index=against)
+    target = replace(target, label=labels[index], index=index, against=name, against_index=against)
+    return referred(target, np.asarray(logits)[None])
+
+
+def referred(target: Target, logits: Float[np.ndarray, "output label"]) -> Target:
+    """A divergence with what it is measured from; ``logits`` are those of the whole input.
+
+    Any other target stays as it is.
+
+    >>> referred(Target(read="kl"), np.zeros((1, 2))).reference.name
+    'the whole input'
+    """
+    if target.read != "kl" or _has_numbers(target):
+        return target
+    if not target.is_from_whole_input:
+        assert target.reference is not None
+        raise TargetError(
+            f"the divergence from {target.reference.name} is not stored with a result; "
+            "make the explanation anew."
+        )
+    return replace(target, reference=Reference.of(WHOLE_INPUT, logits))
+
+
+def _has_numbers(target: Target) -> bool:
+    return target.reference is not None and target.reference.log_probabilities is not None
 
 
 def _is_resolved(target: Target, labels: Mapping[int, str]) -> bool:
     """Whether it was resolved before, on a model whose labels of these indices are the same."""
     if target.index is None or labels.get(target.index) != target.label:
+        return False
+    if target.read == "kl" and not _has_numbers(target):
         return False
     if target.against_index is None:
         return target.read != "margin"

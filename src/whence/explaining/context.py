@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Cost
+from whence.core.coarser import coarser
 from whence.core.context_use import (
     MEASURES,
     Measure,
@@ -25,10 +26,11 @@ from whence.core.errors import InputError, unknown_name
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.request import Request, wishes_for
-from whence.core.target import Reading, Target
+from whence.core.target import OF_CONTRASTS, Reading, Reference, Target
 from whence.explaining.generate import rows_by_method
-from whence.explaining.job import Outcome, Progress
+from whence.explaining.job import Progress
 from whence.explaining.run import run, total_cost
+from whence.explaining.sharing import Errand, notes_on_plan, shared_plan
 from whence.games.game import check_is_model
 from whence.generation.continuing import check_writes, given, written_by
 from whence.models.chat import ChatUnits
@@ -38,6 +40,7 @@ from whence.models.writing import only_prompt, written_after
 
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 MOST_WITH_EVIDENCE = 5  # outputs, if nothing is said: each costs as much as a whole explanation
+WITHOUT_CONTEXT = "the same output without context"
 FEWEST_TO_STAND_OUT = 3  # of two scores, neither can be a standard deviation above their mean
 LogProbabilities = Float[np.ndarray, "output vocabulary"]
 
@@ -81,7 +84,9 @@ def context(
 
     Each of these tokens is attributed to the units of the context, by every method, as a contrast:
     why this token and not the one that would have been written without context? It is read as
-    ``read``. Where both are the same token there is no contrast, and the token itself is read.
+    ``read``. Where both are the same token there is no contrast, and the token itself is read. With
+    ``read="kl"`` no token is named: what is attributed is how far all that could stand there
+    diverges from what could stand there without context, the number of ``kl-divergence``.
 
     ``context`` is a text, or documents by their names; then sentences are the units, else words.
     They and the input are joined by ``separator`` (by default a line break; a blank for
@@ -102,6 +107,8 @@ def context(
     check_writes(model)
     if measure not in MEASURES:
         raise unknown_name("measure", measure, MEASURES)
+    if read not in (*OF_CONTRASTS, "kl"):
+        raise unknown_name("reading of a dependence", read, (*OF_CONTRASTS, "kl"))
     begun = time.perf_counter()
     both = prompts(
         model,
@@ -126,7 +133,8 @@ def context(
     whole = written_after(model, replace(prompt, kind="word"), follows.ids)
     passage = replace(only_prompt(whole), kind=prompt.kind)
     bare = only_prompt(written_after(model, both.without, follows.ids))
-    outputs = _outputs(model, measure, whole, bare)
+    logits_without = model.output_logits(bare)
+    outputs = _outputs(model, measure, whole, logits_without)
     selection = Selection(
         measure, rule, deviations, most, usual_floor(measure) if least is None else least
     )
@@ -143,11 +151,23 @@ def context(
             steps=steps,
         )
         judged = _judged(outputs, numbers, evidence)
+        targets = {n: _target(outputs[n], n, read, logits_without[n]) for n in numbers}
         if len(judged) < len(numbers):
             notes += (_about_evidence(len(judged), len(numbers), evidence),)
-        by_output, costs_of_rows = _attributed(
-            model, passage, outputs, numbers, judged, read, request, progress
-        )
+        runs = _runs(request, targets, judged)
+
+        def errands(kind: str) -> list[Errand]:
+            own = coarser(passage, kind)
+            return [Errand(asked, [own]) for asked in runs.values()]
+
+        shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
+        passage = coarser(passage, shared.units)
+        by_output = {}
+        for (these, asked), plan in zip(runs.items(), shared.plans, strict=True):
+            (outcomes,) = run(model, [passage], asked, progress, plan=plan)
+            by_output |= dict(zip(these, outcomes, strict=True))
+        costs_of_rows = [outcome.cost for outcome in by_output.values()]
+        notes += tuple(notes_on_plan([outcome.plan for outcome in by_output.values()]))
         rows, skipped = rows_by_method([by_output[number] for number in numbers])
         costs += costs_of_rows
     return ContextUse(
@@ -170,11 +190,14 @@ def context(
 
 
 def _outputs(
-    model: Model, measure: Measure, whole: Passage, bare: Passage
+    model: Model,
+    measure: Measure,
+    whole: Passage,
+    logits_without: Float[np.ndarray, "output vocabulary"],
 ) -> tuple[Dependence, ...]:
     """Every written token in both runs; ``whole`` still has the words of what was written."""
     log_p_with = _log_probabilities(model.output_logits(whole))
-    log_p_without = _log_probabilities(model.output_logits(bare))
+    log_p_without = _log_probabilities(logits_without)
     first = whole.output_place(0)
     tokens = whole.ids[first:]
     scores = measured(measure, log_p_without, log_p_with, tokens)
@@ -224,8 +247,16 @@ def _selected(
 # ---------------------------------------------------------------------- what of it they rest on
 
 
-def _target(output: Dependence, number: int, read: Reading) -> Target:
+def _target(
+    output: Dependence,
+    number: int,
+    read: Reading,
+    logits_without: Float[np.ndarray, " vocabulary"],
+) -> Target:
     """Why this token rather than the one without context; or the token alone, if it is the same."""
+    if read == "kl":
+        reference = Reference.of(WITHOUT_CONTEXT, logits_without[None])
+        return Target(at=number, read=read, reference=reference)
     return Target(at=number, against=None if output.is_same else output.instead_id, read=read)
 
 
@@ -248,24 +279,14 @@ def _about_evidence(judged: int, found: int, evidence: bool | None) -> str:
     )
 
 
-def _attributed(
-    model: Model,
-    passage: Passage,
-    outputs: Sequence[Dependence],
-    numbers: Sequence[int],
-    judged: Sequence[int],
-    read: Reading,
-    request: Request,
-    progress: Progress | None,
-) -> tuple[dict[int, Outcome], list[Cost]]:
-    """What came of each selected output: one run for those with evidence, one for the others."""
-    by_output: dict[int, Outcome] = {}
+def _runs(
+    request: Request, targets: Mapping[int, Target], judged: Sequence[int]
+) -> dict[tuple[int, ...], Request]:
+    """The selected outputs with evidence, and the others: what is asked of each of both."""
+    runs = {}
     for has_evidence in (True, False):
-        these = [number for number in numbers if (number in judged) == has_evidence]
-        if not these:
-            continue
-        targets = tuple(_target(outputs[number], number, read) for number in these)
-        asked = replace(request, targets=targets, evidence=has_evidence)
-        (outcomes,) = run(model, [passage], asked, progress)
-        by_output |= dict(zip(these, outcomes, strict=True))
-    return by_output, [outcome.cost for outcome in by_output.values()]
+        these = tuple(number for number in targets if (number in judged) == has_evidence)
+        if these:
+            of_these = tuple(targets[number] for number in these)
+            runs[these] = replace(request, targets=of_these, evidence=has_evidence)
+    return runs

@@ -13,6 +13,7 @@ from whence.core.attribution import Cost
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.registry import Needs
 from whence.core.request import Ask, Request
 from whence.core.target import Target
@@ -78,6 +79,7 @@ def compare_continuations(
     second: Passage,
     request: Request,
     progress: Progress | None = None,
+    plan: Plan | None = None,
 ) -> Comparison:
     """The methods of a request on the difference between two continuations, with evidence.
 
@@ -91,7 +93,7 @@ def compare_continuations(
     passages = [rivals.first.passage, rivals.second.passage]
     job = replace(job, room=room_for(job, passages))
     # two texts are run for each mask, as two windows would be
-    (job,) = planned_jobs(job, [Text(passages)])
+    (job,) = planned_jobs(job, [Text(passages)], plan)
     job = _without_attention(job)
 
     findings: Findings = dict(job.unfit)

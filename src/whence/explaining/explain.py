@@ -14,6 +14,7 @@ from whence.core.comparison import Comparison
 from whence.core.errors import InputError, OurMistake
 from whence.core.many import Many
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.registry import methods as all_methods
 from whence.core.request import (
     AnyTarget,
@@ -237,13 +238,15 @@ def compare_as_asked(
     progress: Progress | None = None,
     skip_unfit: bool = False,
     added: Sequence[Attribution] = (),
+    plan: Plan | None = None,
 ) -> Comparison:
     """The comparison of a request; a method that does not fit the model is skipped or an error.
 
-    ``added`` are attributions that were made before.
+    ``added`` are attributions that were made before. A ``plan`` is given where several runs share
+    a budget.
     """
     begun = time.perf_counter()
-    ((outcome,),) = run(model, [text], request, progress, tuple(added))
+    ((outcome,),) = run(model, [text], request, progress, tuple(added), plan=plan)
     if outcome.failed and not (skip_unfit and outcome.attributions):
         raise next(iter(outcome.failed.values()))
     # what was added comes last, and what it took was not taken here

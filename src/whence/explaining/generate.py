@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import Attribution, Cost
+from whence.core.coarser import coarser
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.registry import find_method
 from whence.core.request import Request, units_as_given, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target
@@ -23,6 +25,7 @@ from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
+from whence.explaining.sharing import Errand, notes_on_plan, shared_plan
 from whence.explaining.spans import means_over_outputs
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, check_writes, given, written_by
@@ -109,7 +112,6 @@ def generate(
         rival = written_after(model, first, given(model, first, instead_of).ids)
     about = _chosen(model, whole, target, read)
     logits = model.output_logits(passage)
-    written = _outputs(model, passage, logits)
     numbers = _numbers(passage, outputs, None if instead is None else about)
     rivals: dict[int, int] = {}
     notes = [*follows.notes, *notes_on_border(whole)]
@@ -130,14 +132,34 @@ def generate(
         rankings=rankings,
         steps=steps,
     )
-    (by_output,) = run(model, [passage], request, progress)
+
+    def errands(kind: str) -> list[Errand]:
+        """What is to be run: every output and then, with evidence, what that is about."""
+        own = coarser(passage, kind)
+        runs = [Errand(request, [own])]
+        if rival is not None:
+            both = [coarser(only_prompt(text), kind) for text in (whole, rival)]
+            runs.append(Errand(replace(request, targets=(about,), evidence=evidence), both))
+        elif evidence:
+            before = own.before(about.steps.start)
+            runs.append(Errand(replace(request, targets=(about,), evidence=True), [before]))
+        return runs
+
+    shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
+    if shared.units != passage.kind:
+        request = replace(request, units="word")  # the passage knows better
+        first, whole, passage = (coarser(text, shared.units) for text in (first, whole, passage))
+        rival = None if rival is None else coarser(rival, shared.units)
+    written = _outputs(model, passage, logits)
+    (by_output,) = run(model, [passage], request, progress, plan=shared.plans[0])
     rows, skipped = rows_by_method(by_output)
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
     if rival is not None:
         asked = replace(request, evidence=evidence)
-        chosen = compare_continuations(model, first, whole, rival, asked, progress)
+        plan = shared.plans[1]
+        chosen = compare_continuations(model, first, whole, rival, asked, progress, plan)
         costs.append(chosen.cost)
     elif evidence:
         resolved = model.resolve(about, logits, passage)
@@ -146,10 +168,13 @@ def generate(
         if resolved.until is not None and resolved.read == read == "log-probability":
             added = means_over_outputs(rows, numbers, resolved, before)
         asked = [name for name in rows if name not in {one.method for one in added}]
-        chosen, problem = _compared(model, before, resolved, request, asked, added, progress)
+        plan = shared.plans[1]
+        chosen, problem = _compared(model, before, resolved, request, asked, added, progress, plan)
         if chosen is not None:
             costs.append(chosen.cost)
         skipped |= problem
+    plans = [by_output[0].plan, *([] if chosen is None or chosen.plan is None else [chosen.plan])]
+    notes += notes_on_plan(plans)
     return Generation(
         passage=passage,
         outputs=written,
@@ -326,11 +351,12 @@ def _compared(
     methods: Sequence[str],
     added: Sequence[Attribution],
     progress: Progress | None,
+    plan: Plan | None,
 ) -> tuple[Comparison | None, dict[str, str]]:
     """The methods on one target, with evidence; and why there is none, where it cannot be had."""
     wishes = tuple(wish for wish in request.wishes if find_method(wish.method).name in methods)
     asked = replace(request, wishes=wishes, targets=(target,), evidence=True)
     try:
-        return compare_as_asked(model, passage, asked, progress, True, added), {}
+        return compare_as_asked(model, passage, asked, progress, True, added, plan), {}
     except Unsupported as problem:
         return None, {"evidence": str(problem)}

@@ -13,7 +13,7 @@ from whence.core.attribution import Attribution, Cost
 from whence.core.errors import SettingsError, Unsupported
 from whence.core.evidence import USUAL_RANKINGS, USUAL_STEPS
 from whence.core.plan import Plan
-from whence.core.registry import Needs, find_method, settings_of
+from whence.core.registry import GRADIENTS, Needs, find_method, settings_of
 from whence.core.request import Request, Wish
 from whence.core.scores import Scores
 from whence.core.target import Target
@@ -92,7 +92,7 @@ def job_of(model: Model, request: Request, progress: Progress | None = None) -> 
     unfit: dict[str, Exception] = {}
     for call in calls:
         plays = bool(call.needs & Needs.GAME)
-        problem = _of_its_own(call, model)
+        problem = _of_its_own(call, model) or _of_the_targets(call, request)
         if problem is None and not plays:
             problem = refusal(model, call.needs, request.attention_via)
         if problem is not None:
@@ -120,6 +120,18 @@ def _of_its_own(call: MethodCall, model: Model) -> Exception | None:
         except Unsupported as problem:
             return problem
     return None
+
+
+def _of_the_targets(call: MethodCall, request: Request) -> Exception | None:
+    """What speaks against the targets: a divergence is flat where it is measured from."""
+    is_flat = any(target.is_from_whole_input for target in request.targets)
+    if not is_flat or not call.needs & (GRADIENTS | Needs.ATTENTION_GRAPH):
+        return None
+    return Unsupported(
+        f"{call.name} looks at slopes, and the divergence from the whole input is least, and so "
+        "flat, where nothing is removed: every slope is zero. Use a method that removes units, "
+        "integrated-gradients, or another reading."
+    )
 
 
 def _needs_of(calls: Sequence[MethodCall]) -> Needs:

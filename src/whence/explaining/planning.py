@@ -117,10 +117,13 @@ def forecast(
     )
 
 
-def planned_jobs(job: Job, texts: Sequence[Text]) -> list[Job]:
-    """The job of each text. What all of them will cost is told to whoever watches."""
+def planned_jobs(job: Job, texts: Sequence[Text], plan: Plan | None = None) -> list[Job]:
+    """The job of each text. What all of them will cost is told to whoever watches.
+
+    A ``plan`` is made already where several runs share a budget.
+    """
     clock = Clock(job, texts)
-    plans = [plan_for(job, text, clock) for text in texts]
+    plans = [plan_for(job, text, clock) if plan is None else plan for text in texts]
     if job.meter.tell is not say_nothing:
         asks = len(job.request.targets) * sum(len(text.windows) for text in texts)
         job.meter.expect(_forecast_of_plans(job, texts, plans, clock), asks)
@@ -161,7 +164,7 @@ class Clock:
 def plan_for(job: Job, text: Text, clock: Clock) -> Plan:
     """The plan of one text; the ``clock`` is asked only for a budget of time."""
     request = job.request
-    full = Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS)
+    full = full_plan(request)
     cost_of_full = cost(job, text, full).passes
     if request.budget is None:
         longest = max(text.windows, key=len)
@@ -180,14 +183,30 @@ def plan_for(job: Job, text: Text, clock: Clock) -> Plan:
     else:
         assert budget.seconds is not None
         most = int(budget.seconds / clock.seconds_per_pass(cost_of_full))
-    if cost_of_full <= most:
+    return within(job, text, full, most)
+
+
+def full_plan(request: Request) -> Plan:
+    """Everything, as it was asked for."""
+    return Plan(request.rankings or USUAL_RANKINGS, request.steps or USUAL_STEPS)
+
+
+def within(job: Job, text: Text, full: Plan, most: int) -> Plan:
+    """The plan, made smaller step by step until it takes at most so many passes."""
+    if cost(job, text, full).passes <= most:
         return full
-    smaller = replace(full, reason=f"the budget is {budget}")
-    smaller = _with_lean_control(request, smaller)
+    smaller = replace(full, reason=f"the budget is {Budget.of(job.request.budget)}")
+    smaller = _with_lean_control(job.request, smaller)
     if cost(job, text, smaller).passes <= most:
         return smaller
     smaller = _lean(job, text, smaller)
     return _without_the_dearest(job, text, smaller, most)
+
+
+def least_passes(job: Job, text: Text) -> int:
+    """What a text takes if all is made as small as it can be, and no method is left out."""
+    lean = _lean(job, text, full_plan(job.request))
+    return cost(job, text, _cut_to(job, text, lean, most=0)).passes
 
 
 def cost(job: Job, text: Text, plan: Plan) -> Forecast:
@@ -221,7 +240,7 @@ def _lean_settings(job: Job, units: int) -> Mapping[str, Mapping[str, Any]]:
             continue
         lowered = _not_given(job, call, call.settings.lean(units))
         cheaper = replace(call, settings=replace(call.settings, **lowered))
-        if _weight(cheaper, units) < _weight(call, units):
+        if weight_of(cheaper, units) < weight_of(call, units):
             lean[call.name] = lowered
     return lean
 
@@ -235,8 +254,8 @@ def _cut_to(job: Job, text: Text, plan: Plan, most: int) -> Plan:
         calls = _that_stop_anywhere(job, text, plan)
         if not calls:
             break
-        dearest = max(calls, key=lambda call: _weight(call, text.units))
-        allowed = max(1, _weight(dearest, text.units) - over)
+        dearest = max(calls, key=lambda call: weight_of(call, text.units))
+        allowed = max(1, weight_of(dearest, text.units) - over)
         plan = _allowing(job, text, plan, dearest, allowed)
     return plan
 
@@ -246,7 +265,7 @@ def _cut_to_nominal_time(job: Job, text: Text, plan: Plan) -> Plan:
     longest = max(text.windows, key=len)
     allowed = max(1, int(NOMINAL_LIMIT_OF_A_METHOD / nominal_seconds(job.model, longest, 1)))
     for call in _that_stop_anywhere(job, text, plan):
-        if _weight(call, text.units) > allowed:
+        if weight_of(call, text.units) > allowed:
             plan = _allowing(job, text, plan, call, allowed)
     return plan
 
@@ -260,7 +279,7 @@ def _that_stop_anywhere(job: Job, text: Text, plan: Plan) -> list[MethodCall]:
             continue
         settings = _not_given(job, call, call.settings.within(text.units, 1))
         cheapest = replace(call, settings=replace(call.settings, **settings))
-        if _weight(cheapest, text.units) < _weight(call, text.units):
+        if weight_of(cheapest, text.units) < weight_of(call, text.units):
             calls.append(call)
     return calls
 
@@ -286,7 +305,7 @@ def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
     while cost(job, text, cut := _cut_to(job, text, plan, most)).passes > most:
         remaining = planned(job, cut)
         calls = [*remaining.looking, *remaining.playing]
-        weights = {call.name: _weight(call, text.units) for call in calls}
+        weights = {call.name: weight_of(call, text.units) for call in calls}
         if len(calls) < 2:
             raise _too_small(job, text, cut)
         dearest = max(weights, key=lambda name: weights[name])
@@ -296,7 +315,7 @@ def _without_the_dearest(job: Job, text: Text, plan: Plan, most: int) -> Plan:
     return cut
 
 
-def _weight(call: MethodCall, units: int) -> int:
+def weight_of(call: MethodCall, units: int) -> int:
     """What a method takes by itself; nothing, as far as is known, where it does not tell."""
     declared = declared_passes(call, units)
     return 0 if declared is None else declared.weight

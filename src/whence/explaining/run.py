@@ -14,6 +14,7 @@ from typing import Any
 from whence.core.attribution import Attribution, Cost, Error
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
+from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.registry import settings_dict
 from whence.core.request import Ask, Request
@@ -47,11 +48,13 @@ def run(
     progress: Progress | None = None,
     added: Added = (),
     keep_games: bool = False,
+    plan: Plan | None = None,
 ) -> list[list[Outcome]]:
     """What came of each text, for each target of the request.
 
     ``added`` are attributions that were made before; each is judged beside those of its text.
-    With ``keep_games`` the games of each text are kept for whoever plays on.
+    With ``keep_games`` the games of each text are kept for whoever plays on. A ``plan`` is given
+    where several runs share a budget.
     """
     check_has_head(model)
     job = job_of(model, request, progress)
@@ -64,7 +67,7 @@ def run(
     room = room_for(job, every_window, max(map(len, added_of), default=0))
     job = replace(job, room=room)
 
-    jobs = planned_jobs(job, _texts(windows_of, added_of))
+    jobs = planned_jobs(job, _texts(windows_of, added_of), plan)
 
     outcomes: dict[int, list[Outcome]] = {}
     for alike in _texts_by_plan(jobs):

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from whence.core.attribution import Attribution, Cost, windows_of
+from whence.core.errors import TargetError
 from whence.core.passage import Passage
 from whence.core.request import Ask
 from whence.core.scores import Scores
@@ -30,6 +31,11 @@ def asks_of_windows(
 
     Unless it was named, the target is the class that the mean of the windows' logits predicts.
     """
+    if target.read == "kl":
+        raise TargetError(
+            "a divergence is measured from what the model says of the whole text, and each window "
+            "has its own; read a label, or use overflow='truncate'."
+        )
     names_a_class = target.label is not None
     names_a_rival = target.read != "margin" or target.against is not None
     if names_a_class and names_a_rival:

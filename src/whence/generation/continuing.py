@@ -61,7 +61,8 @@ def written_by(
     wanted = ("input_ids", "attention_mask")
     inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
     own = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id}
-    asked = {**own, **options, "max_new_tokens": max_new_tokens}
+    # a model's own max_length gives way to what is asked here, without a warning
+    asked = {"max_length": None, **own, **options, "max_new_tokens": max_new_tokens}
     with (
         model.lock,
         untouched(model.hf),
@@ -178,9 +179,10 @@ def _check_end(model: Model, ids: Int[np.ndarray, " token"]) -> None:
     """Refuse a text that goes on behind its end: no model writes so."""
     end = _first_end(model, ids)
     if end is not None and end < len(ids) - 1:
+        behind = len(ids) - 1 - end
         raise InputError(
             f"the continuation has the end of the sequence (id {ids[end]}) at place {end}, and "
-            f"{len(ids) - 1 - end} tokens behind it; cut it there."
+            f"{behind} token{'s' if behind > 1 else ''} behind it; cut it there."
         )
 
 

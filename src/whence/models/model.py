@@ -20,7 +20,7 @@ from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.once import once
 from whence.core.passage import Passage, truncate, windows
 from whence.core.request import Overflow
-from whence.core.target import Target, as_target, resolve
+from whence.core.target import Target, as_target, referred, resolve
 from whence.core.units import UnitKind
 from whence.models.batches import Batch, groups_of, groups_of_one_length
 from whence.models.chat import ChatUnits, Message, encode_chat
@@ -35,6 +35,7 @@ from whence.models.places import Tag, first_token, located, place_of, tagged, ta
 from whence.models.readouts import found
 from whence.models.speaking import Pass, run_batch, speaks_where_read
 from whence.models.tasks import TASKS, Task
+from whence.models.tasks.task import labels_of_model
 from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
@@ -624,6 +625,12 @@ class Model:
                 f"this model's head is a regression, whose output has no {target.read}; "
                 "read it as 'logit'."
             )
+        is_one_distribution = not self.several_labels and self.kind.labels_of is labels_of_model
+        if target.read == "kl" and not is_one_distribution:
+            raise TargetError(
+                "the labels of this model are not one distribution that could diverge: several may "
+                "hold at once, or they stand in the text. Read one of them as 'log-probability'."
+            )
         return resolve(target, logits, self.labels_of(passage))
 
     def _resolved_output(
@@ -635,7 +642,8 @@ class Model:
         if target.until is not None:
             names = [passage.output_text(step) for step in steps]
             first = passage.ids[passage.output_place(steps.start)]
-            return replace(target, label="".join(names), index=int(first))
+            target = replace(target, label="".join(names), index=int(first))
+            return referred(target, logits[steps.start : steps.stop])
         if target.label is None:
             token = int(passage.ids[passage.output_place(steps.start)])
             target = replace(target, label=token)

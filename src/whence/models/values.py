@@ -76,6 +76,11 @@ def target_values(
     ((read, has_contrast),) = ways
     if read == "entropy":
         return _entropy(logits)
+    if read == "kl":
+        of_targets = {target: _reference(target, logits) for target in targets}
+        if len(of_targets) == 1:  # as in a game: one row for all, which may be a vocabulary long
+            return divergence(logits, of_targets[targets[0]])
+        return divergence(logits, torch.cat([of_targets[target] for target in targets]))
 
     scores = _scores(logits, read, several_labels)
     value = _column(scores, [t.index for t in targets])
@@ -108,6 +113,30 @@ def _entropy(logits: Float[Tensor, "*row label"]) -> Float[Tensor, "*row"]:
     return -(logarithms.exp() * logarithms).sum(-1)
 
 
+def divergence(
+    logits: Float[Tensor, "row label"], reference: Float[Tensor, "#row label"]
+) -> Float[Tensor, " row"]:
+    """How far each row diverges from the log-probabilities of a reference, in nats.
+
+    It is summed in double precision: tens of thousands of small terms nearly cancel.
+
+    >>> now = torch.tensor([[0.9, 0.1]]).log()
+    >>> round(float(divergence(now, torch.tensor([[0.5, 0.5]]).log())), 4)
+    0.5108
+    """
+    reference = reference.double()
+    apart = reference - logits.double().log_softmax(-1)
+    return (reference.exp() * apart).sum(-1).to(logits.dtype)
+
+
+def _reference(target: Target, logits: Tensor) -> Float[Tensor, "output label"]:
+    """The log-probabilities that a divergence is measured from."""
+    assert target.reference is not None
+    rows = target.reference.log_probabilities
+    assert rows is not None
+    return torch.from_numpy(rows).to(logits.device)
+
+
 def rows_at(
     logits: Float[Tensor, "batch output label"], targets: Sequence[Target]
 ) -> Float[Tensor, "batch label"]:
@@ -124,6 +153,8 @@ def _of_span(logits: Float[Tensor, "output label"], target: Target) -> Float[Ten
     rows = logits[steps.start : steps.stop]
     if target.read == "entropy":
         return _entropy(rows).sum()
+    if target.read == "kl":
+        return divergence(rows, _reference(target, logits)).sum()
 
     ids = torch.tensor(target.ids, device=logits.device)
     together = rows.log_softmax(-1).gather(-1, ids[:, None]).sum()

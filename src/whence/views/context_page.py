@@ -24,6 +24,7 @@ from whence.views.context import (
     remarks,
     shown,
 )
+from whence.views.context_rows import context_rows
 from whence.views.document import (
     GROUND,
     document,
@@ -65,13 +66,14 @@ def context_page(use: ContextUse) -> str:
     return document(
         f"whence: {title_of(use.input, 'the use of context')}",
         element("main", f"\n{_section(use, 'whence-0')}\n", class_="whence-many"),
-        styles=[static("report.css"), static("context.css"), GROUND + PRINTED],
+        styles=[static("report.css"), static("rows.css"), static("context.css"), GROUND + PRINTED],
     )
 
 
 def context_fragment(use: ContextUse) -> str:
     """What a notebook shows; several may stand in a document."""
-    return style(static("report.css")) + style(static("context.css")) + _section(use, fresh_id())
+    styles = "".join(style(static(f"{name}.css")) for name in ("report", "rows", "context"))
+    return styles + _section(use, fresh_id())
 
 
 def _section(use: ContextUse, name: str) -> str:
@@ -79,6 +81,7 @@ def _section(use: ContextUse, name: str) -> str:
     parts = [
         _top(use),
         _picture(use, words),
+        context_rows(use, _is_signed(use, use.methods[0])) if words else "",
         _sources(use, words),
         fold("Every written token, with the context and without it", _outputs(use)),
         fold("How it was made, what it cost, and notes", _about(use)),
@@ -221,12 +224,16 @@ def _legend(use: ContextUse) -> str:
 
 
 def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
-    """What the script colours by: for each method the levels of all words, then of each."""
+    """What the script colours by: for each method the levels of all words, then of each.
+
+    A level is a share of the largest score of its row.
+    """
     methods = []
     for method in use.methods:
         rows = [use.together(method), *(word.scores(use, method) for word in words)]
         levels = [[round(float(level), DIGITS) for level in _levels(row)] for row in rows]
-        methods.append({"signed": _is_signed(use, method), "levels": levels})
+        largest = [float(f"{np.abs(row).max(initial=0.0):.6g}") for row in rows]
+        methods.append({"signed": _is_signed(use, method), "levels": levels, "largest": largest})
     told = [_told(word) for word in words]
     return {"methods": methods, "told": told, "faint": FAINT}
 

@@ -6,10 +6,10 @@ step. Units that do not stand before an output are not stored.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any
 
-from whence.core.cutting import sentence_starts
+from whence.core.coarser import coarser_kinds, grouped
 from whence.core.generation import Generation, Output
 from whence.core.passage import SPECIAL
 from whence.views import wording
@@ -44,6 +44,7 @@ def packed(g: Generation) -> str:
         "names": unit_names(g),
         "written": [part == WRITTEN for part in g.units.parts],
         "sentences": sentences_of(g),
+        "rows": rows_by_kind(g),
         "outputs": [_output(g, number) for number in range(len(g.outputs))],
         "words": [[word.start, word.stop] for word in g.words],
         "explained": list(g.explained),
@@ -111,14 +112,47 @@ def sentences_of(g: Generation) -> list[list[int]]:
     """
     if g.passage.kind in ("sentence", "section"):
         return [[i, i + 1] for i in range(len(g.units))]
-    starts = {0: sentence_starts(g.prompt), WRITTEN: sentence_starts(g.text)}
-    groups: list[list[int]] = []
-    last: tuple[int, int] | None = None
-    for unit, (part, start, _) in enumerate(g.units.spans or ()):
-        sentence = bisect_right(starts.get(part, [0]), start)
-        if last == (part, sentence):
-            groups[-1][1] = unit + 1
-        else:
-            groups.append([unit, unit + 1])
-        last = (part, sentence)
-    return groups
+    return [[group.start, group.stop] for group in grouped(g.passage, "sentence")]
+
+
+def rows_by_kind(g: Generation) -> list[dict[str, Any]]:
+    """The kinds of rows in which the units can be shown, the largest first.
+
+    Of each the plural, its groups (from, up to, and a section's name), and whether a row opens
+    into smaller units. There are none where the prompt would be one row, or where only its own
+    words are left: these the reader shows.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> g = whence.generate(model, "So good. I like", max_new_tokens=1, evidence=False)
+    >>> [rows["kind"] for rows in rows_by_kind(g)]
+    ['sentences', 'words']
+    """
+    own = g.passage.kind
+    kinds = []
+    for kind in reversed(coarser_kinds(g.passage)):
+        groups = grouped(g.passage, kind)
+        if sum(g.units.parts[group.start] != WRITTEN for group in groups) > 1:
+            kinds.append(_rows(g, kind, groups, opens=True))
+    if kinds or own in ("sentence", "section"):
+        singly = tuple(range(unit, unit + 1) for unit in range(len(g.units)))
+        if sum(part != WRITTEN for part in g.units.parts) > 1:
+            kinds.append(_rows(g, own, singly, opens=False))
+    return kinds
+
+
+def _rows(g: Generation, kind: str, groups: Sequence[range], opens: bool) -> dict[str, Any]:
+    return {
+        "kind": wording.PLURAL.get(kind, kind),
+        "groups": [[group.start, group.stop, *_name(g, kind, group)] for group in groups],
+        "opens": opens,
+    }
+
+
+def _name(g: Generation, kind: str, group: range) -> list[str]:
+    """The name of a section, where it has one."""
+    part, start, _ = g.passage.unit_spans[group.start]
+    if kind != "section" or part == WRITTEN:
+        return []
+    names = [own.name for own in g.passage.sections if own.start <= start < own.end]
+    return [wording.visible(name) for name in names]

@@ -1,4 +1,4 @@
-"""A text that a model wrote as one page: a reader, its sentences, a matrix, and the evidence.
+"""A text that a model wrote as one page: a reader, rows, a matrix, and the evidence.
 
 Without scripts the text, a table of the strongest sources, and the evidence are there.
 """
@@ -20,7 +20,7 @@ from whence.views.generation import (
     rows_of,
     without_evidence,
 )
-from whence.views.generation_data import STEPS, packed
+from whence.views.generation_data import STEPS, packed, rows_by_kind
 from whence.views.html import (
     PRINTED,
     SIGNED_RAMP,
@@ -48,7 +48,7 @@ SCRIPTS = (
     "attention-shared.js",  # bytes, small elements, short names
     "generation-scores.js",
     "generation-reader.js",
-    "generation-sentences.js",
+    "generation-rows.js",
     "generation-matrix.js",
     "generation.js",
 )
@@ -71,13 +71,18 @@ def generation_page(g: Generation) -> str:
     return document(
         f"whence: {title}",
         element("main", f"\n{_section(g, 'whence-0')}\n", class_="whence-many"),
-        styles=[static("report.css"), static("generation.css"), GROUND + PRINTED],
+        styles=[
+            static("report.css"),
+            static("rows.css"),
+            static("generation.css"),
+            GROUND + PRINTED,
+        ],
     )
 
 
 def generation_fragment(g: Generation) -> str:
     """What a notebook shows; several may stand in a document."""
-    styles = style(static("report.css")) + style(static("generation.css"))
+    styles = "".join(style(static(f"{name}.css")) for name in ("report", "rows", "generation"))
     return styles + _section(g, fresh_id())
 
 
@@ -137,12 +142,13 @@ def _reader(g: Generation) -> str:
     written = element("span", text(g.text, keep="\n\t"), class_="plain")
     running = text(g.prompt, keep="\n\t") + written
     name = "the prompt and what was written"
+    kinds = {str(place): rows["kind"] for place, rows in enumerate(rows_by_kind(g))}
     left = [
         element("div", running, class_="text reader", dir="auto", role="group", aria_label=name),
         _legend(g),
         soft(HOW_TO_READ),
         element("p", class_="soft together"),
-        element("div", class_="by-sentence", hidden=True),
+        element("div", _select("rows", "Rows are", kinds), class_="by-row", hidden=True),
     ]
     beside = element("div", class_="about", aria_live="polite")
     parts = [

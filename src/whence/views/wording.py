@@ -15,7 +15,7 @@ from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.showing import visible
 from whence.core.sizes import human
-from whence.core.target import Target
+from whence.core.target import WHOLE_INPUT, Target
 
 MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
@@ -36,6 +36,7 @@ READINGS = {
     "cross-entropy": "cross-entropy",
     "perplexity": "perplexity",
     "entropy": "entropy of all that could stand in place",
+    "kl": "divergence (KL)",
 }
 PLURAL = {
     "word": "words",
@@ -141,6 +142,9 @@ def target(explained: Target, quotes: bool = False) -> str:
     'the score (logit) of complaint less that of refund'
     """
     what = READINGS[explained.read]
+    if explained.read == "kl":
+        reference = WHOLE_INPUT if explained.reference is None else explained.reference.name
+        what = f"{what}, from {reference}, in the place"
     if explained.ids is not None:
         return f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
     shown = quoted if quotes else label

@@ -37,11 +37,11 @@ if (!root) return;
       paint();
     },
   };
-  const reader = readerOf(app), sentences = sentencesOf(app), matrix = matrixOf(app);
+  const reader = readerOf(app), rows = rowsOf(app), matrix = matrixOf(app);
 
   function paint() {
     reader.paint();
-    sentences.paint();
+    rows.paint();
     matrix.draw();
   }
 
@@ -70,7 +70,7 @@ if (!root) return;
 
   root.querySelector(".controls").hidden = false;
   reader.build();
-  sentences.build();
+  rows.build();
   matrix.build();
   paint();
   root.dataset.ready = "true";
