@@ -11,6 +11,7 @@ from whence.core.attributions import Attributions
 from whence.core.audited import Audit
 from whence.core.comparison import Comparison
 from whence.core.contextual import ContextUse
+from whence.core.dashboard import Dashboard
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
 from whence.core.generation import Generation
@@ -25,6 +26,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "comparison": Comparison.from_dict,
     "audit": Audit.from_dict,
     "context": ContextUse.from_dict,
+    "dashboard": Dashboard.from_dict,
     "evaluation": Evaluation.from_dict,
     "generation": Generation.from_dict,
     "many": Many.from_dict,
@@ -41,6 +43,7 @@ def read(
     | Audit
     | Comparison
     | ContextUse
+    | Dashboard
     | Evaluation
     | Generation
     | Many
