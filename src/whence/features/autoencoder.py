@@ -56,9 +56,7 @@ class Autoencoder:
                 f"description says {self.about.size} of {self.about.dim}."
             )
         if isinstance(self.rule, TopK) and not 1 <= self.rule.k <= self.size:
-            raise InputError(
-                f"k={self.rule.k} is not from 1 to the {self.size} features there are."
-            )
+            raise InputError(f"k is from 1 to the {self.size} features, not {self.rule.k}.")
 
     def _expected(self) -> list[tuple[str, Tensor, tuple[int, ...]]]:
         """Each tensor with its name and the shape that it must have."""

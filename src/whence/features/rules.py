@@ -22,6 +22,7 @@ class Relu:
     """
 
     def __call__(self, pre: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any feature"]:
+        """The activations of these pre-activations."""
         return pre.relu()
 
 
@@ -36,6 +37,7 @@ class TopK:
     k: int
 
     def __call__(self, pre: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any feature"]:
+        """The activations of these pre-activations."""
         largest = pre.topk(min(self.k, pre.shape[-1]), dim=-1)
         return torch.zeros_like(pre).scatter(-1, largest.indices, largest.values.relu())
 
@@ -51,6 +53,7 @@ class Threshold:
     thresholds: Float[Tensor, " feature"]
 
     def __call__(self, pre: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any feature"]:
+        """The activations of these pre-activations."""
         return torch.where(pre > self.thresholds, pre.relu(), 0)
 
 
@@ -70,6 +73,7 @@ class Gated:
     shift: Float[Tensor, " feature"]
 
     def __call__(self, pre: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any feature"]:
+        """The activations of these pre-activations."""
         magnitude = (self.scale * pre + self.shift).relu()
         return torch.where(pre > 0, magnitude, 0)
 
