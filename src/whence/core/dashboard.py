@@ -254,7 +254,7 @@ def _check(card: FeatureCard, excerpts: Sequence[Excerpt], bins: int) -> None:
                 f"feature {card.number} names excerpt {top.excerpt} of {len(excerpts)}."
             )
         pieces = len(excerpts[top.excerpt].pieces)
-        is_inside = 0 <= top.start and top.start + len(top.values) <= pieces
+        is_inside = top.start >= 0 and top.start + len(top.values) <= pieces
         if not is_inside or not 0 <= top.place < len(top.values):
             raise InputError(
                 f"feature {card.number}: tokens {top.start} to {top.start + len(top.values)} "

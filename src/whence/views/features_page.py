@@ -37,7 +37,7 @@ def dashboard_page(board: Dashboard) -> str:
     content = "\n".join(
         [
             _top(board),
-            _desk(board),
+            _desk(),
             _table(board),
             fold("How this was made, and how to read it", paragraphs(_notes(board))),
             packed(board),
@@ -75,7 +75,7 @@ def _top(board: Dashboard) -> str:
     return element("div", element("div", "".join(about)) + figure, class_="top")
 
 
-def _desk(board: Dashboard) -> str:
+def _desk() -> str:
     """What the script fills: the search and the list, and beside them the card."""
     search = element(
         "input",
