@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from whence.features.autoencoder import Autoencoder
 from whence.features.belonging import check_belongs
 from whence.features.effects import class_effects, nearest, promoted
 from whence.features.passages import AFTER, BEFORE, EDGES, Seen, Tick, top_passages
+from whence.features.pieces import pieces_of
 from whence.models.model import Model
 
 MEASURED_ON = 3  # passages of each feature on which its effect on classes is measured
@@ -119,8 +121,6 @@ def _used_bins(histogram: np.ndarray) -> tuple[int, int]:
 
 
 def _with_bins(card: FeatureCard, first: int, last: int) -> FeatureCard:
-    from dataclasses import replace
-
     return replace(card, histogram=card.histogram[first : last + 1])
 
 
@@ -213,24 +213,3 @@ def _joined(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-def pieces_of(passage: Passage) -> tuple[str, ...]:
-    """The text of each token with the white space before it; nothing for special tokens.
-
-    Joined, the pieces are the text. A letter that is cut into several tokens belongs to the first.
-
-    >>> import whence
-    >>> pieces_of(whence.load("writer").encode("The sea. 🙂"))
-    ('The', ' sea', '.', ' 🙂', '', '', '')
-    """
-    texts = (passage.text, passage.pair or "")
-    ends = [0, 0]
-    pieces = []
-    for part, (_, end) in zip(passage.parts.tolist(), passage.spans.tolist(), strict=True):
-        if part not in (0, 1):
-            pieces.append("")
-            continue
-        pieces.append(texts[part][ends[part] : max(end, ends[part])])
-        ends[part] = max(end, ends[part])
-    return tuple(pieces)
