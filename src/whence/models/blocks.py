@@ -78,7 +78,7 @@ def block_at(model: Model, layer: int, kind: str | None = None) -> nn.Module:
 
 
 def side_of(model: Model, kind: str | None) -> str:
-    """ "encoder" or "decoder": the side that is meant, or the only one that there is.
+    """The side that is meant, encoder or decoder, or the only one that there is.
 
     >>> import whence
     >>> side_of(whence.load("writer"), None), side_of(whence.load("sentiment"), None)
