@@ -17,6 +17,7 @@ from whence.core.evaluation import Evaluation
 from whence.core.generation import Generation
 from whence.core.many import Failure, Many, result_from_dict
 from whence.core.planted import PlantedTruth
+from whence.core.receipt import Receipt
 from whence.core.sizes import human, parsed
 from whence.core.stored import Stored, parsed_json
 
@@ -31,6 +32,7 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "generation": Generation.from_dict,
     "many": Many.from_dict,
     "planted": PlantedTruth.from_dict,
+    "receipt": Receipt.from_dict,
 }
 LARGEST = "1GB"
 
@@ -48,6 +50,7 @@ def read(
     | Generation
     | Many
     | PlantedTruth
+    | Receipt
 ):
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 

@@ -27,7 +27,7 @@ from whence.core.target import Reading, Target, as_target
 from whence.core.units import Units
 from whence.features.autoencoder import Autoencoder
 from whence.features.belonging import check_belongs
-from whence.features.pieces import pieces_of
+from whence.features.token_texts import token_texts
 from whence.games.game import NO_ROW, TOKENS_AT_ONCE, Counter, Tick, check_has_head, check_is_model
 from whence.games.memory import Memory
 from whence.models.batches import Batch
@@ -359,7 +359,7 @@ def _name(
     place = int(codes[:, feature].argmax())
     piece = ""
     if len(passage) == len(codes):
-        piece = pieces_of(passage)[place].strip() or passage.tokens[place]
+        piece = token_texts(passage)[place].strip() or passage.tokens[place]
     return f"feature {feature} ({piece})" if piece else f"feature {feature}"
 
 

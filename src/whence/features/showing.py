@@ -15,7 +15,7 @@ from whence.features.autoencoder import Autoencoder
 from whence.features.belonging import check_belongs
 from whence.features.effects import class_effects, nearest, promoted
 from whence.features.passages import AFTER, BEFORE, EDGES, Seen, Tick, top_passages
-from whence.features.pieces import pieces_of
+from whence.features.token_texts import token_texts
 from whence.models.model import Model
 
 MEASURED_ON = 3  # passages of each feature on which its effect on classes is measured
@@ -171,7 +171,7 @@ def _excerpts(
     excerpts: list[Excerpt] = []
     found: dict[int, list[int]] = {}  # the excerpts of each passage
     for number in sorted(windows):
-        pieces = pieces_of(seen.texts[number])
+        pieces = token_texts(seen.texts[number])
         for start, end in _joined(windows[number]):
             found.setdefault(number, []).append(len(excerpts))
             excerpts.append(Excerpt(number, start, pieces[start:end]))

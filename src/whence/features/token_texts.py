@@ -5,13 +5,13 @@ from __future__ import annotations
 from whence.core.passage import Passage
 
 
-def pieces_of(passage: Passage) -> tuple[str, ...]:
+def token_texts(passage: Passage) -> tuple[str, ...]:
     """The text of each token with the white space before it; nothing for special tokens.
 
     Joined, the pieces are the text. A letter that is cut into several tokens belongs to the first.
 
     >>> import whence
-    >>> pieces_of(whence.load("writer").encode("The sea. 🙂"))
+    >>> token_texts(whence.load("writer").encode("The sea. 🙂"))
     ('The', ' sea', '.', ' 🙂', '', '', '')
     """
     texts = (passage.text, passage.pair or "")
