@@ -12,7 +12,7 @@ def check_belongs(model: Model, autoencoder: Autoencoder) -> None:
     """Raise where the autoencoder was trained on other weights, or names a layer that is not there.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> check_belongs(whence.load("sentiment"), mirror(whence.load("writer"), layer=1))
     Traceback (most recent call last):
     whence.core.errors.InputError: this autoencoder is of 'writer' (fingerprint …)
@@ -31,7 +31,7 @@ def check_feature(autoencoder: Autoencoder, feature: int) -> None:
     """Raise for a feature that is not there.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> check_feature(mirror(whence.load("writer"), layer=1), 384)
     Traceback (most recent call last):
     whence.core.errors.InputError: there is no feature 384: the autoencoder has 384 (0 to 383).

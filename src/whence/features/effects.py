@@ -131,7 +131,7 @@ def promoted(
     through the final norm and the unembedding, as if no block stood in between.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
     >>> up, down = promoted(model, mirror(model, layer=3), [5], count=3)[5]
     >>> len(up), up[0].effect > 0 > down[0].effect
@@ -222,7 +222,7 @@ def nearest(
     """The features whose directions are nearest, by the cosine of the angle between both.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> nearest(mirror(whence.load("writer"), layer=1), [0], count=1)[0][0].cosine
     0.0
     """

@@ -51,7 +51,7 @@ def explain(
     rankings of the same units.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("sentiment")
     >>> a = explain(model, mirror(model, layer=1), "not bad at all", top=4, evidence=False)
     >>> a.units.kind, a.units[-1]
@@ -96,7 +96,7 @@ def compare(
     """The same by several methods, which play one game and share its memory.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("sentiment")
     >>> autoencoder = mirror(model, layer=1)
     >>> c = compare(model, autoencoder, "not bad at all", ["occlusion", "shapley"], top=3)

@@ -208,7 +208,7 @@ def feature_game(
     features are one player, and what the autoencoder does not reconstruct is another.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("sentiment")
     >>> v = feature_game(model, mirror(model, layer=1), "not bad at all", top=3)
     >>> v.size, bool(v.full == v([[1, 1, 1, 1, 1]])[0])

@@ -86,7 +86,7 @@ def top_passages(
     how many passages were read.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
     >>> seen = top_passages(model, mirror(model, layer=1), ["The sea was calm.", "Go home!"], top=1)
     >>> seen.passages, seen.passage.shape

@@ -43,7 +43,7 @@ def dashboard(
     raises, and as many of what it lowers; ``similar`` features of the nearest directions.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
     >>> board = dashboard(model, mirror(model, layer=1), ["The sea was calm."], most=5)
     >>> len(board.features), board.effects

@@ -37,7 +37,7 @@ def clamp(
     data.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> edit = clamp(mirror(whence.load("writer"), layer=1), 17, 3.5)
     >>> edit.where, edit.layer
     ('hidden', 1)
@@ -66,7 +66,7 @@ def steer(
     model is then what it was before, to the last bit, also after an exception.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
     >>> autoencoder = mirror(model, layer=3)
     >>> with steer(model, autoencoder, 5, to=80.0):
@@ -87,7 +87,7 @@ def value_of(
     """The activation that is meant: a number as it is, and ``"5x"`` as a multiple of the largest.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> value_of(mirror(whence.load("writer"), layer=1), 17, "5x", peak=2.0)
     10.0
     """

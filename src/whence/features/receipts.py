@@ -68,7 +68,7 @@ def receipt(
     ``decoding`` goes to ``generate``, such as ``do_sample=True``.
 
     >>> import whence
-    >>> from whence.features.mirror import mirror
+    >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
     >>> paid = receipt(
     ...     model, mirror(model, layer=3), 5, "5x", peak=9.0, multiples=(0, 5), max_new_tokens=3
