@@ -37,7 +37,7 @@ from whence.features.fitting import Report, begin, finished, step
 from whence.features.forecast import Forecast, asleep, should_centre
 from whence.features.order import Rows
 from whence.features.processes import Processes, processes
-from whence.features.quality import quality, usage
+from whence.features.quality import TOKENS, quality, usage
 from whence.features.settings import Settings, Statistics
 from whence.features.variants import variant_named
 from whence.models.blocks import block_at, side_of
@@ -113,6 +113,7 @@ def train(
     cache: str | Path | None = None,
     restart: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    held_out: int = TOKENS,
     progress: Callable[[Step], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Trained, ...]:
@@ -124,7 +125,8 @@ def train(
     that name the same one share them. ``special`` says whether special tokens are learned from:
     unless it is said, they are by a model that reads both ways, whose special tokens hold what it
     knows of a text. ``centre`` takes the mean activation away; unless it is said, where features
-    would be dead without that. ``stop`` is asked after each step; where it says so, a checkpoint
+    would be dead without that. ``held_out`` is the number of held-out tokens that quality is
+    measured on. ``stop`` is asked after each step; where it says so, a checkpoint
     is written and KeyboardInterrupt raised.
 
     >>> import tempfile, whence
@@ -184,7 +186,7 @@ def train(
     if done is not None:
         return done
 
-    work = _Work(model, corpus, kept, folder, request, arms, together, say, stop)
+    work = _Work(model, corpus, kept, folder, request, arms, together, say, stop, held_out)
     return work.carry_out(checkpoint_seconds)
 
 
@@ -258,6 +260,7 @@ class _Work:
     together: Processes
     say: Callable[[Step], None]
     stop: Callable[[], bool]
+    held_out: int
 
     def carry_out(self, checkpoint_seconds: float) -> tuple[Trained, ...]:
         """Activations, then steps, then what was trained is measured and saved."""
@@ -368,7 +371,14 @@ class _Work:
                 (self.arms[i].seed, raw[i]) for i in range(len(raw)) if self._differ_in_seed(i, arm)
             ]
             measured = quality(
-                self.model, autoencoder, self.corpus, self.cache, moments, used=used, others=others
+                self.model,
+                autoencoder,
+                self.corpus,
+                self.cache,
+                moments,
+                used=used,
+                others=others,
+                tokens=self.held_out,
             )
             folder = folder_of(self.folder, self.arms, arm)
             save(autoencoder, folder)
