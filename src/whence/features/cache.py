@@ -246,7 +246,11 @@ def open_cache(
     return Cache(own, wanted, shards, maker)
 
 
-def fill(cache: Cache, tell: Callable[[int, int], None] = lambda done, of: None) -> None:
+def _tell_nobody(_done: int, _of: int) -> None:
+    pass
+
+
+def fill(cache: Cache, tell: Callable[[int, int], None] = _tell_nobody) -> None:
     """Make every shard that is not there. ``tell`` hears of rows that are done, of how many."""
     done = 0
     for number, shard in enumerate(cache.shards):

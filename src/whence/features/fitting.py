@@ -202,16 +202,14 @@ class _Seen:
         self.fired = torch.zeros(size, dtype=torch.bool)
 
     def add(self, terms: Terms, fired: Tensor) -> None:
-        self.sums += torch.tensor(
-            [
-                float(terms.reconstruction),
-                float(terms.sparsity),
-                float(terms.auxiliary),
-                float(terms.activations.count_nonzero()),
-                float(terms.error.square().sum()),
-            ],
-            dtype=torch.float64,
+        numbers = (
+            terms.reconstruction,
+            terms.sparsity,
+            terms.auxiliary,
+            terms.activations.count_nonzero(),
+            terms.error.square().sum(),
         )
+        self.sums += torch.tensor([_plain(number) for number in numbers], dtype=torch.float64)
         self.fired |= fired
 
     def report(self, x: Tensor, total: int, dead: int, length: float, group: Group) -> Report:
@@ -230,6 +228,10 @@ class _Seen:
             dead=dead,
             gradient=length,
         )
+
+
+def _plain(number: Tensor | float) -> float:
+    return float(number.detach()) if isinstance(number, Tensor) else number
 
 
 # ---------------------------------------------------------------------- the end of training

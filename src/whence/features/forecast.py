@@ -1,8 +1,8 @@
 """What a training will come to, before it begins: features that will never wake, time, bytes.
 
 Where the activations lie far to one side of zero, a random direction points away from all of them
-half of the time: its feature is never active, has no gradient, and stays dead. How many that will be
-is counted on some rows, with random directions, as they are and with the mean taken away.
+half of the time: its feature is never active, has no gradient, and stays dead. How many that will
+be is counted on some rows, with random directions, as they are and with the mean taken away.
 """
 
 from __future__ import annotations
