@@ -25,7 +25,9 @@ Methods = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A setting of a method, such as lime.samples=500.", metavar="METHOD.NAME=VALUE"
+        "--set",
+        help="A setting of a method, such as lime.samples=500.",
+        metavar="METHOD.NAME=VALUE",
     ),
 ]
 Top = Annotated[

@@ -23,9 +23,7 @@ Most = Annotated[
         help="Show the most frequent so many features. [default: all that fire]", metavar="N"
     ),
 ]
-Limit = Annotated[
-    int | None, typer.Option(help="Read the first so many documents.", metavar="N")
-]
+Limit = Annotated[int | None, typer.Option(help="Read the first so many documents.", metavar="N")]
 Text = Annotated[
     str | None,
     typer.Option(help="The column with the text, where the data has columns.", metavar="COLUMN"),

@@ -54,8 +54,8 @@ class Dose:
 class Receipt:
     """What steering by a feature does at several doses. Made by ``whence.features.receipt``.
 
-    ``plain`` is the model as it is, at no dose at all. ``asked`` is the dose that was asked for, as a multiple of
-    ``peak``.
+    ``plain`` is the model as it is, at no dose at all. ``asked`` is the dose that was asked for, as
+    a multiple of ``peak``.
 
     >>> receipt.to_html("receipt.html")            # doctest: +SKIP
     """

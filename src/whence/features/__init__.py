@@ -9,6 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "clamp": "whence.features.steering",
+    "compare": "whence.features.explaining",
+    "dashboard": "whence.features.showing",
+    "explain": "whence.features.explaining",
+    "feature_game": "whence.features.game",
+    "mirror": "whence.features.mirrors",
+    "receipt": "whence.features.receipts",
+    "steer": "whence.features.steering",
+    "top_passages": "whence.features.passages",
     "About": "whence.core.features",
     "Autoencoder": "whence.features.autoencoder",
     "Settings": "whence.features.fitting",
@@ -21,6 +30,15 @@ _PUBLIC = {
     "to_saelens": "whence.features.layouts",
 }
 __all__ = [
+    "clamp",
+    "compare",
+    "dashboard",
+    "explain",
+    "feature_game",
+    "mirror",
+    "receipt",
+    "steer",
+    "top_passages",
     "About",
     "Autoencoder",
     "Settings",

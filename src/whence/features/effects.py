@@ -96,8 +96,8 @@ def _norm_before(model: Model, unembedding: nn.Module) -> tuple[nn.Module, Tenso
             if last[0].shape == last[1].shape and torch.equal(*last):
                 return module, given.reshape(-1, given.shape[-1])
     raise Unsupported(
-        f"the unembedding of {type(model.hf).__name__} does not read what a norm gives, so what its "
-        "features promote cannot be read from the weights."
+        f"the unembedding of {type(model.hf).__name__} does not read what a norm gives, so what "
+        "its features promote cannot be read from the weights."
     )
 
 

@@ -363,9 +363,7 @@ def _name(
     return f"feature {feature} ({piece})" if piece else f"feature {feature}"
 
 
-def _runs(
-    model: Model, autoencoder: Autoencoder, passage: Passage, count: int, taken: Any
-) -> Any:
+def _runs(model: Model, autoencoder: Autoencoder, passage: Passage, count: int, taken: Any) -> Any:
     """The passage so many times, each with something else taken out of its hidden states.
 
     ``taken(first, last)`` gives that, "row token dim", for some rows. Yields logits, and the rows.

@@ -82,13 +82,15 @@ def receipt(
     asked = value_of(autoencoder, feature, to, largest) / largest
     if not model.kind.generates and not model.kind.has_classes:
         raise Unsupported(
-            f"a receipt is for models that write and for classifiers, and {type(model.hf).__name__} "
-            "is neither; steer(model, …) clamps a feature of any model."
+            "a receipt is for models that write and for classifiers, and "
+            f"{type(model.hf).__name__} is neither; steer(model, …) clamps a feature of any model."
         )
     begun = time.perf_counter()
     notes: list[str] = []
     sample = _sample(model, autoencoder, feature, texts, notes)
-    bench = _bench(model, autoencoder, feature, prompt, sample, target, max_new_tokens, seed, decoding)
+    bench = _bench(
+        model, autoencoder, feature, prompt, sample, target, max_new_tokens, seed, decoding
+    )
     directions = _directions(autoencoder, feature, sample, seed, random, notes)
 
     plain = bench.dose("feature", 0, 0.0, None, largest)
@@ -125,7 +127,7 @@ def receipt(
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Unrelated passages, their hidden states, and the mean of states with and without the feature."""
+    """Unrelated passages with their hidden states, and the difference of means over all texts."""
 
     passages: list[Passage]
     states: list[Float[Tensor, "token dim"]]
@@ -157,8 +159,8 @@ def _sample(
         difference = rows[fires].mean(0) - rows[~fires].mean(0)
     else:
         notes.append(
-            f"No difference of means: the feature fires on {int(fires.sum())} of {len(rows)} tokens "
-            f"here, and {FEW_TOKENS} are needed. Give texts on which it fires (texts=…, --data)."
+            f"No difference of means: the feature fires on {int(fires.sum())} of {len(rows)} "
+            f"tokens here, and {FEW_TOKENS} are needed. Give texts on which it fires (texts=…, --data)."
         )
     return Sample([passages[i] for i in silent], [states[i] for i in silent], difference)
 
@@ -182,7 +184,9 @@ def _directions(
         means = nn.functional.normalize(sample.difference, dim=0)
         directions.append(("difference", 0, means))
         cosine = float(own @ means)
-        notes.append(f"The cosine of the feature's direction and the difference of means: {cosine:.2f}.")
+        notes.append(
+            f"The cosine of the feature's direction and the difference of means: {cosine:.2f}."
+        )
     return directions
 
 
@@ -216,6 +220,7 @@ class Bench:
         peak: float,
         writes: bool = True,
     ) -> Dose:
+        """Measure the model under a change of its hidden states; as it is, where there is none."""
         about = self.autoencoder.about
         kind = about.kind if self.model.is_encoder_decoder else None
         block = nullcontext() if change is None else editing(self.model, about.layer, change, kind)

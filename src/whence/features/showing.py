@@ -1,4 +1,4 @@
-"""dashboard: what every live feature of an autoencoder fires on, and what it does, over a corpus."""
+"""dashboard: what each feature of an autoencoder fires on in a corpus, and what it does."""
 
 from __future__ import annotations
 
@@ -131,7 +131,9 @@ def _effects(
     model: Model, autoencoder: Autoencoder, seen: Seen, shown: list[int], count: int
 ) -> Effects:
     """What features promote, how that was found, and what to say where it cannot be."""
-    if model.kind.generates and not (model.is_encoder_decoder and autoencoder.about.kind == "encoder"):
+    if model.kind.generates and not (
+        model.is_encoder_decoder and autoencoder.about.kind == "encoder"
+    ):
         try:
             return "lens", promoted(model, autoencoder, shown, count), ""
         except Unsupported as problem:
@@ -146,7 +148,9 @@ def _effects(
     for feature, raised in class_effects(model, autoencoder, places).items():
         order = np.argsort(-raised, kind="stable")
         ups = [Weighed(model.labels[int(i)], float(raised[i])) for i in order if raised[i] > 0]
-        downs = [Weighed(model.labels[int(i)], float(raised[i])) for i in order[::-1] if raised[i] < 0]
+        downs = [
+            Weighed(model.labels[int(i)], float(raised[i])) for i in order[::-1] if raised[i] < 0
+        ]
         told[feature] = (tuple(ups[:count]), tuple(downs[:count]))
     return "clamped", told, ""
 

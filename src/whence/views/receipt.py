@@ -79,7 +79,7 @@ def _activity(r: Receipt) -> str:
     return "" if value is None else f"; random directions: {wording.percent(value)}"
 
 
-def dose_name(r: Receipt, dose: Dose) -> str:
+def dose_name(dose: Dose) -> str:
     """A dose as a table names it."""
     name = NAMES[dose.direction]
     if dose.direction == "random":
@@ -110,7 +110,7 @@ def shown_doses(r: Receipt) -> list[tuple[str, Dose]]:
     rows = [("before", r.plain)]
     for dose in r.doses:
         if dose.written is not None or (dose.probabilities and dose.direction == "feature"):
-            rows.append((dose_name(r, dose), dose))
+            rows.append((dose_name(dose), dose))
     return rows
 
 

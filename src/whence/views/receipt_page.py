@@ -51,9 +51,7 @@ def _written(r: Receipt) -> str:
         else:
             told = _chances(dose.probabilities)
         chosen = "chosen" if dose is r.steered else None
-        rows.append(
-            element("dt", text(name), class_=chosen) + element("dd", told, class_=chosen)
-        )
+        rows.append(element("dt", text(name), class_=chosen) + element("dd", told, class_=chosen))
     title = "What it writes" if r.meaning == "promoted" else f"What it says of “{r.prompt}”"
     return element("h3", text(title)) + element("dl", "".join(rows), class_="texts-of-doses")
 
@@ -98,9 +96,7 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _figure(
-    r: Receipt, name: str, title: str, plain: float, shown: Callable[[float], str]
-) -> str:
+def _figure(r: Receipt, name: str, title: str, plain: float, shown: Callable[[float], str]) -> str:
     """One number against the dose, for all directions; a dashed line is the model as it is."""
     values = [getattr(dose, name) for dose in r.doses]
     low, high = min([plain, *values]), max([plain, *values])
@@ -179,13 +175,20 @@ def _label(x: float, y: float, content: str, anchor: str) -> str:
 
 
 def _table(r: Receipt) -> str:
-    names = ["dose", "response", "divergence", "other features", "perplexity", "in the text written"]
+    names = [
+        "dose",
+        "response",
+        "divergence",
+        "other features",
+        "perplexity",
+        "in the text written",
+    ]
     head = "".join(
         element("th", name, scope="col", class_="left" if name == "dose" else None)
         for name in names
     )
     rows = []
-    for name, dose in [("before", r.plain), *((dose_name(r, d), d) for d in r.doses)]:
+    for name, dose in [("before", r.plain), *((dose_name(d), d) for d in r.doses)]:
         cells = [
             element("th", text(name), scope="row", class_="left"),
             element("td", wording.percent(dose.response)),
