@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -20,6 +21,7 @@ from whence.features.kernels import At, Dense, Sparse
 BLOCK = 2**23
 # with more than this share of entries a dense product is faster (bench/features.py)
 DENSE_FROM = 0.06
+IN_GROUP = 8
 # rows that are looked at for a first guess of the batch's threshold
 GUESS_ROWS = 64
 
@@ -121,7 +123,7 @@ class _Found:
         self.per_row: list[Tensor] = []
 
     def add(self, pre: Float[Tensor, "row feature"], mask: Bool[Tensor, "row feature"]) -> None:
-        places = mask.flatten().nonzero().flatten()
+        places = _places(mask.flatten())
         self.values.append(pre.flatten().index_select(0, places))
         rows = places // self.size
         self.features.append(places - rows * self.size)
@@ -141,6 +143,13 @@ class _Found:
         return Part(rows, at, pre, dead)
 
 
+def _places(mask: Bool[Tensor, " number"]) -> Int[Tensor, " true"]:
+    """Where a mask is true. On a processor numpy finds it in a third of the time."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.nonzero().flatten()
+
+
 # ---------------------------------------------------------------------- the largest ones
 
 
@@ -150,15 +159,42 @@ def largest_in_rows(
     """The ``k`` largest entries of each row."""
     features, values, of_dead = [], [], []
     for block in encoder.blocks(rows):
-        largest = block.pre.topk(k, dim=1, sorted=False)
-        features.append(largest.indices)
-        values.append(largest.values)
+        largest, which = largest_of_row(block.pre, k)
+        features.append(which)
+        values.append(largest)
         if wanted is not None:
             of_dead.append(_largest_dead(block, wanted))
 
     at, chosen = _even(torch.cat(features), torch.cat(values), len(encoder.bias))
     pre = at.pre(rows, encoder.weights, encoder.bias, chosen)
     return Part(rows, at, pre, _dead(rows, encoder, of_dead))
+
+
+def largest_of_row(
+    pre: Float[Tensor, "row feature"], k: int
+) -> tuple[Float[Tensor, "row k"], Int[Tensor, "row k"]]:
+    """The ``k`` largest numbers of each row and where they are, in any order.
+
+    The k largest lie in the k groups whose own largest numbers are the largest. So groups are
+    searched first, of which there are few, and then what is in these: exact, and twice as fast.
+
+    >>> largest_of_row(torch.arange(64.0)[None], 1)
+    (tensor([[63.]]), tensor([[63]]))
+    """
+    size = pre.shape[1]
+    groups = size // IN_GROUP
+    if size % IN_GROUP or groups < 2 * k:
+        largest = pre.topk(k, dim=1, sorted=False)
+        return largest.values, largest.indices
+
+    # features g, g + groups, g + 2 groups, … are together: so their maximum is taken along memory
+    together = pre.unflatten(1, (IN_GROUP, groups))
+    chosen = together.amax(dim=1).topk(k, dim=1, sorted=False).indices
+    inside = together.gather(2, chosen[:, None].expand(-1, IN_GROUP, -1)).flatten(1)
+    largest = inside.topk(k, dim=1, sorted=False)
+    step = torch.div(largest.indices, k, rounding_mode="floor")
+    group = chosen.gather(1, largest.indices - step * k)
+    return largest.values, step * groups + group
 
 
 def largest_in_batch(
