@@ -75,7 +75,8 @@ def case(variant: str, size: int, rows: int = BATCH, l0: int = 50, begun: bool =
         state.parameters["encoder"].copy_(truth)
         pre = batch[:256] @ truth.T
         bound = pre.flatten().kthvalue(pre.numel() - l0 * len(pre)).values
-        state.parameters["encoder_bias"].fill_(-float(bound))
+        if not settings.k:  # else the k largest are active, wherever zero is
+            state.parameters["encoder_bias"].fill_(-float(bound))
     return Case(state, settings, batch, step(state, settings, batch).l0)
 
 
