@@ -39,7 +39,7 @@ Features = Annotated[
 ]
 
 
-def command(
+def explain(
     text: Words,
     folder: Folder,
     methods: Methods = "occlusion",

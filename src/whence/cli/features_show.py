@@ -30,7 +30,7 @@ Text = Annotated[
 ]
 
 
-def command(
+def show(
     folder: Folder,
     data: Data = None,
     feature: Feature = None,

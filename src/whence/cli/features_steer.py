@@ -36,7 +36,7 @@ Peak = Annotated[
 Limit = Annotated[int, typer.Option(help="Read the first so many documents.", metavar="N")]
 
 
-def command(
+def steer(
     folder: Folder,
     prompt: Prompt,
     feature: Feature,
