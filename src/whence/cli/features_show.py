@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,7 +58,7 @@ def show(
     writable(save)
     with opened(folder, model, dtype, device) as (its_model, autoencoder):
         from whence.features.belonging import check_feature
-        from whence.features.corpus import open_corpus, pieces_of
+        from whence.features.corpus import open_corpus
         from whence.features.showing import dashboard
 
         if feature is not None:
@@ -67,7 +68,7 @@ def show(
             board = dashboard(
                 its_model,
                 autoencoder,
-                (piece.passage for piece in pieces_of(its_model, corpus)),
+                _passages(its_model, corpus),
                 data=corpus.name,
                 top=top,
                 most=most,
@@ -83,6 +84,15 @@ def show(
     if html is not None:
         board.to_html(html)
         told(html, "dashboard")
+
+
+def _passages(model: Any, corpus: Any) -> Iterator[Any]:
+    """All documents: those that training learns from, and those that it holds out."""
+    from whence.features.corpus import pieces_of
+
+    for held_out in (False, True):
+        for piece in pieces_of(model, corpus, held_out=held_out):
+            yield piece.passage
 
 
 def _source(data: list[Path] | None, autoencoder: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -75,7 +75,7 @@ def steer(
         if data:
             source = [str(path) for path in data] if len(data) > 1 else str(data[0])
             texts = list(islice(open_corpus(source, limit=limit).documents(), limit))
-        decoding = {"do_sample": True} if sample else {}
+        decoding: dict[str, Any] = {"do_sample": True} if sample else {}
         with progress("steer"):
             result = receipt(
                 its_model,

@@ -57,15 +57,15 @@ def head_of(model: Model) -> Head:
     torch.Size([3072, 192])
     """
     unembedding = model.hf.get_output_embeddings() if model.kind.generates else None
-    if not isinstance(getattr(unembedding, "weight", None), Tensor):
+    weight = getattr(unembedding, "weight", None)
+    if not isinstance(weight, Tensor):
         raise Unsupported(
             f"{type(model.hf).__name__} has no unembedding by itself, so what its features promote "
             "cannot be read from the weights."
         )
     assert isinstance(unembedding, nn.Module)
     norm, states = _norm_before(model, unembedding)
-    weight = unembedding.weight.detach().float()
-    return Head(_mean_derivative(norm, states), weight)
+    return Head(_mean_derivative(norm, states), weight.detach().float())
 
 
 def _norm_before(model: Model, unembedding: nn.Module) -> tuple[nn.Module, Tensor]:
@@ -117,8 +117,8 @@ def _mean_derivative(
     with unbroken(torch.inference_mode(False), torch.no_grad()):
         for state in states.float().clone():
             point = state.expand(dim, dim).contiguous()
-            _, along = torch.func.jvp(norm, (point.to(next(norm.parameters()).dtype),), (basis,))
-            total += along.float()
+            # the norm's value comes first, and then its change along each direction
+            total += torch.func.jvp(norm, (point,), (basis,))[1].float()
     return total.T / len(states)
 
 

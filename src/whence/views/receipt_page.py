@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from whence.core.receipt import Direction, Receipt
 from whence.views import wording
@@ -56,8 +56,7 @@ def _written(r: Receipt) -> str:
     return element("h3", text(title)) + element("dl", "".join(rows), class_="texts-of-doses")
 
 
-def _chances(probabilities: object) -> str:
-    assert hasattr(probabilities, "items")
+def _chances(probabilities: Mapping[str, float]) -> str:
     rows = []
     for name, chance in probabilities.items():
         bar = f'<i style="width:{100 * chance:.1f}%"></i>'
@@ -82,7 +81,9 @@ def _legend(r: Receipt) -> str:
 
 
 def _figures(r: Receipt) -> str:
-    panels = [("response", what(r), r.plain.response, wording.percent)]
+    panels: list[tuple[str, str, float, Callable[[float], str]]] = [
+        ("response", what(r), r.plain.response, wording.percent)
+    ]
     if r.plain.perplexity is not None:
         panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, _number))
     unit = "token" if r.meaning == "promoted" else "text"
