@@ -160,7 +160,8 @@ def _sample(
     else:
         notes.append(
             f"No difference of means: the feature fires on {int(fires.sum())} of {len(rows)} "
-            f"tokens here, and {FEW_TOKENS} are needed. Give texts on which it fires (texts=…, --data)."
+            f"tokens here, and {FEW_TOKENS} are needed. Give texts on which it fires (texts=…, "
+            "--data)."
         )
     return Sample([passages[i] for i in silent], [states[i] for i in silent], difference)
 
