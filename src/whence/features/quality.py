@@ -97,7 +97,7 @@ def quality(
         by_random_directions(moments, autoencoder.size, number),
         by_neurons(moments, number),
     ]
-    place = _Place(autoencoder.about.layer, wanted.kind, wanted.special)
+    place = Place(autoencoder.about.layer, wanted.kind, wanted.special)
     sums = measure(model, pieces, place, stand_ins, moments.mean)
     agreement = None
     if others:
@@ -143,7 +143,7 @@ def held_out_pieces(model: Model, corpus: Corpus, length: int, tokens: int) -> l
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where hidden states are replaced."""
 
     layer: int
@@ -188,7 +188,7 @@ def _one_minus(share: Mean) -> Mean:
 def measure(
     model: Model,
     pieces: Sequence[Piece],
-    place: _Place,
+    place: Place,
     stand_ins: Sequence[StandIn],
     mean: Float[Tensor, " dim"],
 ) -> Sums:
@@ -204,7 +204,7 @@ def measure(
             columns = [documents[pieces[i].document] for i in group]
             for row, numbers in enumerate(_of_batch(model, some, place, stand_ins, mean, measured)):
                 np.add.at(table[row], columns, numbers)
-    rest = table[6:].reshape(len(stand_ins), 3, -1)
+    rest = table[6:].reshape(len(stand_ins), 3, len(documents))
     variance = table[5]
     if not np.isfinite(table).all():
         raise InputError(
@@ -218,7 +218,7 @@ def measure(
 def _of_batch(
     model: Model,
     passages: Sequence[Any],
-    place: _Place,
+    place: Place,
     stand_ins: Sequence[StandIn],
     mean: Float[Tensor, " dim"],
     measured: Loss,
