@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from whence.core.errors import InputError, LoadError
 from whence.core.features import About
 from whence.features.autoencoder import Autoencoder
 from whence.features.groups import Group
+from whence.features.kernels import squared
 from whence.features.loss import Moment, Terms, Trained
 from whence.features.optimising import adam_, along_removed_, clip_, unit_
 from whence.features.rules import Gated, Threshold
@@ -135,7 +137,7 @@ def step(
     variant = variant_named(settings.variant)
     together = Group(group)
     _check(rows, state)
-    x = (rows - state.statistics.centre) * state.statistics.scale
+    x = (rows - state.statistics.centre).mul_(state.statistics.scale)
     x = x.to(state.parameters["encoder"].dtype)
     leaves = {name: value.detach().requires_grad_() for name, value in state.parameters.items()}
     moment = Moment(
@@ -171,7 +173,8 @@ def _check(rows: Tensor, state: State) -> None:
     if rows.ndim != 2 or rows.shape[1] != dim:
         shape = tuple(rows.shape)
         raise InputError(f"a batch is rows of {dim} numbers each; this one has the shape {shape}.")
-    if not bool(torch.isfinite(rows).all()):
+    # one pass: a sum is finite only if all are; one that overflows is looked at more closely
+    if not isfinite(float(rows.sum())) and not bool(torch.isfinite(rows).all()):
         raise InputError(
             f"some activations are not finite at step {state.steps}: "
             "the model gives NaN or infinity on this text."
@@ -207,16 +210,15 @@ class _Seen:
             terms.sparsity,
             terms.auxiliary,
             terms.activations.count_nonzero(),
-            terms.error.square().sum(),
+            squared(terms.error.detach()),
         )
         self.sums += torch.tensor([_plain(number) for number in numbers], dtype=torch.float64)
         self.fired |= fired
 
     def report(self, x: Tensor, total: int, dead: int, length: float, group: Group) -> Report:
-        means = x.sum(dim=0, dtype=torch.float64)
+        means = x.mean(dim=0) * (len(x) / total)
         group.sum_([self.sums, means])
-        means /= total
-        spread = group.sum(float((x - means).square().sum()))
+        spread = group.sum(float(squared(x - means)))
         reconstruction, sparsity, auxiliary, active, missed = self.sums.tolist()
         return Report(
             loss=(reconstruction + sparsity + auxiliary) / total,

@@ -15,7 +15,9 @@ same three methods as ``Sparse``, so that a loss is written once for both.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -157,14 +159,74 @@ def _bags(
 def _dots(
     rows: Float[Tensor, "row dim"], decoder: Float[Tensor, "feature dim"], at: Sparse
 ) -> Float[Tensor, " entry"]:
-    """``rows_i · decoder_j`` for each entry: how the weights of a bag change the bag."""
-    return torch.ops.aten._embedding_bag_per_sample_weights_backward(
-        rows.contiguous(), decoder, at.features, at.offsets, at.rows, 0
+    """``rows_i · decoder_j`` for each entry."""
+    _announce_csr()
+    pattern = torch.sparse_csr_tensor(
+        at.offsets,
+        at.features,
+        rows.new_empty(len(at.features)),
+        (len(rows), at.size),
+        check_invariants=False,
     )
+    return torch.sparse.sampled_addmm(pattern, rows, decoder.T, beta=0.0).values()
+
+
+@cache
+def _announce_csr() -> None:
+    """torch says once in a process that sparse tensors are new: not while somebody trains."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nothing = torch.zeros(1, dtype=torch.int64)
+        torch.sparse_csr_tensor(nothing, nothing[:0], torch.zeros(0), (0, 1))
+
+
+def squared(error: Float[Tensor, "row dim"]) -> Float[Tensor, ""]:
+    """The sum of squares, whose gradient is one pass over the error.
+
+    >>> squared(torch.tensor([[3.0, 4.0]]))
+    tensor(25.)
+    """
+    return _Squared.apply(error)  # type: ignore[return-value]
+
+
+def lengths(directions: Float[Tensor, "feature dim"]) -> Float[Tensor, " feature"]:
+    """The length of each direction, whose gradient is one pass; one of length 0 has none.
+
+    >>> lengths(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([5., 0.])
+    """
+    return _Lengths.apply(directions)  # type: ignore[return-value]
 
 
 def _offsets_of(counts: Int[Tensor, " bag"], dtype: torch.dtype) -> Int[Tensor, " bag_and_one"]:
     return torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(dtype)
+
+
+class _Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, error: Tensor) -> Tensor:
+        ctx.save_for_backward(error)
+        flat = error.flatten()
+        return flat.dot(flat)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (error,) = ctx.saved_tensors
+        return error * (2 * gradients[0])
+
+
+class _Lengths(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, directions: Tensor) -> Tensor:
+        norms = directions.norm(dim=1)
+        ctx.save_for_backward(directions, norms)
+        return norms
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        directions, norms = ctx.saved_tensors
+        over = torch.where(norms > 0, gradients[0] / norms, 0)
+        return directions * over[:, None]
 
 
 class _SparseDecode(torch.autograd.Function):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from whence.features.choosing import Encoder, Part, Wanted, wanted_of
 from whence.features.groups import Group
+from whence.features.kernels import squared
 from whence.features.rules import Rule
 from whence.features.settings import Settings
 
@@ -89,11 +90,6 @@ def encoder_of(moment: Moment) -> Encoder:
 def decoded(part: Part, activations: Values, parameters: Parameters) -> Float[Tensor, "row dim"]:
     """``Σ_j a_j D_j + b``."""
     return part.at.decode(activations, parameters["decoder"]) + parameters["decoder_bias"]
-
-
-def squared(error: Float[Tensor, "row dim"]) -> Float[Tensor, ""]:
-    """The sum of squares."""
-    return error.square().sum()
 
 
 def revival(

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from whence.features.choosing import Part, above
+from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
@@ -23,7 +24,6 @@ from whence.features.loss import (
     Variant,
     decoded,
     encoder_of,
-    squared,
 )
 from whence.features.rules import Gated, Rule
 from whence.features.settings import Settings

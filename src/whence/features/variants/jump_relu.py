@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from whence.features.choosing import Part, above
+from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
@@ -25,7 +26,6 @@ from whence.features.loss import (
     Variant,
     decoded,
     encoder_of,
-    squared,
 )
 from whence.features.rules import Rule, Threshold
 from whence.features.settings import Settings

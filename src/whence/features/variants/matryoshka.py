@@ -11,8 +11,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from whence.features.choosing import Part
-from whence.features.kernels import Sparse
-from whence.features.loss import Moment, Terms, Variant, revival, squared
+from whence.features.kernels import Sparse, squared
+from whence.features.loss import Moment, Terms, Variant, revival
 from whence.features.variants.batch_topk import kept, parts, rule, see
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from whence.features.choosing import Part, above
-from whence.features.loss import Moment, Terms, Variant, decoded, encoder_of, squared
+from whence.features.kernels import lengths, squared
+from whence.features.loss import Moment, Terms, Variant, decoded, encoder_of
 from whence.features.rules import Relu
 
 
@@ -25,12 +26,12 @@ def parts(rows: Tensor, moment: Moment) -> Iterator[Part]:
 def loss(part: Part, moment: Moment) -> Terms:
     """The loss of *Scaling Monosemanticity*."""
     a = part.pre.relu()
-    lengths = part.at.of(moment.parameters["decoder"].norm(dim=1))
+    norms = part.at.of(lengths(moment.parameters["decoder"]))
 
     error = part.rows - decoded(part, a, moment.parameters)
     return Terms(
         reconstruction=squared(error),
-        sparsity=moment.strength * (a * lengths).sum(),
+        sparsity=moment.strength * (a * norms).sum(),
         auxiliary=0.0,
         activations=a,
         error=error,

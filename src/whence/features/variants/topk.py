@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from whence.features.choosing import Part, largest_in_rows
+from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
@@ -20,7 +21,6 @@ from whence.features.loss import (
     decoded,
     encoder_of,
     revival,
-    squared,
 )
 from whence.features.rules import Rule, TopK
 
