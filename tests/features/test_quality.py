@@ -74,7 +74,7 @@ def test_the_loss_of_a_language_model_is_its_own() -> None:
     sums = measured(model, [], torch.zeros(32, dtype=torch.float64))
     pieces = held_out_pieces(model, open_corpus(documents(60)), 32, 10_000)
     for column, piece in enumerate(pieces):
-        ids = torch.from_numpy(piece.passage.ids)[None]
+        ids = torch.tensor(piece.passage.ids)[None]
         with torch.no_grad():
             loss = float(model.hf(input_ids=ids, labels=ids).loss)
         assert sums.plain[column] / sums.predicted[column] == pytest.approx(loss, rel=1e-4)

@@ -7,7 +7,7 @@ components, random directions and single neurons of as many numbers, with zeros,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from whence.core.features_quality import Agreement, Fit, Quality
 from whence.features.autoencoder import Autoencoder
 from whence.features.cache import Cache, Moments
 from whence.features.corpus import Corpus, Piece, pieces_of, rows_to_learn
+from whence.features.quality_of_weights import Use, use_of
 from whence.features.stand_ins import (
     StandIn,
     by_components,
@@ -41,35 +42,17 @@ DENSE = 0.1  # the share of rows from which on a feature is dense
 MOST_ROWS = 500_000  # that usage is counted on
 
 
-@dataclass(frozen=True, eq=False)
-class Usage:
-    """How often each feature is active on training rows, and how strongly at most."""
+def usage(autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS) -> Use:
+    """How features do on training rows: the shards of a cache until there are ``most`` rows."""
 
-    rows: int
-    frequency: Float[Tensor, " feature"]
-    peak: Float[Tensor, " feature"]  # activation times the norm of its direction
+    def some() -> Iterator[Tensor]:
+        rows = 0
+        for number, shard in enumerate(cache.shards):
+            if rows < most:
+                yield cache.states(number)
+            rows += shard.rows
 
-    @property
-    def l0(self) -> float:
-        """How many are active at once, on average."""
-        return float(self.frequency.sum())
-
-
-def usage(autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS) -> Usage:
-    """Count over the shards of a cache, from the first on, until there are ``most`` rows."""
-    rows = 0
-    active = torch.zeros(autoencoder.size, dtype=torch.float64)
-    peak = torch.zeros(autoencoder.size)
-    with unbroken(torch.no_grad()):
-        for number in range(len(cache.shards)):
-            if rows >= most:
-                break
-            for some in cache.states(number).split(TOKENS_PER_BATCH):
-                activations = autoencoder.encode(some)
-                rows += len(some)
-                active += activations.count_nonzero(0)
-                peak = torch.maximum(peak, activations.amax(0) * autoencoder.norms)
-    return Usage(rows, (active / rows).float(), peak)
+    return use_of(autoencoder, some())
 
 
 def quality(
@@ -79,7 +62,7 @@ def quality(
     cache: Cache,
     moments: Moments,
     *,
-    used: Usage | None = None,
+    used: Use | None = None,
     others: Sequence[tuple[int, Autoencoder]] = (),
     tokens: int = TOKENS,
 ) -> Quality:
