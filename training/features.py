@@ -26,6 +26,7 @@ from writer import load_texts
 
 import whence
 from whence.core.features_quality import Quality
+from whence.core.writing import write_json, write_text
 from whence.features.card import card
 from whence.features.training import train
 from whence.models.changes import Randomised
@@ -206,14 +207,10 @@ def main():
 
 def write(first, quality, tried, args, out):
     """The folder that is shipped."""
-    from whence.features.saving import save
-
-    from whence.core.writing import write_json, write_text
-
     out.mkdir(parents=True, exist_ok=True)
     autoencoder = first.autoencoder
-    save(autoencoder, out)
-    shutil.copy(first.folder / "history.json", out / "history.json")
+    for name in ("weights.safetensors", "config.json", "history.json"):
+        shutil.copy(first.folder / name, out / name)
     write_json(out / "metrics.json", quality.to_dict())
     chosen = autoencoder.about.variant
     more = [

@@ -7,7 +7,7 @@ components, random directions and single neurons of as many numbers, with zeros,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from whence.core.features_quality import Agreement, Fit, Quality
 from whence.features.autoencoder import Autoencoder
 from whence.features.cache import Cache, Moments
 from whence.features.corpus import Corpus, Piece, pieces_of, rows_to_learn
+from whence.features.quality_of_weights import Use, use_of
 from whence.features.stand_ins import (
     StandIn,
     by_components,
@@ -41,35 +42,17 @@ DENSE = 0.1  # the share of rows from which on a feature is dense
 MOST_ROWS = 500_000  # that usage is counted on
 
 
-@dataclass(frozen=True, eq=False)
-class Usage:
-    """How often each feature is active on training rows, and how strongly at most."""
+def usage(autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS) -> Use:
+    """How features do on training rows: the shards of a cache until there are ``most`` rows."""
 
-    rows: int
-    frequency: Float[Tensor, " feature"]
-    peak: Float[Tensor, " feature"]  # activation times the norm of its direction
+    def some() -> Iterator[Tensor]:
+        rows = 0
+        for number, shard in enumerate(cache.shards):
+            if rows < most:
+                yield cache.states(number)
+            rows += shard.rows
 
-    @property
-    def l0(self) -> float:
-        """How many are active at once, on average."""
-        return float(self.frequency.sum())
-
-
-def usage(autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS) -> Usage:
-    """Count over the shards of a cache, from the first on, until there are ``most`` rows."""
-    rows = 0
-    active = torch.zeros(autoencoder.size, dtype=torch.float64)
-    peak = torch.zeros(autoencoder.size)
-    with unbroken(torch.no_grad()):
-        for number in range(len(cache.shards)):
-            if rows >= most:
-                break
-            for some in cache.states(number).split(TOKENS_PER_BATCH):
-                activations = autoencoder.encode(some)
-                rows += len(some)
-                active += activations.count_nonzero(0)
-                peak = torch.maximum(peak, activations.amax(0) * autoencoder.norms)
-    return Usage(rows, (active / rows).float(), peak)
+    return use_of(autoencoder, some())
 
 
 def quality(
@@ -79,7 +62,7 @@ def quality(
     cache: Cache,
     moments: Moments,
     *,
-    used: Usage | None = None,
+    used: Use | None = None,
     others: Sequence[tuple[int, Autoencoder]] = (),
     tokens: int = TOKENS,
 ) -> Quality:
@@ -97,7 +80,7 @@ def quality(
         by_random_directions(moments, autoencoder.size, number),
         by_neurons(moments, number),
     ]
-    place = _Place(autoencoder.about.layer, wanted.kind, wanted.special)
+    place = Place(autoencoder.about.layer, wanted.kind, wanted.special)
     sums = measure(model, pieces, place, stand_ins, moments.mean)
     agreement = None
     if others:
@@ -143,7 +126,7 @@ def held_out_pieces(model: Model, corpus: Corpus, length: int, tokens: int) -> l
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where hidden states are replaced."""
 
     layer: int
@@ -188,7 +171,7 @@ def _one_minus(share: Mean) -> Mean:
 def measure(
     model: Model,
     pieces: Sequence[Piece],
-    place: _Place,
+    place: Place,
     stand_ins: Sequence[StandIn],
     mean: Float[Tensor, " dim"],
 ) -> Sums:
@@ -204,7 +187,7 @@ def measure(
             columns = [documents[pieces[i].document] for i in group]
             for row, numbers in enumerate(_of_batch(model, some, place, stand_ins, mean, measured)):
                 np.add.at(table[row], columns, numbers)
-    rest = table[6:].reshape(len(stand_ins), 3, -1)
+    rest = table[6:].reshape(len(stand_ins), 3, len(documents))
     variance = table[5]
     if not np.isfinite(table).all():
         raise InputError(
@@ -218,7 +201,7 @@ def measure(
 def _of_batch(
     model: Model,
     passages: Sequence[Any],
-    place: _Place,
+    place: Place,
     stand_ins: Sequence[StandIn],
     mean: Float[Tensor, " dim"],
     measured: Loss,

@@ -38,6 +38,7 @@ from whence.features.forecast import Forecast, asleep, should_centre
 from whence.features.order import Rows
 from whence.features.processes import Processes, processes
 from whence.features.quality import TOKENS, quality, usage
+from whence.features.saving import load, save
 from whence.features.settings import Settings, Statistics
 from whence.features.variants import variant_named
 from whence.models.blocks import block_at, side_of
@@ -355,8 +356,6 @@ class _Work:
 
     def _end(self, checkpoint: Checkpoint, moments: Moments) -> tuple[Trained, ...]:
         """Measure and save each arm; the checkpoint goes last, so that nothing is lost before."""
-        from whence.features.saving import save
-
         raw = []
         for state, arm in zip(checkpoint.states, self.arms, strict=True):
             raw.append(finished(state, arm, self._about(arm, state.statistics)))
@@ -381,7 +380,7 @@ class _Work:
                 tokens=self.held_out,
             )
             folder = folder_of(self.folder, self.arms, arm)
-            save(autoencoder, folder)
+            save(autoencoder, folder, {"frequency": used.frequency})
             write_json(folder / "history.json", checkpoint.history[number])
             write_text(folder / CARD, card(autoencoder, measured))
             write_json(folder / METRICS, measured.to_dict())  # its being there says: all is done
@@ -524,8 +523,6 @@ def _forget(folder: Path) -> None:
 
 def _already(folder: Path, arms: Sequence[Settings]) -> tuple[Trained, ...] | None:
     """What was trained before by the same request; None where something is missing."""
-    from whence.features.saving import load
-
     trained = []
     for arm in arms:
         own = folder_of(folder, arms, arm)
