@@ -119,3 +119,16 @@ def test_what_is_wrong_is_said(model, autoencoder):
         top_passages(model, autoencoder, TEXTS, top=0)
     with pytest.raises(InputError, match="fingerprint"):
         dashboard(whence.load("sentiment"), autoencoder, TEXTS)
+
+
+def test_the_first_token_of_a_window_is_not_all_that_stands_before_it(model):
+    from whence.core.passage import windows
+
+    text = " ".join(TEXTS)
+    parts = windows(model.encode(text), 20)
+    assert len(parts) > 2
+    pieces = [token_texts(part) for part in parts]
+    # would catch: pieces that begin at the beginning of the text
+    assert max(len(piece) for part in pieces for piece in part) < 20
+    together = "".join("".join(part) for part in pieces)
+    assert together.replace(" ", "") == text.replace(" ", "")
