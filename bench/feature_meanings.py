@@ -16,6 +16,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,11 +27,14 @@ from jaxtyping import Bool, Float
 
 import whence
 from whence.features.autoencoder import Autoencoder
+from whence.features.effects import head_of
 from whence.features.saving import load
+from whence.features.steering import Change, along, clamping, value_of
 from whence.features.token_texts import token_texts
+from whence.generation.continuing import written_by
 from whence.models.changes import Randomised
 from whence.models.model import Model
-from whence.trace.hidden import hidden_at
+from whence.trace.hidden import editing, hidden_at
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARES = (0.0, 0.1, 0.25, 0.5)  # of the largest activation: the thresholds that are tried
@@ -294,6 +298,108 @@ def meanings(
     return tested(table(model, autoencoder, held_out, tokens), fits)
 
 
+# ---------------------------------------------------------------------- what clamping writes
+
+PROMPTS = ("The", "I have", "In the", "And so")
+DOSES = (2.0, 4.0)
+WRITTEN = 30  # tokens after each prompt
+PROMOTED = 10
+
+
+@dataclass(frozen=True)
+class Steered:
+    """How often what a feature promotes is written, before and after clamping it.
+
+    Shares are of written tokens, over all prompts: plain, with the feature, and with a random
+    direction that moves the state as far.
+    """
+
+    rule: str
+    feature: int
+    dose: float
+    promotes: tuple[str, ...]
+    before: float
+    after: float
+    random: float
+    examples: tuple[tuple[str, str], ...]  # the plain text, and the steered one
+
+
+def steered(model: Model, autoencoder: Autoencoder, found: Sequence[Found]) -> list[Steered]:
+    """Every feature of a rule that holds, clamped while the model writes."""
+    head = head_of(model)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(autoencoder.dim, generator=generator)
+    unit = torch.nn.functional.normalize(drawn, dim=0)
+    plain = written(model, None, autoencoder)
+    rows = []
+    by_feature = {one.feature: one for one in found if one.holds}
+    for feature, one in by_feature.items():
+        raised = head.logits(autoencoder.decoder[feature][None])[0]
+        ids = raised[: len(model.labels)].topk(PROMOTED).indices.tolist()
+        for dose in DOSES:
+            value = value_of(autoencoder, feature, f"{dose:g}x")
+            own = written(model, clamping(autoencoder, feature, value), autoencoder)
+            other = written(model, along(autoencoder, feature, value, unit), autoencoder)
+            read = model.tokenizer.decode
+            texts = [(read(before), read(after)) for before, after in zip(plain, own, strict=True)]
+            rows.append(
+                Steered(
+                    rule=one.rule,
+                    feature=feature,
+                    dose=dose,
+                    promotes=tuple(model.labels[i] for i in ids),
+                    before=share_of(plain, ids),
+                    after=share_of(own, ids),
+                    random=share_of(other, ids),
+                    examples=tuple(texts),
+                )
+            )
+    return sorted(rows, key=lambda row: row.before - row.after)
+
+
+def written(model: Model, change: Change | None, autoencoder: Autoencoder) -> list[list[int]]:
+    """What is written after each prompt: drawn, from the same seed each time."""
+    texts = []
+    for prompt in PROMPTS:
+        passage = model.encode(prompt)
+        block = nullcontext()
+        if change is not None:
+            block = editing(model, autoencoder.about.layer, change)
+        with block:
+            options = {"do_sample": True, "top_p": 0.9}
+            texts.append(written_by(model, passage, WRITTEN, 0, options).ids.tolist())
+    return texts
+
+
+def share_of(texts: Sequence[Sequence[int]], ids: Sequence[int]) -> float:
+    """Of all written tokens, the share that are among ``ids``."""
+    every = [token for text in texts for token in text]
+    return sum(token in ids for token in every) / max(1, len(every))
+
+
+def about_steering(rows: Sequence[Steered]) -> str:
+    """The features that change most what is written, and one of them in full."""
+    if not rows:
+        return "No rule holds, so no feature was clamped."
+    lines = [
+        "| feature of the rule | feature | dose | promotes | plain | clamped | random direction |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows[:8]:
+        names = ", ".join(f"`{name.strip()}`" for name in row.promotes[:4])
+        lines.append(
+            f"| {row.rule} | {row.feature} | {row.dose:g}x | {names} | {100 * row.before:.1f} % | "
+            f"{100 * row.after:.1f} % | {100 * row.random:.1f} % |"
+        )
+    # the smallest dose: what is still text is worth more than what is loudest
+    best = next(row for row in rows if row.dose == min(DOSES))
+    lines += ["", f"Feature {best.feature} at {best.dose:g}x, the same seeds:", ""]
+    for prompt, (before, after) in zip(PROMPTS, best.examples, strict=True):
+        lines += [f"- plain: {prompt}{before}".replace("\n", " ⏎ ")]
+        lines += [f"  clamped: {prompt}{after}".replace("\n", " ⏎ ")]
+    return "\n".join(lines)
+
+
 # ---------------------------------------------------------------------- what is printed
 
 
@@ -341,7 +447,38 @@ def summary(own: list[Found], control: list[Found] | None) -> str:
     return f"{'. '.join(told)}. They are {len(features)} different features."
 
 
+PAGE = """# What features mean
+
+Does a feature mean what its strongest passages suggest? Here meanings are *written rules*, small predicates over tokens, and each is tested on text that neither the model nor the search for the rule's feature has seen.
+Made by `python -m bench.feature_meanings --page docs/features-meanings.md`; the rules are in that script.
+
+**How.** {about} For each rule, the feature and the threshold (0, 10, 25 or 50 % of the largest activation) with the best F1 are looked for on {tokens:,} tokens of documents that the writer learned from. Precision (of the tokens on which the feature fires, those that the rule marks)
+and recall (of the tokens that the rule marks, those on which it fires) are then measured on about as many tokens of held-out documents, with 95 % bootstrap intervals over documents. A rule *holds* (✓) where the lower ends reach {precision} and {recall}.
+Rules that mark fewer than {fewest} held-out tokens are left out.
+
+**The control** is the same search over the features of an autoencoder that was trained in the same way on a writer whose weights were shuffled. What those features pass too says nothing about what the writer learned: a network of random weights keeps its input tokens apart, so
+"fires on commas" comes for free.
+
+**In short:** {summary}
+
+{table}
+
+## One that changes what is written
+
+Features of rules that hold were clamped to 2 and 4 times their largest activation while the writer wrote {written} tokens after each of {prompts} prompts (drawn, nucleus 0.9, the same seed). Shares are of the written tokens that are among the ten that the feature promotes most; a random direction moves the state as far.
+
+{steering}
+
+## What this does not say
+
+- The rules were written by a person who had seen dashboards, and the best of all features was taken for each: many features were never tried by name, and most have no rule here.
+- A rule that holds says when the feature fires, not what it is for. What it does to the output is measured by [steering and explaining](features-steering.md).
+- High doses write nonsense with any feature: the perplexity in a [receipt](features-steering.md#steer) says how far that goes.
+"""
+
+
 def main() -> None:
+    """See the docstring above."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -350,17 +487,35 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--tokens", type=int, default=30_000, help="to search, and to test on")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, help="write the page of the documentation")
     given = parser.parse_args()
     torch.set_num_threads(1)
     texts = documents(given.data)
     model = whence.load("writer")
-    own = meanings(model, load(given.features), texts, given.tokens)
+    autoencoder = load(given.features)
+    own = meanings(model, autoencoder, texts, given.tokens)
     control = None
     if given.control is not None:
         control = meanings(Randomised(seed=0)(model), load(given.control), texts, given.tokens)
-    print(as_markdown(own, control))
-    print()
-    print(summary(own, control))
+    about = autoencoder.about
+    told = {
+        "about": f"The autoencoder is of the bundled writer after block {about.layer}: "
+        f"{about.variant}, {about.size:,} features, trained on "
+        f"{about.data.get('tokens', 0):,} tokens.",
+        "tokens": given.tokens,
+        "precision": GOOD_PRECISION,
+        "recall": GOOD_RECALL,
+        "fewest": FEWEST,
+        "summary": summary(own, control),
+        "table": as_markdown(own, control),
+        "written": WRITTEN,
+        "prompts": len(PROMPTS),
+        "steering": about_steering(steered(model, autoencoder, own)),
+    }
+    page = PAGE.format(**told)
+    print(page)
+    if given.page is not None:
+        given.page.write_text(page, encoding="utf-8")
     if given.json is not None:
         rows = {"own": own, "control": control or []}
         kept = {
