@@ -447,34 +447,7 @@ def summary(own: list[Found], control: list[Found] | None) -> str:
     return f"{'. '.join(told)}. They are {len(features)} different features."
 
 
-PAGE = """# What features mean
-
-Does a feature mean what its strongest passages suggest? Here meanings are *written rules*, small predicates over tokens, and each is tested on text that neither the model nor the search for the rule's feature has seen.
-Made by `python -m bench.feature_meanings --page docs/features-meanings.md`; the rules are in that script.
-
-**How.** {about} For each rule, the feature and the threshold (0, 10, 25 or 50 % of the largest activation) with the best F1 are looked for on {tokens:,} tokens of documents that the writer learned from. Precision (of the tokens on which the feature fires, those that the rule marks)
-and recall (of the tokens that the rule marks, those on which it fires) are then measured on about as many tokens of held-out documents, with 95 % bootstrap intervals over documents. A rule *holds* (✓) where the lower ends reach {precision} and {recall}.
-Rules that mark fewer than {fewest} held-out tokens are left out.
-
-**The control** is the same search over the features of an autoencoder that was trained in the same way on a writer whose weights were shuffled. What those features pass too says nothing about what the writer learned: a network of random weights keeps its input tokens apart, so
-"fires on commas" comes for free.
-
-**In short:** {summary}
-
-{table}
-
-## One that changes what is written
-
-Features of rules that hold were clamped to 2 and 4 times their largest activation while the writer wrote {written} tokens after each of {prompts} prompts (drawn, nucleus 0.9, the same seed). Shares are of the written tokens that are among the ten that the feature promotes most; a random direction moves the state as far.
-
-{steering}
-
-## What this does not say
-
-- The rules were written by a person who had seen dashboards, and the best of all features was taken for each: many features were never tried by name, and most have no rule here.
-- A rule that holds says when the feature fires, not what it is for. What it does to the output is measured by [steering and explaining](features-steering.md).
-- High doses write nonsense with any feature: the perplexity in a [receipt](features-steering.md#steer) says how far that goes.
-"""
+PAGE = Path(__file__).with_suffix(".md")  # with places for numbers
 
 
 def main() -> None:
@@ -512,7 +485,7 @@ def main() -> None:
         "prompts": len(PROMPTS),
         "steering": about_steering(steered(model, autoencoder, own)),
     }
-    page = PAGE.format(**told)
+    page = PAGE.read_text(encoding="utf-8").format(**told)
     print(page)
     if given.page is not None:
         given.page.write_text(page, encoding="utf-8")
