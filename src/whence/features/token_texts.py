@@ -8,7 +8,8 @@ from whence.core.passage import Passage
 def token_texts(passage: Passage) -> tuple[str, ...]:
     """The text of each token with the white space before it; nothing for special tokens.
 
-    Joined, the pieces are the text, from the first token's beginning. A letter that is cut into several tokens belongs to the first.
+    Joined, the pieces are the text, from the first token's beginning. A letter that is cut into
+    several tokens belongs to the first.
 
     >>> import whence
     >>> token_texts(whence.load("writer").encode("The sea. 🙂"))
