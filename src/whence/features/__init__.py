@@ -19,6 +19,7 @@ _PUBLIC = {
     "save": "whence.features.saving",
     "to_dictionary_learning": "whence.features.layouts",
     "to_saelens": "whence.features.layouts",
+    "train": "whence.features.training",
 }
 __all__ = [
     "About",
@@ -31,6 +32,7 @@ __all__ = [
     "save",
     "to_dictionary_learning",
     "to_saelens",
+    "train",
 ]
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         to_saelens,
     )
     from whence.features.saving import load, save
+    from whence.features.training import train
 
 
 def __getattr__(name: str) -> Any:
