@@ -164,7 +164,7 @@ def _dots(
     pattern = torch.sparse_csr_tensor(
         at.offsets,
         at.features,
-        rows.new_empty(len(at.features)),
+        rows.new_zeros(len(at.features)),  # beta=0 multiplies what is there, were it NaN
         (len(rows), at.size),
         check_invariants=False,
     )
