@@ -38,9 +38,9 @@ HELD_OUT = 20  # as whence.features does: every so-manieth document
 
 LAYER = {"writer": 2, "minilm": 3}
 SIZE = {"writer": 1536, "minilm": 3072}
-TOKENS = 400_000
+TOKENS = 300_000
 BATCH = 2048
-STEPS, TRIAL_STEPS = 1500, 200
+STEPS, TRIAL_STEPS = 1200, 150
 RATE = 1e-3
 K = 24
 # the λ of relu are tried until one comes near the same number of active features
@@ -181,7 +181,7 @@ def main():
     torch.set_num_threads(1)
 
     args.layer, args.size = LAYER[args.model], SIZE[args.model]
-    args.tokens, args.held_out = TOKENS, 20_000
+    args.tokens, args.held_out = TOKENS, 12_000
     args.trial_steps, steps = TRIAL_STEPS, STEPS
     if args.quick:
         args.size, args.tokens, args.held_out, args.trial_steps, steps = 256, 8000, 2000, 10, 20

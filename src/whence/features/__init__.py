@@ -28,6 +28,7 @@ _PUBLIC = {
     "to_dictionary_learning": "whence.features.layouts",
     "to_saelens": "whence.features.layouts",
     "top_passages": "whence.features.passages",
+    "train": "whence.features.training",
 }
 __all__ = [
     "About",
@@ -49,6 +50,7 @@ __all__ = [
     "to_dictionary_learning",
     "to_saelens",
     "top_passages",
+    "train",
 ]
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from whence.features.saving import load, save
     from whence.features.showing import dashboard
     from whence.features.steering import clamp, steer
+    from whence.features.training import train
 
 
 def __getattr__(name: str) -> Any:

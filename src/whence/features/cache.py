@@ -11,7 +11,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,7 +26,7 @@ from torch import Tensor
 from whence.core.errors import InputError, LoadError, ModelError, Unsupported
 from whence.core.sizes import human
 from whence.core.stored import Stored, as_stored
-from whence.core.writing import remove_unfinished, write_bytes, write_json
+from whence.core.writing import UNFINISHED, write_bytes, write_json
 from whence.features.corpus import Corpus, Piece, pieces_of, rows_to_learn
 from whence.models.blocks import block_at, side_of
 from whence.models.model import Model
@@ -34,6 +36,7 @@ MANIFEST = "manifest.json"
 ROWS_OF_A_SHARD = 8192
 LAYOUT = 1  # of the files; another one gets another key
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
+ABANDONED = 3600  # seconds after which a half-written file is nobody's
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -232,7 +235,7 @@ def open_cache(
         own.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise InputError(f"cannot make {str(own)!r}: {problem.strerror or problem}.") from problem
-    remove_unfinished(own)
+    _remove_leftovers(own)
     maker = _Maker(model, corpus, wanted)
     shards = _known_shards(own, wanted)
     if shards is None:
@@ -244,6 +247,14 @@ def open_cache(
         return cache
     maker.shards = shards
     return Cache(own, wanted, shards, maker)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What killed processes were writing; a young file may be another training's, just now."""
+    for file in folder.glob(UNFINISHED.format("*")):
+        with suppress(OSError):
+            if time.time() - file.stat().st_mtime > ABANDONED:
+                file.unlink()
 
 
 def _tell_nobody(_done: int, _of: int) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class Processes:
             from torch import distributed
 
             distributed.barrier(group=self.group)
+
+    def first_then_others(self, work: Callable[[], T]) -> T:
+        """Let the first process do it before the others, which then find what it has written."""
+        if self.is_first:
+            done = work()
+            self.wait()
+            return done
+        self.wait()
+        return work()
 
     def any(self, asked: bool) -> bool:
         """Whether any process says so, so that all stop together."""

@@ -176,8 +176,8 @@ def measure(
     mean: Float[Tensor, " dim"],
 ) -> Sums:
     """Run the held-out passages with each stand-in, with zeros, and with the mean in the place."""
-    documents = {piece.document: 0 for piece in pieces}
-    documents = {document: i for i, document in enumerate(documents)}
+    in_order = dict.fromkeys(piece.document for piece in pieces)
+    documents = {document: column for column, document in enumerate(in_order)}
     table = np.zeros((6 + 3 * len(stand_ins), len(documents)))
     passages = [piece.passage for piece in pieces]
     measured = Loss(model)
@@ -185,16 +185,26 @@ def measure(
         for group in model.groups(passages, TOKENS_PER_BATCH):
             some = [passages[i] for i in group]
             columns = [documents[pieces[i].document] for i in group]
-            for row, numbers in enumerate(_of_batch(model, some, place, stand_ins, mean, measured)):
-                np.add.at(table[row], columns, numbers)
-    rest = table[6:].reshape(len(stand_ins), 3, len(documents))
-    variance = table[5]
+            numbers = _of_batch(model, some, place, stand_ins, mean, measured)
+            for row, of_passages in zip(table, numbers, strict=True):
+                np.add.at(row, columns, of_passages)
     if not np.isfinite(table).all():
         raise InputError(
             "what the model said of held-out text, or what the autoencoder made of it, is NaN."
         )
+    tokens, predicted, plain, zero, with_mean, variance = table[:6]
+    rest = table[6:].reshape(len(stand_ins), 3, len(documents))
     return Sums(
-        measured.name, *table[:2], variance, *table[2:5], rest[:, 0], rest[:, 1], rest[:, 2]
+        loss=measured.name,
+        tokens=tokens,
+        predicted=predicted,
+        variance=variance,
+        plain=plain,
+        zero=zero,
+        mean=with_mean,
+        missed=rest[:, 0],
+        kept=rest[:, 1],
+        losses=rest[:, 2],
     )
 
 

@@ -48,8 +48,8 @@ class Settings:
     dead_after: int = 1_000_000
     auxiliary: float = 1 / 32
     auxiliary_k: int | None = None
-    threshold: float = 0.1
-    bandwidth: float = 0.1
+    threshold: float = 0.5
+    bandwidth: float = 1.0
     prefixes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:

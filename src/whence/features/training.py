@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from math import sqrt
 from pathlib import Path
@@ -143,7 +144,8 @@ def train(
     together = processes()
     corpus = open_corpus(data, text=text)
     learns_special = (not model.is_causal) if special is None else special
-    kept = open_cache(
+    opened = partial(
+        open_cache,
         model,
         corpus,
         layer,
@@ -154,6 +156,7 @@ def train(
         tokens=tokens,
         dtype=dtype,
     )
+    kept = together.first_then_others(opened)
     if kept.rows < batch:
         raise InputError(
             f"the corpus {corpus.name} has {kept.rows:,} tokens to learn from, and a batch has "
@@ -162,9 +165,15 @@ def train(
     if steps is None:
         steps = max(FEWEST_STEPS, kept.rows // batch)
     arms = arms_of(
-        variant, _several(size), _several(sparsity), _several(k), _several(seeds),
-        steps=steps, batch=batch, learning_rate=learning_rate,
-    )  # fmt: skip
+        variant,
+        _several(size),
+        _several(sparsity),
+        _several(k),
+        _several(seeds),
+        steps=steps,
+        batch=batch,
+        learning_rate=learning_rate,
+    )
     request = Request(
         model=model.name,
         fingerprint=model.fingerprint,
@@ -187,6 +196,11 @@ def train(
     if done is not None:
         return done
 
+    if together.is_first:
+        fill(kept, partial(_tell_activations, say, stop))
+    together.wait()
+    if not together.is_first:
+        kept = opened()  # which now knows every shard
     work = _Work(model, corpus, kept, folder, request, arms, together, say, stop, held_out)
     return work.carry_out(checkpoint_seconds)
 
@@ -242,6 +256,14 @@ def arm_name(arm: Settings) -> str:
     return f"{arm.variant}-{arm.size}-{dose}-seed{arm.seed}"
 
 
+def _tell_activations(
+    say: Callable[[Step], None], stop: Callable[[], bool], done: int, of: int
+) -> None:
+    say(Step(f"activations of {done:,} of {of:,} tokens", done, of))
+    if stop():
+        raise KeyboardInterrupt
+
+
 def _several(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -264,12 +286,7 @@ class _Work:
     held_out: int
 
     def carry_out(self, checkpoint_seconds: float) -> tuple[Trained, ...]:
-        """Activations, then steps, then what was trained is measured and saved."""
-        if self.together.is_first:
-            fill(self.cache, self._tell_activations)
-        self.together.wait()
-        if not self.together.is_first:
-            self._open_again()
+        """Steps, as far as they are left; then what was trained is measured and saved."""
         moments = self.cache.moments()
         rows = Rows(self.cache, self.arms[0].batch)
         checkpoint = read_checkpoint(self.folder, self.arms, self.request.digest)
@@ -279,26 +296,6 @@ class _Work:
         if not self.together.is_first:
             return ()
         return self._end(checkpoint, moments)
-
-    def _open_again(self) -> None:
-        """Another process has made the shards."""
-        wanted = self.cache.wanted
-        self.cache = open_cache(
-            self.model,
-            self.corpus,
-            wanted.layer,
-            self.cache.folder.parent,
-            kind=wanted.kind,
-            length=wanted.length,
-            special=wanted.special,
-            tokens=wanted.tokens,
-            dtype=wanted.dtype,
-        )
-
-    def _tell_activations(self, done: int, of: int) -> None:
-        self.say(Step(f"activations of {done:,} of {of:,} tokens", done, of))
-        if self.stop():
-            raise KeyboardInterrupt
 
     def _begun(self, moments: Moments, rows: Rows) -> Checkpoint:
         """First states, after a forecast of what they will come to."""
