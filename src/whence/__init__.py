@@ -103,7 +103,7 @@ _ERRORS = {
 _HOME_OF = {**_VERBS, **_TYPES, **_ERRORS}
 
 # packages with public functions of their own: from whence import theory
-_PACKAGES = ("generation", "notebook", "theory")
+_PACKAGES = ("features", "generation", "notebook", "theory")
 
 __all__ = [
     "Adversarial",

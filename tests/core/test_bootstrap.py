@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whence.core.bootstrap import FEWEST_TEXTS, groups, means, means_together, told_apart
+from whence.core.bootstrap import (
+    FEWEST_TEXTS,
+    groups,
+    means,
+    means_together,
+    ratio_of_sums,
+    told_apart,
+)
 
 
 def drawn(texts: int, columns: int, seed: int = 0) -> np.ndarray:
@@ -168,3 +175,15 @@ def test_no_texts_have_no_mean_and_tell_nothing() -> None:
     (nothing,) = means(np.zeros((0, 1)))
     assert (nothing.interval, nothing.texts) == (None, 0)
     assert not told_apart(np.zeros((0, 2))).any()
+
+
+def test_a_ratio_of_sums_with_equal_parts_below_is_a_mean() -> None:
+    # would catch: the mean of the ratios, which differs as soon as texts are of unequal length
+    values = np.random.default_rng(0).normal(2.0, 1.0, 30)
+    ratio = ratio_of_sums(3 * values, np.full(30, 3.0))
+    (mean,) = means(values[:, None])
+    assert ratio.mean == pytest.approx(mean.mean)
+    assert ratio.interval == pytest.approx(mean.interval)
+    unequal = ratio_of_sums(np.array([1.0, 1.0, 8.0]), np.array([1.0, 1.0, 2.0]))
+    assert unequal.mean == 2.5
+    assert ratio_of_sums(np.zeros(3), np.zeros(3)).interval is None

@@ -20,6 +20,7 @@ from whence.cli import (
     doctor,
     evaluate,
     explain,
+    features,
     generate,
     lab,
     methods,
@@ -62,6 +63,8 @@ for module in COMMANDS:
     app.command(
         module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=settings
     )(module.command)
+
+app.add_typer(features.app)
 
 
 def _say_version(asked: bool) -> bool:

@@ -96,6 +96,27 @@ def means(
     return every
 
 
+def ratio_of_sums(
+    above: Float[np.ndarray, " text"], below: Float[np.ndarray, " text"], seed: int = 0
+) -> Mean:
+    """One sum over texts divided by another, with its interval.
+
+    Each text counts as it is long, where ``below`` is its length. The interval is that of a mean,
+    of what each text adds to the ratio (its linearisation): R + (a − R b) / mean(b).
+
+    >>> one = ratio_of_sums(np.array([1.0, 2.0, 3.0, 4.0, 3.0]), np.full(5, 2.0))
+    >>> one.mean, [round(x, 1) for x in one.interval]
+    (1.3, [0.6, 1.9])
+    """
+    total = float(below.sum())
+    if total == 0:
+        return Mean(float("nan"), None, len(below))
+    ratio = float(above.sum()) / total
+    added = ratio + (above - ratio * below) / (total / len(below))
+    (one,) = means(added[:, None], seed)
+    return Mean(ratio, one.interval, one.texts)
+
+
 def means_together(
     values: Float[np.ndarray, "text column"], seed: int = 0, draws: int = DRAWS
 ) -> list[Mean]:

@@ -11,11 +11,13 @@ from whence.core.attributions import Attributions
 from whence.core.audited import Audit
 from whence.core.comparison import Comparison
 from whence.core.contextual import ContextUse
+from whence.core.dashboard import Dashboard
 from whence.core.errors import LoadError
 from whence.core.evaluation import Evaluation
 from whence.core.generation import Generation
 from whence.core.many import Failure, Many, result_from_dict
 from whence.core.planted import PlantedTruth
+from whence.core.receipt import Receipt
 from whence.core.sizes import human, parsed
 from whence.core.stored import Stored, parsed_json
 
@@ -25,10 +27,12 @@ KINDS: Mapping[str, Callable[[Any], Any]] = {
     "comparison": Comparison.from_dict,
     "audit": Audit.from_dict,
     "context": ContextUse.from_dict,
+    "dashboard": Dashboard.from_dict,
     "evaluation": Evaluation.from_dict,
     "generation": Generation.from_dict,
     "many": Many.from_dict,
     "planted": PlantedTruth.from_dict,
+    "receipt": Receipt.from_dict,
 }
 LARGEST = "1GB"
 
@@ -41,10 +45,12 @@ def read(
     | Audit
     | Comparison
     | ContextUse
+    | Dashboard
     | Evaluation
     | Generation
     | Many
     | PlantedTruth
+    | Receipt
 ):
     """Read what ``save`` wrote, or the lines that ``--json`` wrote of several texts.
 

@@ -321,14 +321,14 @@ def _attribution(
         signed=call.settings.signed,
         cost=finding.cost,
         provenance=replace(provenance, attention=finding.attention),
-        error=_error(scores),
+        error=error_of(scores),
         evidence=scores.evidence,
         detail=scores.detail,
         prediction=dict(job.model.prediction(said.logits, passage).probabilities),
     )
 
 
-def _error(scores: Scores) -> Error | None:
+def error_of(scores: Scores) -> Error | None:
     """How far the scores may be off, as far as the method told."""
     if scores.standard_error is None and scores.change is None and not scores.note:
         return None

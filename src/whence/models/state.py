@@ -68,6 +68,11 @@ def habits_of(hf: nn.Module) -> Habits | None:
     return _habits.get(hf)
 
 
+def has_run(hf: nn.Module) -> bool:
+    """Whether a pass of this model was seen from its beginning to its end."""
+    return hf in _has_run
+
+
 @dataclass(frozen=True)
 class Held:
     """What one module holds: buffers, plain values, and the modules below it."""

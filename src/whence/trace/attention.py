@@ -147,7 +147,7 @@ class Observer:
         """The edits of this layer, which are noted as applied."""
         edits = []
         for i, edit in enumerate(self.edits):
-            if edit.where != "embeddings" and edit.applies(layer.index, layer.kind):
+            if edit.is_in_attention and edit.applies(layer.index, layer.kind):
                 self.applied.add(i)
                 edits.append(edit)
         return edits
@@ -388,7 +388,7 @@ def observing(hf: Any, observer: Observer) -> Iterator[Observer]:
 def _check_applied(observer: Observer) -> None:
     """Refuse an edit whose layer the model does not have."""
     for i, edit in enumerate(observer.edits):
-        if edit.where != "embeddings" and i not in observer.applied:
+        if edit.is_in_attention and i not in observer.applied:
             raise InputError(
                 f"edit {edit.name!r} at layer {edit.layer}, kind {edit.kind} met no layer. "
                 f"There are: {_layers_seen(observer) or 'none'}."

@@ -1,4 +1,4 @@
-"""Edits: change a head's attention or output, or the embeddings, while the model runs.
+"""Edits: change attention, a head's output, embeddings or hidden states while the model runs.
 
 Counterfactual tests and steering are edits. An edit names its place (layer, head, kind; None means
 every one) and holds the change itself. ``allowed`` marks the keys that the mask leaves visible, so
@@ -17,15 +17,17 @@ from torch import Tensor
 
 from whence.core.errors import InputError
 
-Where = Literal["attention", "output", "embeddings"]
+Where = Literal["attention", "output", "embeddings", "hidden"]
+# these are made where attention is computed, and need it to be seen
+IN_ATTENTION = ("attention", "output")
 
 
 @dataclass(frozen=True)
 class Edit:
     """A change at a place.
 
-    Make one with ``uniform``, ``permute``, ``scale``, ``zero``, ``replace``, ``ablate`` or
-    ``swap_embeddings``.
+    Make one with ``uniform``, ``permute``, ``scale``, ``zero``, ``replace``, ``ablate``,
+    ``swap_embeddings`` or ``hidden``.
     """
 
     name: str
@@ -34,6 +36,11 @@ class Edit:
     layer: int | None = None
     head: int | None = None
     kind: str | None = None
+
+    @property
+    def is_in_attention(self) -> bool:
+        """Whether it is made where attention is computed."""
+        return self.where in IN_ATTENTION
 
     def applies(self, layer: int, kind: str) -> bool:
         """Whether this layer is the edit's place."""
@@ -194,3 +201,17 @@ def swap_embeddings(embeddings: Float[Tensor, "*batch token dim"]) -> Edit:
         return embeddings.to(old).expand_as(old)
 
     return Edit("swap_embeddings", "embeddings", change)
+
+
+def hidden(
+    change: Callable[[Tensor], Tensor], layer: int, name: str = "hidden", kind: str | None = None
+) -> Edit:
+    """Change the residual stream after a block.
+
+    ``change`` is given the hidden states of all tokens, "batch token dim", padding included, and
+    gives back as many. ``kind`` is the side of an encoder-decoder; the encoder unless it is said.
+
+    >>> hidden(lambda states: states + 1, layer=3).where
+    'hidden'
+    """
+    return Edit(name, "hidden", change, layer, None, kind)

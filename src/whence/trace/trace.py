@@ -32,6 +32,7 @@ from whence.models.untouched import modules_of, untouched, without_leftovers
 from whence.models.writing import read_at_output
 from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
+from whence.trace.hidden import hidden_edits
 from whence.trace.lxmert import Watched, is_lxmert, watching
 from whence.trace.reducers import Block, HeadMean, Reducer, ValueNorm
 from whence.trace.routers import watching_for_choices
@@ -477,7 +478,7 @@ def _plan(
     edits: Sequence[Edit],
     attention_via: Via,
 ) -> _Plan:
-    edits_attention = any(edit.where != "embeddings" for edit in edits)
+    edits_attention = any(edit.is_in_attention for edit in edits)
     looks = bool(needs & ANY_ATTENTION) or bool(reducers)
     unseen = model.kind.unseen(model, needs | (Needs.ATTENTION if looks else Needs.NOTHING))
     if unseen is not None:
@@ -566,6 +567,7 @@ def _forward(model: Model, batch: Batch, plan: _Plan) -> _Run:
         without_leftovers(model.hf) if extra_outputs else nullcontext(),
         _watched(model, plan, observer) as seen,
         embedded(model, batch, make_leaf) if plan.embeddings else nullcontext(),
+        hidden_edits(model, plan.edits),
         watching_for_choices(model.hf),
     ):
         passed = model.run_batch(batch, **extra_outputs)

@@ -1,0 +1,309 @@
+"""Which entries of a batch are active, found block by block, so that memory stays small.
+
+All pre-activations of a block of rows are computed by one dense product; what is chosen of them is
+kept, and the rest is forgotten before the next block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from whence.features.groups import Group, largest_of_all
+from whence.features.kernels import At, Dense, Sparse
+
+# a block has about so many numbers: 8 MB in float32, which stay near the processor
+BLOCK = 2**21
+# with more than this share of entries a dense product is faster (bench/features.py)
+DENSE_FROM = 0.06
+IN_GROUP = 8
+# rows that are looked at for a first guess of the batch's threshold
+GUESS_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """The two tensors that make pre-activations."""
+
+    weights: Float[Tensor, "feature dim"]
+    bias: Float[Tensor, " feature"]
+
+    def blocks(self, rows: Float[Tensor, "row dim"]) -> Iterator[Block]:
+        """Pre-activations of a few rows after the other, without gradients.
+
+        All blocks share one piece of memory: who keeps a block beyond its turn must copy it.
+        """
+        size = len(self.bias)
+        step = max(1, BLOCK // size)
+        room = rows.new_empty(min(step, len(rows)), size)
+        for begin in range(0, len(rows), step):
+            some = rows[begin : begin + step]
+            yield Block(some, self.pre(some, room[: len(some)]))
+
+    @torch.no_grad()
+    def pre(
+        self, rows: Float[Tensor, "row dim"], out: Float[Tensor, "row feature"]
+    ) -> Float[Tensor, "row feature"]:
+        """All pre-activations of some rows, written to ``out``."""
+        # with addmm the bias would be copied to every row first, which takes longer
+        return torch.mm(rows, self.weights.T, out=out).add_(self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows, and all their pre-activations."""
+
+    rows: Float[Tensor, "row dim"]
+    pre: Float[Tensor, "row feature"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows with the pre-activations that may become activations; they carry gradients.
+
+    ``dead`` has those of dead features, from which the auxiliary loss rebuilds the error.
+    """
+
+    rows: Float[Tensor, "row dim"]
+    at: At
+    pre: Float[Tensor, " entry"] | Float[Tensor, "row feature"]
+    dead: Dead | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dead:
+    """Entries of dead features: the largest few of each row."""
+
+    at: Sparse
+    pre: Float[Tensor, " entry"]
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The dead features, and how many of them each row gets."""
+
+    features: Int[Tensor, " dead"]
+    k: int
+
+
+def wanted_of(dead: Bool[Tensor, " feature"], dim: int, auxiliary_k: int | None) -> Wanted | None:
+    """None where no feature is dead. By default half as many as dimensions (Gao et al. 2024)."""
+    features = dead.nonzero().flatten()
+    if len(features) == 0:
+        return None
+    return Wanted(features, min(auxiliary_k or max(1, dim // 2), len(features)))
+
+
+# ---------------------------------------------------------------------- above a bound
+
+
+def above(
+    rows: Float[Tensor, "row dim"], encoder: Encoder, bound: Float[Tensor, " feature"] | float
+) -> Iterator[Part]:
+    """Entries above a bound. Blocks with many of them are dense parts; the others make one part."""
+    sparse_rows, found = [], _Found(len(encoder.bias))
+    for block in encoder.blocks(rows):
+        mask = block.pre > bound
+        if int(mask.count_nonzero()) > DENSE_FROM * mask.numel():
+            at = Dense()
+            pre = at.pre(block.rows, encoder.weights, encoder.bias, block.pre.clone())
+            yield Part(block.rows, at, pre)
+        else:
+            found.add(block.pre, mask)
+            sparse_rows.append(block.rows)
+    if sparse_rows:
+        kept = rows if len(found.counts) == len(rows) else torch.cat(sparse_rows)
+        yield found.part(kept, encoder)
+
+
+class _Found:
+    """Entries of one block after the other."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.features: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self.per_row: list[Tensor] = []
+
+    def add(self, pre: Float[Tensor, "row feature"], mask: Bool[Tensor, "row feature"]) -> None:
+        places = _places(mask.flatten())
+        self.values.append(pre.flatten().index_select(0, places))
+        rows = places // self.size
+        self.features.append(places - rows * self.size)
+        self.per_row.append(torch.bincount(rows, minlength=len(pre)))
+
+    @property
+    def counts(self) -> Int[Tensor, " row"]:
+        return torch.cat(self.per_row)
+
+    def sparse(self) -> tuple[Sparse, Tensor]:
+        offsets = torch.nn.functional.pad(self.counts.cumsum(0), (1, 0))
+        return Sparse(offsets, torch.cat(self.features), self.size), torch.cat(self.values)
+
+    def part(self, rows: Tensor, encoder: Encoder, dead: Dead | None = None) -> Part:
+        at, values = self.sparse()
+        pre = at.pre(rows, encoder.weights, encoder.bias, values)
+        return Part(rows, at, pre, dead)
+
+
+def _places(mask: Bool[Tensor, " number"]) -> Int[Tensor, " true"]:
+    """Where a mask is true. On a processor numpy finds it in a third of the time."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.nonzero().flatten()
+
+
+# ---------------------------------------------------------------------- the largest ones
+
+
+def largest_in_rows(
+    rows: Float[Tensor, "row dim"], encoder: Encoder, k: int, wanted: Wanted | None
+) -> Part:
+    """The ``k`` largest entries of each row."""
+    features, values, of_dead = [], [], []
+    for block in encoder.blocks(rows):
+        largest, which = largest_of_row(block.pre, k)
+        features.append(which)
+        values.append(largest)
+        if wanted is not None:
+            of_dead.append(_largest_dead(block, wanted))
+
+    at, chosen = _even(torch.cat(features), torch.cat(values), len(encoder.bias))
+    pre = at.pre(rows, encoder.weights, encoder.bias, chosen)
+    return Part(rows, at, pre, _dead(rows, encoder, of_dead))
+
+
+def largest_of_row(
+    pre: Float[Tensor, "row feature"], k: int
+) -> tuple[Float[Tensor, "row k"], Int[Tensor, "row k"]]:
+    """The ``k`` largest numbers of each row and where they are, in any order.
+
+    >>> largest_of_row(torch.arange(64.0)[None], 1)
+    (tensor([[63.]]), tensor([[63]]))
+    """
+    by_groups = None
+    if pre.device.type == "cpu" and pre.shape[1] % IN_GROUP == 0:
+        by_groups = _largest_by_groups(pre, k)
+    if by_groups is not None:
+        return by_groups
+    largest = pre.topk(k, dim=1, sorted=False)
+    return largest.values, largest.indices
+
+
+def _largest_by_groups(pre: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
+    """The same on a processor, in half of the time. None where ties leave it open which they are.
+
+    The k largest numbers lie in the k groups whose own largest numbers are the largest. So groups
+    are searched first, and then what is in these. numpy partitions faster than torch.
+    """
+    rows, size = pre.shape
+    groups = size // IN_GROUP
+    if groups < 2 * k:
+        return None
+    # features g, g + groups, g + 2 groups, … are together: so their maximum is taken along memory
+    maxima = pre.unflatten(1, (IN_GROUP, groups)).amax(dim=1).numpy()
+    chosen = _at_least_kth(maxima, k)
+    if chosen is None:
+        return None
+    first = np.arange(rows)[:, None] * size
+    in_group = np.arange(IN_GROUP)[:, None] * groups
+    places = (first + chosen)[:, None] + in_group
+    places = places.reshape(rows, IN_GROUP * k)
+    inside = pre.numpy().ravel()[places]
+    kept = _at_least_kth(inside, k)
+    if kept is None:
+        return None
+    values = np.take_along_axis(inside, kept, axis=1)
+    features = np.take_along_axis(places, kept, axis=1) - first
+    return torch.from_numpy(values), torch.from_numpy(features)
+
+
+def _at_least_kth(
+    numbers: Float[np.ndarray, "row number"], k: int
+) -> Int[np.ndarray, "row k"] | None:
+    """Where the k largest numbers of each row are; None where more are as large as the k-th."""
+    rows, width = numbers.shape
+    least = np.partition(numbers, width - k, axis=1)[:, width - k]
+    places = np.flatnonzero(numbers >= least[:, None])
+    if len(places) != rows * k:
+        return None
+    return places.reshape(rows, k) - np.arange(rows)[:, None] * width
+
+
+def largest_in_batch(
+    rows: Float[Tensor, "row dim"],
+    encoder: Encoder,
+    k: int,
+    wanted: Wanted | None,
+    group: Group,
+) -> Part:
+    """The ``k`` × rows largest entries of the whole batch, as far as they are above zero.
+
+    Candidates are the entries above a guess, made from a few rows. Where the guess was too high,
+    which is seen by their number, the batch is gone through once more with all above zero. So the
+    guess changes what it costs, and never what is chosen.
+    """
+    guess = _guess(rows, encoder, k)
+    found, of_dead = _candidates(rows, encoder, guess, wanted)
+    enough = group.total_rows(len(rows)) * k
+    if guess > 0 and group.sum(len(torch.cat(found.values))) < enough:
+        found, of_dead = _candidates(rows, encoder, 0.0, wanted)
+
+    at, values = found.sparse()
+    least = largest_of_all(values, enough, group)
+    keep = values >= least
+    counts = torch.bincount(at.rows[keep], minlength=len(rows))
+    offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    at, values = Sparse(offsets, at.features[keep], at.size), values[keep]
+    pre = at.pre(rows, encoder.weights, encoder.bias, values)
+    return Part(rows, at, pre, _dead(rows, encoder, of_dead))
+
+
+def _guess(rows: Tensor, encoder: Encoder, k: int) -> float:
+    """A bound that leaves about half as many entries again as are needed."""
+    few = rows[:GUESS_ROWS]
+    some = encoder.pre(few, few.new_empty(len(few), len(encoder.bias)))
+    kept = len(some) * k * 3 // 2
+    if kept >= some.numel():
+        return 0.0
+    place = some.numel() - kept
+    return max(0.0, float(some.flatten().kthvalue(place).values))
+
+
+def _candidates(
+    rows: Tensor, encoder: Encoder, bound: float, wanted: Wanted | None
+) -> tuple[_Found, list[tuple[Tensor, Tensor]]]:
+    found, of_dead = _Found(len(encoder.bias)), []
+    for block in encoder.blocks(rows):
+        found.add(block.pre, block.pre > bound)
+        if wanted is not None:
+            of_dead.append(_largest_dead(block, wanted))
+    return found, of_dead
+
+
+def _largest_dead(block: Block, wanted: Wanted) -> tuple[Tensor, Tensor]:
+    largest = block.pre[:, wanted.features].topk(wanted.k, dim=1, sorted=False)
+    return wanted.features[largest.indices], largest.values
+
+
+def _dead(rows: Tensor, encoder: Encoder, parts: list[tuple[Tensor, Tensor]]) -> Dead | None:
+    if not parts:
+        return None
+    features = torch.cat([features for features, _ in parts])
+    values = torch.cat([values for _, values in parts])
+    at, values = _even(features, values, len(encoder.bias))
+    return Dead(at, at.pre(rows, encoder.weights, encoder.bias, values))
+
+
+def _even(
+    features: Int[Tensor, "row k"], values: Float[Tensor, "row k"], size: int
+) -> tuple[Sparse, Float[Tensor, " entry"]]:
+    """Entries of which every row has as many."""
+    rows, k = features.shape
+    offsets = torch.arange(0, rows * k + 1, k, device=features.device)
+    return Sparse(offsets, features.flatten(), size), values.flatten()

@@ -1,0 +1,140 @@
+"""The features of an autoencoder in a terminal, and the sentences that every view of them says."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from whence.core.dashboard import DENSE, Dashboard, FeatureCard, Top
+from whence.views import wording
+from whence.views.palette import FAINT, terminal_theme
+from whence.views.terminal import has_colour, level_style, to_text
+
+BARS = " ▁▂▃▄▅▆▇█"
+PASSAGES = 10  # of one feature in full
+DIM, BOLD = Style(dim=True), Style(bold=True)
+
+
+def headline(board: Dashboard) -> str:
+    """What this is about, in one line."""
+    return (
+        f"{len(board.features):,} live features of {wording.visible(board.model)}, "
+        f"after block {board.layer}"
+    )
+
+
+def sentences(board: Dashboard) -> list[str]:
+    """How many features there are, and how well they hold what the model holds."""
+    first = (
+        f"On {board.tokens:,} tokens of {wording.visible(board.data)} in {board.passages:,} "
+        f"passages, {len(board.features):,} of {board.size:,} features fire at least once; "
+        f"{board.l0:.1f} on a token, on average."
+    )
+    dense = f"{board.dense:,} fire on more than {100 * DENSE:.0f} % of all tokens"
+    if board.variance_explained is not None:
+        dense += f"; together they explain {100 * board.variance_explained:.1f} % of the variance"
+    variant = f"Autoencoder: {wording.visible(board.variant)}, {board.dim} → {board.size:,}."
+    return [first, f"{dense}. {variant}"]
+
+
+def about_effects(board: Dashboard) -> str:
+    """How it was found out what features do to the output, and what that is worth."""
+    if board.effects == "lens":
+        return (
+            "What a feature promotes is read from the weights: its direction through the final "
+            "norm (its derivative, averaged over some states) and the unembedding. This skips the "
+            "layers in between, so it is an approximation; steering measures the effect."
+        )
+    if board.effects == "clamped":
+        return (
+            "What a feature promotes was measured: by how much each class loses (its logit), on "
+            "average over the feature's strongest passages, when the feature is set to 0 there."
+        )
+    return ""
+
+
+def dashboard_text(board: Dashboard, most: int = 12, feature: int | None = None) -> str:
+    """The most frequent features, or one in full."""
+    return to_text(lambda console: dashboard_view(board, console, most, feature))
+
+
+def dashboard_view(
+    board: Dashboard, console: Console, most: int = 12, feature: int | None = None
+) -> RenderableType:
+    """The same for a console that shows colours."""
+    if feature is not None:
+        return _in_full(board, board[feature], console)
+    lines: list[RenderableType] = [Text(headline(board), style=BOLD)]
+    lines += [Text(line, style=DIM) for line in sentences(board)]
+    listed = Table(box=None, padding=(0, 1), pad_edge=False)
+    listed.add_column("feature", justify="right")
+    listed.add_column("of tokens", justify="right")
+    listed.add_column("largest", justify="right")
+    listed.add_column("fires on", max_width=24, no_wrap=True)
+    listed.add_column("promotes", max_width=36, no_wrap=True)
+    shown = sorted(board.features, key=lambda card: -card.frequency)[:most]
+    for card in shown:
+        listed.add_row(
+            str(card.number),
+            wording.percent(card.frequency),
+            f"{card.peak:.3g}",
+            Text(", ".join(wording.label(name) for name in board.fires_on(card))),
+            Text(", ".join(wording.label(one.name) for one in card.promotes[:4])),
+        )
+    lines += [Text(""), listed]
+    left = len(board.features) - len(shown)
+    if left > 0:
+        lines.append(Text(f"… and {left:,} more: --feature N shows one, --html FILE all.", DIM))
+    return Group(*lines)
+
+
+def _in_full(board: Dashboard, card: FeatureCard, console: Console) -> RenderableType:
+    facts = (
+        f"active on {wording.percent(card.frequency)} of {board.tokens:,} tokens, "
+        f"largest {card.peak:.3g}, mean {card.mean:.3g}"
+    )
+    lines = [Text(f"Feature {card.number}", style=BOLD), Text(facts, style=DIM)]
+    lines.append(Text(f"activations  {sparkline(card)}  (log scale)"))
+    for title, several in (("promotes", card.promotes), ("suppresses", card.suppresses)):
+        if several:
+            told = [f"{wording.label(one.name)} {one.effect:+.2g}" for one in several[:8]]
+            lines.append(Text(f"{title:<12} {', '.join(told)}"))
+    if card.similar:
+        near = ", ".join(f"{one.number} ({one.cosine:.2f})" for one in card.similar)
+        lines.append(Text(f"similar      {near}"))
+    lines.append(Text(""))
+    lines += [_passage(board, card, top, console) for top in card.tops[:PASSAGES]]
+    return Group(*lines)
+
+
+def sparkline(card: FeatureCard) -> str:
+    """The histogram in one line, from its first bin that is used to its last.
+
+    Heights are logarithms: weak activations are a hundred times as frequent as strong ones.
+    """
+    counts = np.asarray(card.histogram)
+    used = np.flatnonzero(counts)
+    if not len(used):
+        return "–"
+    heights = np.log1p(counts[used[0] : used[-1] + 1])
+    steps = np.ceil(heights / heights.max() * (len(BARS) - 1)).astype(int)
+    return "".join(BARS[step] for step in steps)
+
+
+def _passage(board: Dashboard, card: FeatureCard, top: Top, console: Console) -> Text:
+    theme, colours = terminal_theme(), has_colour(console)
+    line = Text(f"{top.largest:7.3g}  ", style=DIM, no_wrap=True, overflow="ellipsis")
+    for place, piece in enumerate(board.pieces(top)):
+        shown = wording.visible(piece.replace("\n", "⏎"))
+        level = float(top.values[place]) / card.peak if card.peak > 0 else 0.0
+        if level < FAINT:
+            line.append(shown, Style())
+        elif colours:
+            line.append(shown, level_style(level, False, theme))
+        else:
+            # without colours the strongest token stands between marks
+            line.append(f"«{shown}»" if place == top.place else shown, Style())
+    return line

@@ -1,0 +1,124 @@
+"""Sparse products equal dense ones, and their gradients too."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from whence.features import choosing
+from whence.features.choosing import Encoder, above, largest_in_batch, largest_of_row
+from whence.features.groups import Group
+from whence.features.kernels import Sparse, lengths, squared
+
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def some_entries(rows: int = 9, size: int = 7) -> tuple[Sparse, Tensor]:
+    """Entries of a random mask; one row and one feature have none."""
+    mask = random(rows, size, seed=5) > 0.3
+    mask[3] = False
+    mask[:, 2] = False
+    offsets = torch.nn.functional.pad(mask.sum(dim=1).cumsum(0), (1, 0))
+    return Sparse(offsets, mask.nonzero()[:, 1], size), mask
+
+
+def test_decoding_and_its_gradients_are_those_of_the_dense_product() -> None:
+    # a wrong version: gradients of features and rows interchanged
+    at, mask = some_entries()
+    values = random(len(at.features)).requires_grad_()
+    decoder = random(7, 4, seed=1).requires_grad_()
+    weights = random(9, 4, seed=2)
+    dense = torch.zeros(9, 7, dtype=torch.float64).masked_scatter(mask, values)
+    (weights * (dense @ decoder)).sum().backward()
+    expected = values.grad, decoder.grad
+    values.grad = decoder.grad = None
+    (weights * at.decode(values, decoder)).sum().backward()
+    torch.testing.assert_close(values.grad, expected[0], **EXACT)
+    torch.testing.assert_close(decoder.grad, expected[1], **EXACT)
+
+
+def test_what_was_in_memory_before_does_not_matter() -> None:
+    # a wrong version: an uninitialised tensor given to sampled_addmm with beta=0, which
+    # multiplies it: NaN in training after some minutes
+    at, _ = some_entries()
+    decoder, weights = random(7, 4, seed=1), random(9, 4, seed=2)
+    for _ in range(20):
+        values = random(len(at.features)).requires_grad_()
+        several = [torch.full((len(at.features),), torch.nan, dtype=torch.float64)] * 8
+        del several
+        (weights * at.decode(values, decoder)).sum().backward()
+        assert values.grad is not None
+        assert torch.isfinite(values.grad).all()
+
+
+def test_squares_and_lengths_have_the_gradients_of_autograd() -> None:
+    # a wrong version: the factor 2 left out; a direction of length 0 that gives NaN
+    x = random(5, 3).requires_grad_()
+    assert torch.autograd.gradcheck(squared, x)
+    assert torch.autograd.gradcheck(lengths, x)
+    nothing = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True)
+    lengths(nothing).sum().backward()
+    assert nothing.grad is not None
+    assert (nothing.grad == 0).all()
+
+
+@pytest.mark.parametrize("size", [64, 100, 1024])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_largest_of_a_row_are_those_of_topk(size: int, ties: bool) -> None:
+    # a wrong version: the largest of each group, of which one may hold two of the k
+    pre = random(50, size, seed=3).float()
+    if ties:
+        pre = (2 * pre).round()
+    pre[0, :5] = torch.tensor([9.0, 8, 7, 6, 5])
+    pre[0, size // 8] = 10.0  # where there are groups, together with feature 0
+    values, features = largest_of_row(pre, 5)
+    expected = pre.topk(5, dim=1).values
+    torch.testing.assert_close(values.sort(dim=1, descending=True).values, expected, rtol=0, atol=0)
+    torch.testing.assert_close(pre.gather(1, features), values, rtol=0, atol=0)
+    assert all(len(set(row.tolist())) == 5 for row in features)
+
+
+@pytest.mark.parametrize("rows", [10, 300])
+def test_the_largest_of_a_batch_do_not_depend_on_the_guess(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a wrong version: a guess from the first rows that are larger than the rest, taken as it is
+    x = random(rows, 6).float()
+    x[:64] *= 10
+    encoder = Encoder(random(40, 6, seed=1).float(), random(40, seed=2).float())
+    part = largest_in_batch(x, encoder, 3, None, Group())
+    pre = x @ encoder.weights.T + encoder.bias
+    least = pre.flatten().sort(descending=True).values[3 * rows - 1]
+    assert isinstance(part.at, Sparse)
+    assert len(part.at.features) == 3 * rows
+    assert float(part.pre.min()) == pytest.approx(float(least), rel=1e-5)
+
+    monkeypatch.setattr(choosing, "_guess", lambda *_: 0.0)
+    slower = largest_in_batch(x, encoder, 3, None, Group())
+    assert isinstance(slower.at, Sparse)
+    assert slower.at.features.tolist() == part.at.features.tolist()
+
+
+def test_blocks_with_many_entries_are_dense_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # a wrong version: rows of sparse blocks put beside the entries of other rows
+    monkeypatch.setattr(choosing, "BLOCK", 10 * 40)
+    x = random(55, 6).float()
+    x[10:20] += 100.0
+    encoder = Encoder(random(40, 6, seed=1).abs().float(), torch.full((40,), -6.0))
+    parts = list(above(x, encoder, 0.0))
+    pre = (x @ encoder.weights.T + encoder.bias).relu()
+    shapes = [len(part.rows) for part in parts]
+    assert shapes == [10, 45]
+    assert [type(part.at).__name__ for part in parts] == ["Dense", "Sparse"]
+    rest = torch.cat([pre[:10], pre[20:]])
+    decoded = parts[1].at.decode(parts[1].pre, torch.eye(40))
+    torch.testing.assert_close(decoded, rest, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(parts[0].pre.relu(), pre[10:20], rtol=1e-5, atol=1e-4)

@@ -1,0 +1,221 @@
+"""Steering: what a clamp does, that it leaves no trace, and that a receipt tells the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import whence
+from whence.core.errors import InputError
+from whence.core.receipt import Receipt
+from whence.features.mirrors import mirror
+from whence.features.receipts import receipt
+from whence.features.steering import clamp, steer
+from whence.trace.hidden import hidden_at
+
+
+@pytest.fixture(scope="module")
+def model():
+    return whence.load("writer")
+
+
+@pytest.fixture(scope="module")
+def autoencoder(model):
+    base = mirror(model, layer=2)
+    # directions of other lengths: an activation is a_j times the length
+    scale = torch.linspace(0.5, 2, base.size)
+    return replace(
+        base, decoder=base.decoder / scale[:, None], encoder=base.encoder * scale[:, None]
+    )
+
+
+def states_of(model) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.hf.state_dict().items()}
+
+
+def test_clamped_means_that_activation_and_nothing_else_moves(model, autoencoder):
+    passage = model.encode("The sea was calm")
+    (before,) = hidden_at(model, [passage], 2)
+    change = clamp(autoencoder, 0, 7.5).change
+    after = change(before[None])[0]
+    was = (autoencoder.encode(before) * autoencoder.norms)[:, 0]
+    moved = (after - before)[:, 0]
+    # would catch: a value that is not divided by the length of the direction
+    assert moved.numpy() == pytest.approx((7.5 - was).numpy(), rel=1e-5)
+    now = (autoencoder.encode(after) * autoencoder.norms)[:, 0]
+    active = was > 0  # below its threshold a feature says nothing of how far it is from it
+    assert active.any()
+    assert now[active].numpy() == pytest.approx(np.full(int(active.sum()), 7.5), rel=1e-5)
+    others = [i for i in range(autoencoder.dim) if i != 0]
+    assert torch.equal(after[:, others], before[:, others])
+
+
+def test_the_error_of_the_reconstruction_is_added_back(model):
+    base = mirror(model, layer=2)
+    lossy = replace(base, decoder_bias=torch.ones(base.dim))  # so nothing is reconstructed well
+    (states,) = hidden_at(model, [model.encode("The sea was calm")], 2)
+    after = clamp(lossy, 3, 7.5).change(states[None])[0]
+    # would catch: x' = decode(a'), which loses the error and adds the bias
+    moved = (after - states).abs().amax(0)
+    assert moved[3] > 0
+    assert float(moved.sum()) == pytest.approx(float(moved[3]))
+
+
+def test_a_feature_clamped_to_what_it_is_changes_nothing(model, autoencoder):
+    passage = model.encode("The")
+    (states,) = hidden_at(model, [passage], 2)
+    codes = autoencoder.encode(states) * autoencoder.norms
+    plain = model.logits([passage])
+    for feature in (0, 3, 200):
+        present = codes[:, feature]
+        if len(present.unique()) > 1:
+            continue
+        with steer(model, autoencoder, feature, float(present[0])):
+            same = model.logits([passage])
+        assert same == pytest.approx(plain, abs=1e-5)
+        with steer(model, autoencoder, feature, float(present[0]) + 5):
+            assert np.abs(model.logits([passage]) - plain).max() > 1e-2
+
+
+def test_the_model_is_what_it_was_also_after_an_exception(model, autoencoder):
+    before, plain = states_of(model), model.logits([model.encode("The sea")])
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.hf.modules()]
+
+    def interrupted() -> None:
+        with steer(model, autoencoder, 3, 50.0):
+            model.logits([model.encode("The sea")])
+            raise RuntimeError("in between")
+
+    with pytest.raises(RuntimeError, match="in between"):
+        interrupted()
+    assert [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.hf.modules()] == hooks
+    after = states_of(model)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert np.array_equal(model.logits([model.encode("The sea")]), plain)
+
+
+def test_whoever_runs_the_model_sees_it_steered(model, autoencoder):
+    """``generate`` with a cache, ``explain``, and the edit in a trace."""
+    text = "The captain of the"
+    ids = torch.tensor([model.encode(text).ids.tolist()])
+
+    def written() -> list[int]:
+        with torch.no_grad():
+            return model.hf.generate(ids, max_new_tokens=6, do_sample=False, pad_token_id=0)[
+                0
+            ].tolist()
+
+    plain = written()
+    with steer(model, autoencoder, 3, 200.0):
+        steered = written()
+        value = whence.explain(model, text, "occlusion", evidence=False).value
+    assert steered != plain
+    # slowly, without a cache: each token from the whole text so far
+    slow = ids[0].tolist()
+    with steer(model, autoencoder, 3, 200.0), torch.no_grad():
+        for _ in range(6):
+            slow.append(int(model.hf(torch.tensor([slow])).logits[0, -1].argmax()))
+    assert steered == slow  # would catch: a clamp that cached tokens lack
+    traced = whence.explain(model, text, "occlusion", evidence=False).value
+    assert value != pytest.approx(traced)
+
+
+def test_doses_are_multiples_of_the_largest_activation(autoencoder):
+    known = replace(
+        autoencoder, about=replace(autoencoder.about, peak=tuple([2.0] * autoencoder.size))
+    )
+    states = torch.zeros(1, 1, autoencoder.dim)
+    five = clamp(known, 3, "5x").change(states)
+    assert float(five.norm()) == pytest.approx(10.0)
+    assert float(clamp(known, 3, " 2.5 × ").change(states).norm()) == pytest.approx(5.0)
+    assert float(clamp(known, 3, "4").change(states).norm()) == pytest.approx(4.0)
+    with pytest.raises(InputError, match="does not know the largest"):
+        clamp(autoencoder, 3, "5x")
+    with pytest.raises(InputError, match="such as 5x; not to 'much'"):
+        clamp(known, 3, "much")
+    with pytest.raises(InputError, match="no feature 384"):
+        clamp(known, 384, 1.0)
+    dead = replace(known, about=replace(known.about, peak=tuple([0.0] * known.size)))
+    with pytest.raises(InputError, match="dead"):
+        clamp(dead, 3, "5x")
+
+
+# ---------------------------------------------------------------------- the receipt
+
+
+@pytest.fixture(scope="module")
+def paid(model, autoencoder) -> Receipt:
+    return receipt(
+        model, autoencoder, 3, "4x", "The sea", peak=6.0, multiples=(0, 1), max_new_tokens=5
+    )
+
+
+def test_a_receipt_measures_what_it_says(model, autoencoder, paid):
+    assert paid.multiples == (0.0, 1.0, 4.0)
+    assert len(paid.at("random", 4.0)) == 3
+    from whence.features.unrelated import SENTENCES
+
+    divergence, losses, places = 0.0, 0.0, 0
+    following = 0
+    silent = []
+    for text in SENTENCES:
+        (states,) = hidden_at(model, [model.encode(text)], 2)
+        if not (autoencoder.encode(states)[:, 3] > 0).any():
+            silent.append(text)
+    assert 4 <= len(silent) < len(SENTENCES)  # unrelated text is where the feature is silent
+    assert paid.texts == len(silent)
+    for text in silent:
+        passage = model.encode(text)
+        ids = torch.tensor([passage.ids.tolist()])
+        with torch.inference_mode():
+            before = model.hf(ids).logits[0].double().log_softmax(-1)
+        with steer(model, autoencoder, 3, 24.0), torch.inference_mode():
+            after = model.hf(ids).logits[0].double().log_softmax(-1)
+        divergence += float((before.exp() * (before - after)).sum())
+        places += len(passage)
+        losses -= float(after[:-1].gather(1, ids[0, 1:, None]).sum())
+        following += len(passage) - 1
+    steered = paid.steered
+    # would catch: the divergence the wrong way round, a mean over texts in place of tokens
+    assert steered.divergence == pytest.approx(divergence / places, rel=1e-3)
+    assert steered.perplexity == pytest.approx(np.exp(losses / following), rel=1e-3)
+    assert paid.plain.divergence == 0
+    assert paid.plain.others == 0
+    assert steered.divergence > paid.at("feature", 1.0)[0].divergence
+
+
+def test_controls_move_the_state_as_far(model, autoencoder):
+    from whence.features.steering import along
+
+    (states,) = hidden_at(model, [model.encode("The sea was calm")], 2)
+    generator = torch.Generator().manual_seed(0)
+    unit = torch.nn.functional.normalize(torch.randn(autoencoder.dim, generator=generator), dim=0)
+    own = clamp(autoencoder, 3, 9.0).change(states[None]) - states
+    other = along(autoencoder, 3, 9.0, unit)(states[None]) - states
+    assert own.norm(dim=-1).numpy() == pytest.approx(other.norm(dim=-1).numpy(), rel=1e-4)
+
+
+def test_a_receipt_is_the_same_after_a_file_and_shows_itself(paid, tmp_path):
+    back = whence.read(paid.save(tmp_path / "r.json"))
+    assert back.to_dict() == paid.to_dict()
+    assert "clamped to 4 times" in str(paid)
+    page = paid.to_html(tmp_path / "r.html")
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    hostile = replace(paid, prompt="<img src=x onerror=alert(1)>\x1b")
+    assert "<img" not in hostile.to_html()
+    assert "\x1b" not in str(hostile) + hostile.to_html()
+
+
+def test_of_a_classifier_the_response_is_its_label():
+    model = whence.load("sentiment")
+    autoencoder = mirror(model, layer=1)
+    paid = receipt(model, autoencoder, 5, 12.0, "not bad at all", peak=3.0, multiples=(), random=1)
+    assert (paid.meaning, paid.asked) == ("label", 4.0)
+    with steer(model, autoencoder, 5, 12.0):
+        (prediction,) = model.predict(["not bad at all"])
+    assert paid.steered.response == pytest.approx(prediction.probabilities[paid.about], abs=1e-5)
+    assert "positive" in str(paid) + paid.to_html()
