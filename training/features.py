@@ -43,6 +43,7 @@ BATCH = 2048
 STEPS, TRIAL_STEPS = 1200, 150
 RATE = 1e-3
 K = 24
+DATA = "the texts of the writer (training/writer.py)"
 # the λ of relu are tried until one comes near the same number of active features
 CANDIDATES = (
     ("relu", {"sparsity": (2.0, 4.0)}),
@@ -209,15 +210,26 @@ def write(first, quality, tried, args, out):
     """The folder that is shipped."""
     out.mkdir(parents=True, exist_ok=True)
     autoencoder = first.autoencoder
-    for name in ("weights.safetensors", "config.json", "history.json"):
+    for name in ("weights.safetensors", "history.json"):
         shutil.copy(first.folder / name, out / name)
+    # a list of texts has no name of its own
+    config = json.loads((first.folder / "config.json").read_text(encoding="utf-8"))
+    config["data"]["name"] = DATA
+    write_json(out / "config.json", config)
+    about = replace(autoencoder.about, data={**autoencoder.about.data, "name": DATA})
+    autoencoder = replace(autoencoder, about=about)
     write_json(out / "metrics.json", quality.to_dict())
     chosen = autoencoder.about.variant
     more = [
         "## Why this variant",
         f"Each was trained for {args.trial_steps} steps on the same activations. Of those with "
-        f"about {K} active features, `{chosen}` recovered most of the loss, and was trained on.",
+        f"about {K} active features, `{chosen}` recovered most of the loss, and was trained on. "
+        "(So short a training is too short for those that are told λ: they are not sparse yet, "
+        "and are not judged by it.)",
         tried_table(tried),
+        "The model with shuffled weights predicts worse than one with zeros in the layer's place "
+        "may; its loss recovered is a ratio of small differences. Its variance explained is what "
+        "can be compared.",
     ]
     if args.model == "writer":
         more += [

@@ -101,7 +101,7 @@ def test_a_training_that_was_broken_off_ends_in_the_same_bits(tmp_path: Path) ->
     options: dict[str, Any] = {"variant": "relu", "k": None, "sparsity": [0.5, 3.0]}
     for step in (1, 9, 20, 25):
         with pytest.raises(Ended):
-            trained(tmp_path / "broken", **options, checkpoint_seconds=0, progress=end_at(step))
+            trained(tmp_path / "broken", **options, checkpoint_seconds=0.0, progress=end_at(step))
     resumed = trained(tmp_path / "broken", **options)
     for one, other in zip(undisturbed, resumed, strict=True):
         assert weights_in(one.folder) == weights_in(other.folder)
@@ -129,7 +129,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_bits(tmp_path: Path, varia
     kills = 0
     for _ in range(8):
         process = in_background(
-            lambda: trained(tmp_path / "killed", **options, checkpoint_seconds=0)
+            lambda: trained(tmp_path / "killed", **options, checkpoint_seconds=0.0)
         )
         process.join(draw.uniform(0.02, 0.6) * seconds)
         if process.exitcode is None:
@@ -155,7 +155,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:
     def go_on_with_a_full_disk() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, len(before) // 2))
-        trained(tmp_path / "out", checkpoint_seconds=0)
+        trained(tmp_path / "out", checkpoint_seconds=0.0)
 
     assert "cannot write" in in_child(go_on_with_a_full_disk)
     assert (tmp_path / "out" / CHECKPOINT).read_bytes() == before
