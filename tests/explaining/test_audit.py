@@ -20,6 +20,7 @@ from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
 from whence.explaining.audits import MOST
+from whence.explaining.stored_audit import CONTRAST
 from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
 from whence.runs.places import place_of
@@ -148,6 +149,10 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
     assert found.pruning is not None
     _, (held_out,) = halves(len(rows), found.seed)
     assert found.pruning.control.loss[0].mean == pytest.approx(losses[held_out], rel=1e-5)
+    # and a reader is told what it is that moved
+    assert CONTRAST in found.notes
+    assert CONTRAST in " ".join(str(found).split())
+    assert CONTRAST not in whence.audit(model, ["the food is"], ["uniform"]).notes
 
 
 def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:

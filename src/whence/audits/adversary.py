@@ -41,6 +41,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whence.audits.case import Case, Price
+from whence.audits.moved import output_moved
 from whence.audits.places import (
     check_can_edit,
     layers_of,
@@ -173,7 +174,8 @@ class Adversary:
         for step in range(self.steps + 1):
             last = step == self.steps
             with torch.set_grad_enabled(not last):
-                change = model.change(before, logits_under(model, batch, edits).double())
+                after = logits_under(model, batch, edits).double()
+                change = output_moved(model, plain.targets, before, after)
             jsd = _over_layers(free, [each.divergence() for each in free])
 
             better = (change <= self.epsilon) & (jsd > best)
