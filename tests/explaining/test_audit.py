@@ -110,6 +110,24 @@ def test_mistakes_are_said_before_anything_is_run(model: whence.Model) -> None:
         whence.audit(model, TEXTS, {"adversary": {"steps": 0}})
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"uniform": {"steps": 3}}, r"^test 'uniform': it has no settings"),
+        ({"adversary": {"step": 3}}, r"Did you mean 'steps'\? Known: epsilon"),
+        ({"adversary": {"steps": 2.5}}, r"setting 'steps'.* not 2\.5\.$"),
+        ({"adversary": {"steps": 0}}, r"steps=0, restarts=2 were asked for\.$"),
+        ({"adversary": {"rate": float("nan")}}, r"a finite number is needed"),
+    ],
+)
+def test_a_wrong_setting_of_a_test_is_told_as_that_of_a_method(
+    model: whence.Model, settings: dict[str, dict[str, Any]], said: str
+) -> None:
+    """Would catch: what Python says of a wrong keyword, and 2.5 steps that fail on every text."""
+    with pytest.raises(SettingsError, match=said):
+        whence.audit(model, TEXTS, settings)
+
+
 def test_the_model_is_left_as_it_was(model: whence.Model) -> None:
     before = model.fingerprint, model.config._attn_implementation, model.hf.training
     whence.audit(model, TEXTS[:1], QUICK)
