@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +51,11 @@ def pairs(data: Path, model: Path, out: Path, of_each: int, fewest_words: int) -
             kept = {"text": row["prefix"], "right": words[0], "wrong": words[1]}
             by_paradigm.setdefault(row["paradigm"], []).append(kept | {"id": row["paradigm"]})
     with out.open("w", encoding="utf-8") as file:
-        for of_paradigm in by_paradigm.values():
-            for kept in islice(of_paradigm, of_each):
-                file.write(json.dumps(kept) + "\n")
+        # one of each in turns: an audit that is ended early has seen every paradigm
+        for number in range(of_each):
+            for of_paradigm in by_paradigm.values():
+                for kept in of_paradigm[number : number + 1]:
+                    file.write(json.dumps(kept) + "\n")
     for name, of_paradigm in by_paradigm.items():
         taken = min(of_each, len(of_paradigm))
         print(f"{name}: {taken} of {len(of_paradigm)} pairs of single tokens are taken")

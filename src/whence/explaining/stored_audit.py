@@ -13,6 +13,7 @@ from whence.core.audit import Observation, effects_of
 from whence.core.audit import Place as PlaceOfAttention
 from whence.core.audited import (
     ADVERSARY,
+    AT_LEAST,
     CORRELATION,
     HEADS,
     PERMUTATION,
@@ -176,7 +177,9 @@ def _is_shown(one: Observation) -> bool:
     """Whether a figure shows it text by text: what is of heads would be too much."""
     if one.test == CORRELATION:
         return one.quantity.startswith(("tau-", "shuffled-"))
-    return one.test in (PERMUTATION, ADVERSARY) and one.place.head is None
+    if one.place.head is not None or one.quantity == AT_LEAST:
+        return False
+    return one.test in (PERMUTATION, ADVERSARY)
 
 
 def _skipped(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
