@@ -25,6 +25,7 @@ from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
 from whence.runs.places import place_of
 from whence.runs.run import Stop
+from whence.views.audit_figures import FIGURES
 
 TEXTS = [
     "the food is great but not the prices",
@@ -104,6 +105,12 @@ def test_a_label_that_the_model_does_not_have_is_a_failure_of_its_row(model: whe
 def test_mistakes_are_said_before_anything_is_run(model: whence.Model) -> None:
     with pytest.raises(InputError, match="no tests"):
         whence.audit(model, TEXTS, {})
+    with pytest.raises(InputError, match="names with settings, not 5"):
+        whence.audit(model, TEXTS, 5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="settings of the test 'uniform' are a dict"):
+        whence.audit(model, TEXTS, {"uniform": 3})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UnknownName, match="named 'unifrom'"):
+        whence.audit(model, TEXTS, "unifrom")
     with pytest.raises(UnknownName, match="permutation"):
         whence.audit(model, TEXTS, ["permutations"])
     with pytest.raises(SettingsError, match="steps"):
@@ -286,7 +293,7 @@ def test_values_for_figures_are_kept_of_layers_and_readings(audit: Audit) -> Non
     significant = audit.effect("correlation", "significant-loo", reading="rollout")
     assert significant is not None
     assert significant.control == pytest.approx(0.05)
-    for name in ("heads", "pruning", "correlation", "permutation", "adversary"):
+    for name in FIGURES:
         assert audit.figure(name).svg.startswith("<svg xmlns")
 
 

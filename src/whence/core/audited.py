@@ -190,7 +190,8 @@ class Audit:
 
         A head has no adversary of its own: that of its layer counts.
         """
-        seen = {e.place: None for e in self.effects if e.test == PERMUTATION}
+        tests = (PERMUTATION, UNIFORM, ADVERSARY)
+        seen = {e.place: None for e in self.effects if e.test in tests}
         verdicts = []
         for place in seen:
             permutation = self.effect(PERMUTATION, "change", place)
@@ -310,7 +311,7 @@ class Audit:
     def figure(self, name: str) -> Figure:
         """One figure of the page by itself, as SVG, which a notebook shows.
 
-        They are heads, pruning, correlation, permutation and adversary.
+        They are heads, pruning, correlation, readings, permutation, uniform and adversary.
 
         >>> audit.figure("correlation").save("correlation.svg")       # doctest: +SKIP
         """

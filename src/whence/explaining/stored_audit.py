@@ -18,6 +18,7 @@ from whence.core.audited import (
     HEADS,
     PERMUTATION,
     READINGS,
+    UNIFORM,
     Audit,
     HeadsFound,
 )
@@ -179,7 +180,7 @@ def _is_shown(one: Observation) -> bool:
         return one.quantity.startswith(("tau-", "shuffled-"))
     if one.place.head is not None or one.quantity == AT_LEAST:
         return False
-    return one.test in (PERMUTATION, ADVERSARY)
+    return one.test in (PERMUTATION, UNIFORM, ADVERSARY, READINGS)
 
 
 def _skipped(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
