@@ -2,6 +2,7 @@
 
     python -m bench.audits smollm2 --out MODELS/smollm2       # SmolLM2-135M, unpacked
     python -m bench.audits pairs --data DATA --model MODELS/smollm2 --out pairs.jsonl
+    python -m bench.audits table --audit audits/smollm2/audit.json --out table.md
 
 DATA holds the folder blimp_subset. The classifiers and their sentences are those of bench.answer.
 The audits themselves are runs of ``whence audit``, whose commands the page gives.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +52,49 @@ def pairs(data: Path, model: Path, out: Path, of_each: int, fewest_words: int) -
             kept = {"text": row["prefix"], "right": words[0], "wrong": words[1]}
             by_paradigm.setdefault(row["paradigm"], []).append(kept | {"id": row["paradigm"]})
     with out.open("w", encoding="utf-8") as file:
-        for of_paradigm in by_paradigm.values():
-            for kept in islice(of_paradigm, of_each):
-                file.write(json.dumps(kept) + "\n")
+        # one of each in turns: an audit that is ended early has seen every paradigm
+        for number in range(of_each):
+            for of_paradigm in by_paradigm.values():
+                for kept in of_paradigm[number : number + 1]:
+                    file.write(json.dumps(kept) + "\n")
     for name, of_paradigm in by_paradigm.items():
         taken = min(of_each, len(of_paradigm))
         print(f"{name}: {taken} of {len(of_paradigm)} pairs of single tokens are taken")
 
 
+def table(audit: Path, out: Path) -> None:
+    """What an audit says, and its layers as a table in Markdown, for the page."""
+    import whence
+    from whence.core.audited import Audit
+    from whence.views.audit import audit_sentences, shown, shown_of_most
+
+    result = whence.read(audit)
+    assert isinstance(result, Audit), f"{audit} is no audit"
+    lines = [f"- {sentence}" for sentence in audit_sentences(result)]
+    lines += ["", "| attention of | shuffled | even | another | verdict |", "|---|---|---|---|---|"]
+    for verdict in (*result.of_layers, *([result.of_all] if result.of_all else [])):
+        effects = [shown(verdict.permutation), shown(verdict.uniform)]
+        another = shown_of_most(verdict.adversary).replace("%", " %")
+        cells = [str(verdict.place), *effects, another, str(verdict.may)]
+        lines.append(f"| {' | '.join(cells)} |")
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.audits")
-    parser.add_argument("what", choices=["smollm2", "pairs"])
+    parser.add_argument("what", choices=["smollm2", "pairs", "table"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--audit", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--of-each", type=int, default=OF_EACH, help="pairs of each paradigm")
     parser.add_argument("--fewest-words", type=int, default=FEWEST_WORDS)
     given = parser.parse_args()
     if given.what == "smollm2":
         smollm2(given.out)
+    elif given.what == "table":
+        table(given.audit, given.out)
     else:
         pairs(given.data, given.model, given.out, given.of_each, given.fewest_words)
 

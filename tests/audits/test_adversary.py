@@ -16,6 +16,7 @@ from whence.audits.adversary import Adversary, mean_jsd
 from whence.audits.case import Case
 from whence.audits.places import plain_trace
 from whence.core.audit import Observation, Place
+from whence.core.audited import AT_LEAST
 from whence.core.errors import SettingsError
 from whence.core.target import Target
 from whence.models.model import Model
@@ -118,10 +119,27 @@ def test_a_longer_search_never_finds_less_and_the_output_is_kept() -> None:
     short, long = Adversary(steps=3)(model, cases), Adversary(steps=9)(model, cases)
     for before, after in zip(short, long, strict=True):
         for a, b in zip(before, after, strict=True):
-            if a.quantity == "jsd":
+            if a.quantity in ("jsd", AT_LEAST):
                 assert 0 <= a.value <= b.value + rounding(50, 1.0) <= LN_2
             else:
                 assert b.value <= 0.05
+
+
+def test_a_search_that_found_nothing_is_a_bound_of_zero_and_no_divergence() -> None:
+    """Would catch: such a text left out of the bound, and one counted as a divergence of 0."""
+    planted = selects(0)
+    hasty, patient = Adversary(steps=1, restarts=1), Adversary()
+    found_nothing = 0
+    for seen, known in zip(
+        hasty(planted.model, planted.cases), patient(planted.model, planted.cases), strict=True
+    ):
+        at_least, jsd = values(seen, AT_LEAST), values(seen, "jsd")
+        assert set(at_least) == {Place(0), Place()}
+        for place, bound in at_least.items():
+            assert bound == jsd.get(place, 0.0)
+            found_nothing += place not in jsd
+        assert values(known, AT_LEAST) == values(known, "jsd")
+    assert found_nothing
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])

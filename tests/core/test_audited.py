@@ -51,6 +51,26 @@ RULES = [
 ]
 
 
+# the last is the bound over all texts, with 0 where a search found nothing
+BOUNDS = [
+    ((LARGE, LARGE, FAR, FAR), (May.SEVERAL, Why.ANOTHER)),
+    ((LARGE, LARGE, FAR, BETWEEN), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, FAR, NEAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, None, NEAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, NEAR, NEAR), (May.YES, Why.TIED)),
+    ((SMALL, LARGE, FAR, FAR), (May.NO, Why.IDLE)),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), BOUNDS)
+def test_texts_on_which_a_search_found_nothing_speak_against_another_attention_only(
+    given: tuple[Effect | None, Effect | None, Effect | None, Effect | None],
+    expected: tuple[May, Why],
+) -> None:
+    """Would catch: "one of several" from the few texts on which the search came back."""
+    assert may_be_read(*given) == expected
+
+
 @pytest.mark.parametrize(("given", "expected"), RULES)
 def test_the_rules_of_a_place(
     given: tuple[Effect | None, Effect | None, Effect | None], expected: tuple[May, Why]

@@ -20,10 +20,12 @@ from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
 from whence.explaining.audits import MOST
+from whence.explaining.stored_audit import CONTRAST
 from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
 from whence.runs.places import place_of
 from whence.runs.run import Stop
+from whence.views.audit_figures import FIGURES
 
 TEXTS = [
     "the food is great but not the prices",
@@ -103,10 +105,34 @@ def test_a_label_that_the_model_does_not_have_is_a_failure_of_its_row(model: whe
 def test_mistakes_are_said_before_anything_is_run(model: whence.Model) -> None:
     with pytest.raises(InputError, match="no tests"):
         whence.audit(model, TEXTS, {})
+    with pytest.raises(InputError, match="names with settings, not 5"):
+        whence.audit(model, TEXTS, 5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="settings of the test 'uniform' are a dict"):
+        whence.audit(model, TEXTS, {"uniform": 3})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UnknownName, match="named 'unifrom'"):
+        whence.audit(model, TEXTS, "unifrom")
     with pytest.raises(UnknownName, match="permutation"):
         whence.audit(model, TEXTS, ["permutations"])
     with pytest.raises(SettingsError, match="steps"):
         whence.audit(model, TEXTS, {"adversary": {"steps": 0}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"uniform": {"steps": 3}}, r"^test 'uniform': it has no settings"),
+        ({"adversary": {"step": 3}}, r"Did you mean 'steps'\? Known: epsilon"),
+        ({"adversary": {"steps": 2.5}}, r"setting 'steps'.* not 2\.5\.$"),
+        ({"adversary": {"steps": 0}}, r"steps=0, restarts=2 were asked for\.$"),
+        ({"adversary": {"rate": float("nan")}}, r"a finite number is needed"),
+    ],
+)
+def test_a_wrong_setting_of_a_test_is_told_as_that_of_a_method(
+    model: whence.Model, settings: dict[str, dict[str, Any]], said: str
+) -> None:
+    """Would catch: what Python says of a wrong keyword, and 2.5 steps that fail on every text."""
+    with pytest.raises(SettingsError, match=said):
+        whence.audit(model, TEXTS, settings)
 
 
 def test_the_model_is_left_as_it_was(model: whence.Model) -> None:
@@ -148,6 +174,10 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
     assert found.pruning is not None
     _, (held_out,) = halves(len(rows), found.seed)
     assert found.pruning.control.loss[0].mean == pytest.approx(losses[held_out], rel=1e-5)
+    # and a reader is told what it is that moved
+    assert CONTRAST in found.notes
+    assert CONTRAST in " ".join(str(found).split())
+    assert CONTRAST not in whence.audit(model, ["the food is"], ["uniform"]).notes
 
 
 def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
@@ -263,7 +293,7 @@ def test_values_for_figures_are_kept_of_layers_and_readings(audit: Audit) -> Non
     significant = audit.effect("correlation", "significant-loo", reading="rollout")
     assert significant is not None
     assert significant.control == pytest.approx(0.05)
-    for name in ("heads", "pruning", "correlation", "permutation", "adversary"):
+    for name in FIGURES:
         assert audit.figure(name).svg.startswith("<svg xmlns")
 
 

@@ -69,8 +69,8 @@ def test_names_of_models_are_data() -> None:
 
 def test_the_page_has_a_figure_for_each_layer_and_test() -> None:
     page = audit_page(audit_with(TOLD_APART))
-    # two tests for two layers and all of them together; heads, pruning, correlation
-    assert page.count("<figure>") == 2 * 3 + 1 + 3 + 2
+    # three tests for two layers and all of them together; heads, pruning, correlation, readings
+    assert page.count("<figure>") == 3 * 3 + 1 + 3 + 2 + 2
     assert page.count('class="text"') == 12 * 3
     assert "script-src" not in page
 
@@ -151,6 +151,22 @@ def test_each_figure_stands_alone(name: str, tmp_path: Path) -> None:
     assert figure._repr_svg_() == str(figure) == figure.svg
     assert figure.save(tmp_path / "figure.svg").read_text() == figure.svg
     assert "<script" not in figure.svg
+
+
+@pytest.mark.parametrize("test", ["permutation", "uniform", "adversary"])
+def test_a_test_alone_is_shown_place_by_place(test: str) -> None:
+    """Would catch: places that are known by the permutation alone, and nothing said without it."""
+    alone = [[one for one in seen if one.test == test] for seen in TOLD_APART]
+    audit = audit_with(alone)
+    assert [str(verdict.place) for verdict in audit.of_layers] == ["layer 0", "layer 1"]
+    assert audit.of_all is not None
+    said = audit_text(audit)
+    assert "layer 1" in said
+    assert "every layer" in said
+    assert audit.figure(test).svg.count("every layer") >= 1
+    has_heads = test != "adversary"
+    assert bool(audit.of_heads) is has_heads
+    assert ("Head by head" in audit_page(audit)) is has_heads
 
 
 def test_a_figure_that_is_not_there_is_named() -> None:

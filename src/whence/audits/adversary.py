@@ -16,9 +16,13 @@ the natural gradient (divided by the weights p, so that a key with next to no we
     z ← z + rate · ∂JSD/∂p − λ · ∂change/∂p,    λ ≥ 0 such that change + ⟨slope, step⟩ ≤ ε
 
 That is one forward and one backward pass, as JSD needs none. Each iterate that keeps the output
-counts, and a longer search can only raise ε-max JSD. A search that was never near the output again
-has found nothing: there is no observation then. It would be a mistake to call that 0, as if the
-output hung on the weights: every attention has others close by that keep the output.
+counts, and a longer search can only raise ε-max JSD: it is a lower bound of what there is.
+
+A search that was never near the output again has found nothing: there is no observation of ``jsd``
+then. It would be a mistake to call that 0, as if the output hung on the weights: every attention
+has others close by that keep the output. And it would be a mistake to leave such texts out where
+the claim is that another attention *does* keep the output. So there is a second number,
+``jsd-at-least``, of every text: 0 where nothing was found, as the attention itself keeps it.
 
 What is enough was tried on three and six texts (12 to 61 tokens) of the bundled model
 ``sentiment``, and on planted models whose output hangs on attention (``tests/audits/planted.py``).
@@ -41,6 +45,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whence.audits.case import Case, Price
+from whence.audits.moved import output_moved
 from whence.audits.places import (
     check_can_edit,
     layers_of,
@@ -50,6 +55,7 @@ from whence.audits.places import (
     whole_layers,
 )
 from whence.core.audit import Observation, Place
+from whence.core.audited import AT_LEAST
 from whence.core.errors import SettingsError
 from whence.core.registry import Needs
 from whence.core.request import Ask
@@ -83,7 +89,7 @@ class Adversary:
     >>> from whence.core.target import Target
     >>> model = whence.load("sentiment")
     >>> case = Case(model.encode("not a bad film at all"), Target())
-    >>> jsd, change = Adversary()(model, [case])[0][-2:]
+    >>> at_least, jsd, change = Adversary()(model, [case])[0][-3:]
     >>> print(jsd.quantity, "at", jsd.place, 0.3 < jsd.value < np.log(2), change.value <= 0.05)
     jsd at every layer True True
     """
@@ -134,15 +140,18 @@ class Adversary:
     def _observed(self, ends: dict[Place, _End]) -> list[Observation]:
         observations = []
         for place, end in ends.items():
-            jsd = Observation(self.name, "jsd", end.jsd, place, control=end.control)
-            change = Observation(self.name, "change", end.change, place)
-            observations += [jsd, change]
+            at_least = Observation(self.name, AT_LEAST, end.jsd, place, control=end.control)
+            observations.append(at_least)
+            if end.jsd > 0:
+                jsd = Observation(self.name, "jsd", end.jsd, place, control=end.control)
+                change = Observation(self.name, "change", end.change, place)
+                observations += [jsd, change]
         return observations
 
     def _search(self, plain: Trace, place: Place, rows: Sequence[_Row]) -> list[_End | None]:
         """Where each row of the batch ends, at one place.
 
-        None where no query has a choice, or where no iterate kept the output.
+        None where no query has a choice. The divergence is 0 where no iterate kept the output.
         """
         model = plain.model
         with (
@@ -157,8 +166,7 @@ class Adversary:
         ends: list[_End | None] = []
         for i, numbers in enumerate(torch.stack([best, change, control], -1).tolist()):
             has_choice = any(bool(each.matters[i].any()) for each in free)
-            end = _End(*numbers)
-            ends.append(end if has_choice and end.jsd > 0 else None)
+            ends.append(_End(*numbers) if has_choice else None)
         return ends
 
     def _climb(
@@ -173,7 +181,8 @@ class Adversary:
         for step in range(self.steps + 1):
             last = step == self.steps
             with torch.set_grad_enabled(not last):
-                change = model.change(before, logits_under(model, batch, edits).double())
+                after = logits_under(model, batch, edits).double()
+                change = output_moved(model, plain.targets, before, after)
             jsd = _over_layers(free, [each.divergence() for each in free])
 
             better = (change <= self.epsilon) & (jsd > best)

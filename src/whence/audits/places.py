@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whence.audits.case import AuditTest, Case, Price
+from whence.audits.moved import output_moved
 from whence.core.audit import Place
 from whence.core.passage import Passage
 from whence.core.registry import Needs
@@ -155,7 +156,8 @@ def changes_at(
     for rows in model.groups_of_lengths(lengths, TOKENS_AT_ONCE):
         edits = _edits_in(plain, places, rows, change_of)
         changed = trace(model, [ask] * len(rows), edits=edits)
-        moved = model.change(plain.logits.double(), changed.logits.double())
+        before, after = plain.logits.double(), changed.logits.double()
+        moved = output_moved(model, plain.targets, before, after)
         changes[rows] = moved.cpu().numpy()
     return changes
 

@@ -25,6 +25,7 @@ from whence.core.writing import write_json, written
 
 SCHEMA = 1
 PERMUTATION, UNIFORM, ADVERSARY = "permutation", "uniform", "adversary"
+AT_LEAST = "jsd-at-least"  # of the adversary: 0 on a text on which it found nothing
 CORRELATION, READINGS, HEADS = "correlation", "readings", "heads"
 EVERYWHERE = Place()
 
@@ -60,7 +61,10 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class PlaceVerdict:
-    """A place, whether its attention may be read, and the effects that say so."""
+    """A place, whether its attention may be read, and the effects that say so.
+
+    ``adversary`` is how different another attention is at least, over all texts that were searched.
+    """
 
     place: Place
     may: May
@@ -83,7 +87,10 @@ class ReadingVerdict:
 
 
 def may_be_read(
-    permutation: Effect | None, uniform: Effect | None, adversary: Effect | None
+    permutation: Effect | None,
+    uniform: Effect | None,
+    adversary: Effect | None,
+    at_least: Effect | None = None,
 ) -> tuple[May, Why]:
     """The verdict on a place.
 
@@ -92,17 +99,25 @@ def may_be_read(
     is one explanation of several: Jain & Wallace (2019) would not call it one, Wiegreffe & Pinter
     (2019) answer that an explanation need not be the only one. Where no very different attention
     keeps the output, it may be read without that reserve.
+
+    ``adversary`` is how different another attention was where the search found one, and
+    ``at_least`` the same with 0 on the other texts. That there *is* another attention must hold
+    with the texts on which none was found, and that there is *none* without them.
     """
     matters = permutation.is_above(MATTERS) if permutation else None
     needed = uniform.is_above(MATTERS) if uniform else None
-    replaceable = adversary.is_above(ANOTHER * log(2)) if adversary else None
+    at_least = at_least or adversary
+    is_another = at_least.is_above(ANOTHER * log(2)) if at_least else None
+    is_near = adversary.is_above(ANOTHER * log(2)) if adversary else None
     if matters is False:
         return May.NO, Why.IDLE
     if needed is False:
         return May.NO, Why.EVEN
-    if not (matters and needed) or replaceable is None:
-        return May.OPEN, Why.UNSURE
-    return (May.SEVERAL, Why.ANOTHER) if replaceable else (May.YES, Why.TIED)
+    if matters and needed and is_another:
+        return May.SEVERAL, Why.ANOTHER
+    if matters and needed and is_near is False:
+        return May.YES, Why.TIED
+    return May.OPEN, Why.UNSURE
 
 
 def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
@@ -175,14 +190,17 @@ class Audit:
 
         A head has no adversary of its own: that of its layer counts.
         """
-        seen = {e.place: None for e in self.effects if e.test == PERMUTATION}
+        tests = (PERMUTATION, UNIFORM, ADVERSARY)
+        seen = {e.place: None for e in self.effects if e.test in tests}
         verdicts = []
         for place in seen:
             permutation = self.effect(PERMUTATION, "change", place)
             uniform = self.effect(UNIFORM, "change", place)
-            adversary = self.effect(ADVERSARY, "jsd", replace(place, head=None))
-            may, why = may_be_read(permutation, uniform, adversary)
-            verdicts.append(PlaceVerdict(place, may, why, permutation, uniform, adversary))
+            layer = replace(place, head=None)
+            adversary = self.effect(ADVERSARY, "jsd", layer)
+            at_least = self.effect(ADVERSARY, AT_LEAST, layer) or adversary
+            may, why = may_be_read(permutation, uniform, adversary, at_least)
+            verdicts.append(PlaceVerdict(place, may, why, permutation, uniform, at_least))
         return tuple(verdicts)
 
     @property
@@ -293,7 +311,7 @@ class Audit:
     def figure(self, name: str) -> Figure:
         """One figure of the page by itself, as SVG, which a notebook shows.
 
-        They are heads, pruning, correlation, permutation and adversary.
+        They are heads, pruning, correlation, readings, permutation, uniform and adversary.
 
         >>> audit.figure("correlation").save("correlation.svg")       # doctest: +SKIP
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
 RANKINGS = 10  # random ones on each text
-# names, or names with settings
-Tests = Sequence[str] | Mapping[str, Mapping[str, Any]]
+# a name, names, or names with settings
+Tests = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 def audit(
@@ -105,13 +105,30 @@ def audit_rows(
 ) -> AuditRows:
     """The work of an audit, checked before anything is run. ``options`` are those of a Request."""
     check_can_edit(model)
-    wanted = tests if isinstance(tests, Mapping) else {name: {} for name in tests or TESTS}
-    if not wanted:
-        raise InputError("there are no tests: name some, or leave tests= out for all.")
+    wanted = _wanted(tests)
     methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
     request = fitting(model, request_of(model, methods, evidence=False, **options))
     trial = trial_rows(ExplainRows(model, request, gold), METRICS, None, None, rankings)
     return AuditRows(trial, tests_of(wanted))
+
+
+def _wanted(tests: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Tests by name with their settings; one name may stand by itself."""
+    if tests is None:
+        return {name: {} for name in TESTS}
+    if isinstance(tests, str):
+        return {tests: {}}
+    if not isinstance(tests, Iterable):
+        raise InputError(f"tests= takes names, or names with settings, not {tests!r}.")
+    wanted = tests if isinstance(tests, Mapping) else {name: {} for name in tests}
+    if not wanted:
+        raise InputError("there are no tests: name some, or leave tests= out for all.")
+    for name, settings in wanted.items():
+        if not isinstance(settings, Mapping):
+            raise InputError(
+                f"the settings of the test {name!r} are a dict by name, not {settings!r}."
+            )
+    return wanted
 
 
 def audited(

@@ -21,9 +21,9 @@ from whence.audits.permutation import Permutation
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place
-from whence.core.errors import SettingsError, TargetError, unknown_name
+from whence.core.errors import TargetError, unknown_name
 from whence.core.passage import Passage
-from whence.core.registry import settings_dict
+from whence.core.registry import checked_settings, settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
 from whence.explaining.rows import Explained, name_or_number, plain, reason_of
@@ -193,12 +193,7 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
     tests = []
     for name, settings in wanted.items():
         test = TESTS[name_of_test(name)]
-        try:
-            tests.append(test(**settings))
-        except (TypeError, ValueError) as problem:
-            raise SettingsError(
-                f"the test {name!r} cannot have {dict(settings)}: {problem}."
-            ) from None
+        tests.append(checked_settings(f"test {name!r}", test, settings))
     return tuple(tests)
 
 

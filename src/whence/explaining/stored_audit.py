@@ -13,10 +13,12 @@ from whence.core.audit import Observation, effects_of
 from whence.core.audit import Place as PlaceOfAttention
 from whence.core.audited import (
     ADVERSARY,
+    AT_LEAST,
     CORRELATION,
     HEADS,
     PERMUTATION,
     READINGS,
+    UNIFORM,
     Audit,
     HeadsFound,
 )
@@ -46,6 +48,10 @@ RETRAINED = "retrained.json"
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
 TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
+CONTRAST = (
+    "Each text was asked why one label rather than another: what moves is the probability of the "
+    "one among these two."
+)
 CHANCE = 0.5  # of random rankings, that a random ranking beats
 
 
@@ -79,11 +85,24 @@ def audit_of(run: Run) -> Audit:
         pruning=pruning,
         retrained=stored_retrained(run.place),
         skipped=_skipped(records),
-        notes=(f"There is no pruning curve: {no_pruning}",) if no_pruning else (),
+        notes=_notes(asked, no_pruning),
         forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
         + (0 if pruning is None else pruning.forwards),
         backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
     )
+
+
+def _notes(asked: Mapping[str, Any], no_pruning: str) -> tuple[str, ...]:
+    """What a reader must know of this audit."""
+    notes = []
+    has_contrast = asked["gold"] or any(
+        target["against"] is not None for target in asked["request"]["targets"]
+    )
+    if has_contrast and not asked.get("is_number", False):
+        notes.append(CONTRAST)
+    if no_pruning:
+        notes.append(f"There is no pruning curve: {no_pruning}")
+    return tuple(notes)
 
 
 def _beaten(record: Mapping[str, Any]) -> list[Observation]:
@@ -159,7 +178,9 @@ def _is_shown(one: Observation) -> bool:
     """Whether a figure shows it text by text: what is of heads would be too much."""
     if one.test == CORRELATION:
         return one.quantity.startswith(("tau-", "shuffled-"))
-    return one.test in (PERMUTATION, ADVERSARY) and one.place.head is None
+    if one.place.head is not None or one.quantity == AT_LEAST:
+        return False
+    return one.test in (PERMUTATION, UNIFORM, ADVERSARY, READINGS)
 
 
 def _skipped(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

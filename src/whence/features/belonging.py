@@ -13,9 +13,11 @@ def check_belongs(model: Model, autoencoder: Autoencoder) -> None:
 
     >>> import whence
     >>> from whence.features.mirrors import mirror
-    >>> check_belongs(whence.load("sentiment"), mirror(whence.load("writer"), layer=1))
+    >>> of_the_writer = mirror(whence.load("writer"), layer=1)
+    >>> check_belongs(whence.load("writer"), of_the_writer)
+    >>> check_belongs(whence.load("sentiment"), of_the_writer)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    whence.core.errors.InputError: this autoencoder is of 'writer' (fingerprint …)
+    whence.core.errors.InputError: this autoencoder is of 'writer' (fingerprint ...
     """
     about = autoencoder.about
     if about.fingerprint and about.fingerprint != model.fingerprint:

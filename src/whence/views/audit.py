@@ -40,7 +40,8 @@ LN_2 = log(2)
 HOW_TO_READ = (
     "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how far "
     "the output's probabilities move when the weights are permuted, or made equal. Another: how "
-    "different an attention can be that gives the same output, as a share of the most (ln 2). "
+    "different an attention is at least that gives the same output, as a share of the most (ln 2); "
+    "0 on a text on which none was found. "
     f"Attention may be read where shuffling and evening out each move the output by more than "
     f"{MATTERS:.2f}, and may not where one of them clearly does not. It is one of several "
     f"explanations if an attention further away than {ANOTHER:.0%} gives the same output."

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from whence.core.audit import Effect, Place
-from whence.core.audited import ADVERSARY, CORRELATION, HEADS, PERMUTATION, Audit
+from whence.core.audited import (
+    ADVERSARY,
+    CORRELATION,
+    HEADS,
+    PERMUTATION,
+    UNIFORM,
+    Audit,
+)
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, unknown_name
 from whence.core.pruning import Pruning
@@ -27,6 +34,15 @@ ABOUT_PERMUTATION = (
     "Each point is a text: the largest attention weight, and how far the output moves when the "
     "weights are shuffled (the median of many shuffles). Points at the bottom right are the trap: "
     "attention is sure of one word, and the output does not care (Jain & Wallace 2019, figure 6)."
+)
+ABOUT_UNIFORM = (
+    "How far the output moves when every token looks at everything alike, text by text. Bars at "
+    "the left: where the model looks there tells the output next to nothing (after Kovaleva et al. "
+    "2019, who make one head even at a time)."
+)
+ABOUT_READINGS = (
+    "The share of random rankings of the words that each reading does better than, text by text, "
+    "by comprehensiveness and sufficiency. A random reading would lie around 0.5."
 )
 ABOUT_ADVERSARY = (
     "How different an attention was found that gives the same output (Jensen-Shannon divergence in "
@@ -66,6 +82,26 @@ def _permutation(audit: Audit) -> Panels:
         label = f"{change.place}: change of the output against the largest weight"
         picture = pictures.scatter(largest.values, change.values, names, label)
         panels.append((str(change.place), picture))
+    return panels
+
+
+def _uniform(audit: Audit) -> Panels:
+    panels: Panels = []
+    for effect in _with_values(audit, UNIFORM, "change"):
+        label = f"{effect.place}: how far even attention moves the output"
+        names = ("change of the output", "texts")
+        panels.append((str(effect.place), pictures.histogram(effect.values, 1.0, names, label)))
+    return panels
+
+
+def _readings(audit: Audit) -> Panels:
+    panels: Panels = []
+    for verdict in audit.readings:
+        if verdict.beaten is not None and verdict.beaten.values:
+            label = f"{verdict.reading}: the share of random rankings that it beats"
+            names = ("share of random rankings beaten", "texts")
+            picture = pictures.histogram(verdict.beaten.values, 1.0, names, label)
+            panels.append((verdict.reading, picture))
     return panels
 
 
@@ -266,9 +302,11 @@ FIGURES = {
         _correlation,
         2,
     ),
+    "readings": Kind("Which readings name words that matter", lambda _: ABOUT_READINGS, _readings),
     "permutation": Kind(
         "Shuffled attention, text by text", lambda _: ABOUT_PERMUTATION, _permutation
     ),
+    "uniform": Kind("Even attention, text by text", lambda _: ABOUT_UNIFORM, _uniform),
     "adversary": Kind(
         "Another attention with the same output", lambda _: ABOUT_ADVERSARY, _adversary
     ),

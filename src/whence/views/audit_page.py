@@ -108,10 +108,11 @@ def _grid(verdicts: dict[Place, PlaceVerdict]) -> str:
 
 
 def _head_cell(verdict: PlaceVerdict | None) -> str:
-    if verdict is None or verdict.permutation is None:
+    change = None if verdict is None else verdict.permutation or verdict.uniform
+    if verdict is None or change is None:
         return element("td", "–")
-    tip = f"{verdict.place}: {shown(verdict.permutation)}; {verdict.may}: {verdict.why}"
-    mean = f"{verdict.permutation.mean:.2f}"
+    tip = f"{verdict.place}: {shown(change)}; {verdict.may}: {verdict.why}"
+    mean = f"{change.mean:.2f}"
     return element("td", text(mean), class_=CLASSES[verdict.may], title=tip)
 
 

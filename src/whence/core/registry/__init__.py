@@ -28,7 +28,12 @@ from whence.core.registry.needs import (
     Needs,
 )
 from whence.core.registry.passes import Passes
-from whence.core.registry.settings import own_budget, settings_dict, settings_of
+from whence.core.registry.settings import (
+    checked_settings,
+    own_budget,
+    settings_dict,
+    settings_of,
+)
 
 __all__ = [
     "ANY_ATTENTION",
@@ -48,6 +53,7 @@ __all__ = [
     "as_scores",
     "as_unit_scores",
     "as_values",
+    "checked_settings",
     "find_method",
     "find_metric",
     "method",

@@ -21,23 +21,27 @@ def settings_of(info: Info, given: Mapping[str, Any], seed: int | None = None) -
     Values may be the strings of a command line. ``seed`` fills a setting of that name, unless
     it is given as well.
     """
-    owner = f"{info.kind} {info.name!r}"
-    names = [field.name for field in fields(info.settings)]
-    _refuse_unknown(owner, names, given)
+    for value in (seed, given.get("seed")):
+        if isinstance(value, int) and not 0 <= value < LARGEST_SEED:
+            raise SettingsError(f"a seed is a whole number from 0 to 2**63 - 1, not {value}.")
+
+    values = dict(given)
+    if seed is not None and any(field.name == "seed" for field in fields(info.settings)):
+        values.setdefault("seed", seed)
+    return checked_settings(f"{info.kind} {info.name!r}", info.settings, values)
+
+
+def checked_settings(owner: str, settings: type, given: Mapping[str, Any]) -> Any:
+    """An instance of any dataclass of settings, from loose values; ``owner`` is named in errors."""
+    _refuse_unknown(owner, [field.name for field in fields(settings)], given)
     for key, value in given.items():
         if _is_not_finite(value):
             raise SettingsError(
                 f"{owner}, setting {key!r}: a finite number is needed, not {value!r}."
             )
-    for value in (seed, given.get("seed")):
-        if isinstance(value, int) and not 0 <= value < LARGEST_SEED:
-            raise SettingsError(f"a seed is a whole number from 0 to 2**63 - 1, not {value}.")
-
-    hints = get_type_hints(info.settings)
+    hints = get_type_hints(settings)
     values = {key: _read_none(value, hints[key]) for key, value in given.items()}
-    if "seed" in names and seed is not None:
-        values.setdefault("seed", seed)
-    return _validator(info.settings)(owner, values)
+    return _validator(settings)(owner, values)
 
 
 def own_budget(
@@ -108,6 +112,7 @@ def _validator(settings: type) -> Callable[[str, dict[str, Any]], Any]:
 def _settings_error(owner: str, fault: Mapping[str, Any]) -> SettingsError:
     message = fault["msg"]
     if not fault["loc"]:  # the settings' own check of how they go together
-        return SettingsError(f"{owner}: {message.removeprefix('Value error, ')}.")
+        reason = message.removeprefix("Value error, ").removesuffix(".")
+        return SettingsError(f"{owner}: {reason}.")
     setting = str(fault["loc"][0])
     return SettingsError(f"{owner}, setting {setting!r}: {message}, not {fault['input']!r}.")
