@@ -209,7 +209,7 @@ def open_cache(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     cache = open_cache(model, corpus, 2, folder, length=64, special=False)
     ...     cache.states(0).shape
-    torch.Size([4, 192])
+    torch.Size([5, 192])
     """
     if model.is_encoder_decoder and side_of(model, kind) == "decoder":
         raise Unsupported(
