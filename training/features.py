@@ -227,9 +227,9 @@ def write(first, quality, tried, args, out):
         "(So short a training is too short for those that are told λ: they are not sparse yet, "
         "and are not judged by it.)",
         tried_table(tried),
-        "The model with shuffled weights predicts worse than one with zeros in the layer's place "
-        "may; its loss recovered is a ratio of small differences. Its variance explained is what "
-        "can be compared.",
+        "For the model with shuffled weights, zeros in the layer's place cost little: it predicts "
+        "nothing in any case. Its loss recovered is a ratio of small differences, as its intervals "
+        "show. Its variance explained is what can be compared.",
     ]
     if args.model == "writer":
         more += [

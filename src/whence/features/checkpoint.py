@@ -24,7 +24,7 @@ class Checkpoint:
     """The states of all arms, and what was reported of them so far."""
 
     states: list[State]
-    history: list[list[dict[str, float]]]
+    history: list[list[dict[str, Any]]]
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint, request: str) -> None:
