@@ -162,6 +162,20 @@ def test_a_game_gives_every_output_of_a_masked_text_from_one_pass(family: str) -
                 assert value == pytest.approx(expected, abs=TINY), (removal, output)
 
 
+@pytest.mark.parametrize("removal", ["mean", "zero"])
+def test_one_mask_by_itself_gives_what_it_gives_among_others(removal: str) -> None:
+    # would catch: a single row of ids that torch is given without the right to write to it, of
+    # which it warns (a warning is an error here)
+    model = double("gpt2")
+    passage = written(model, "word")
+    target = Target(at=passage.outputs - 1, read="log-probability")
+    masks = np.eye(3, len(passage.unit_spans), dtype=bool)
+    alone = game_of(model, passage, target, removal)
+    among_others = game_of(model, passage, target, removal)
+    masks = masks[:, : alone.size]
+    assert alone(masks[:1])[0] == pytest.approx(among_others(masks)[0], abs=TINY)
+
+
 def test_later_outputs_answer_for_earlier_ones_without_a_pass() -> None:
     model = build("gpt2")
     passage = written(model, "word")

@@ -93,7 +93,7 @@ class WrittenRemover:
         """The rows as one batch, read at every output."""
         del seeds  # nothing is drawn
         if self.removal in EMBEDDED:
-            return self._repeated(np.broadcast_to(self.passage.ids, kept.shape))
+            return self._repeated(np.tile(self.passage.ids, (len(kept), 1)))
         if self.removal == "mask":
             hidden = mask_id(self.model)
             assert hidden is not None  # else this removal was refused
