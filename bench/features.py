@@ -168,8 +168,9 @@ def memory_here(variant: str, size: int, begun: bool) -> Memory:
         state.parameters["encoder"].copy_(10 * state.parameters["encoder"])
         bound = math.sqrt(2) * float(torch.erfinv(torch.tensor(1 - 2 * 50 / size)))
         state.parameters["encoder_bias"].fill_(-bound)
-    for _ in range(3):
-        seen = step(state, settings, rows)
+    for _ in range(2):
+        step(state, settings, rows)
+    seen = step(state, settings, rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     parameters = sum(value.numel() * value.element_size() for value in state.parameters.values())
     what = f"{variant}, {size} features, {seen.l0:.0f} active"

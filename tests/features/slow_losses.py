@@ -70,12 +70,14 @@ def _largest_of_batch(z: Tensor, k: int) -> Tensor:
 
 def _batch_topk(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
     z = _pre(x, p)
+    assert settings.k is not None
     e = _missed(x, _largest_of_batch(z, settings.k), p)
     return (e**2).sum() + _auxiliary(z, e, p, settings, dead)
 
 
 def _matryoshka(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
     z = _pre(x, p)
+    assert settings.k is not None
     a = _largest_of_batch(z, settings.k)
     total = torch.zeros(())
     e = x
