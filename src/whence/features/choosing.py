@@ -270,7 +270,7 @@ def largest_in_batch(
     guess = _guess(rows, encoder, k)
     found, of_dead = _candidates(rows, encoder, guess, wanted)
     enough = group.total_rows(len(rows)) * k
-    if guess > 0 and group.sum(found.entries) < enough:
+    if guess > 0 and group.sum(float(found.entries)) < enough:
         found, of_dead = _candidates(rows, encoder, 0.0, wanted)
 
     at, values = found.sparse()
