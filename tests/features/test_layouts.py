@@ -53,7 +53,7 @@ def autoencoder_of(variant: str) -> Autoencoder:
 
 def same(one: Autoencoder, other: Autoencoder) -> None:
     h = random(50, DIM, seed=8)
-    close = {"rtol": 1e-5, "atol": 1e-5}
+    close: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
     torch.testing.assert_close(one.encode(h), other.encode(h), **close)
     torch.testing.assert_close(one.error(h), other.error(h), **close)
 
