@@ -28,6 +28,11 @@ def slow_loss(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
     return total(x, p, settings, dead) / len(x)
 
 
+def _strength(settings: Settings) -> float:
+    assert settings.sparsity is not None
+    return settings.sparsity
+
+
 def _pre(x: Tensor, p: P) -> Tensor:
     return x @ p["encoder"].T + p["encoder_bias"]
 
@@ -39,7 +44,7 @@ def _missed(x: Tensor, a: Tensor, p: P) -> Tensor:
 def _relu(x: Tensor, p: P, settings: Settings, _: Tensor) -> Tensor:
     a = _pre(x, p).relu()
     penalty = (a * p["decoder"].norm(dim=1)).sum()
-    return (_missed(x, a, p) ** 2).sum() + settings.sparsity * penalty
+    return (_missed(x, a, p) ** 2).sum() + _strength(settings) * penalty
 
 
 def _topk(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
@@ -70,12 +75,14 @@ def _largest_of_batch(z: Tensor, k: int) -> Tensor:
 
 def _batch_topk(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
     z = _pre(x, p)
+    assert settings.k is not None
     e = _missed(x, _largest_of_batch(z, settings.k), p)
     return (e**2).sum() + _auxiliary(z, e, p, settings, dead)
 
 
 def _matryoshka(x: Tensor, p: P, settings: Settings, dead: Tensor) -> Tensor:
     z = _pre(x, p)
+    assert settings.k is not None
     a = _largest_of_batch(z, settings.k)
     total = torch.zeros(())
     e = x
@@ -96,7 +103,7 @@ def _gated(x: Tensor, p: P, settings: Settings, _: Tensor) -> Tensor:
     frozen = {name: value.detach() for name, value in p.items()}
     return (
         (_missed(x, a, p) ** 2).sum()
-        + settings.sparsity * gate.relu().sum()
+        + _strength(settings) * gate.relu().sum()
         + (_missed(x, gate.relu(), frozen) ** 2).sum()
     )
 
@@ -105,4 +112,4 @@ def _jump_relu(x: Tensor, p: P, settings: Settings, _: Tensor) -> Tensor:
     """Its value; the thresholds' gradient has a test of its own, as autograd has none."""
     z = _pre(x, p)
     active = (z > p["log_threshold"].exp()).to(z)
-    return (_missed(x, z * active, p) ** 2).sum() + settings.sparsity * active.sum()
+    return (_missed(x, z * active, p) ** 2).sum() + _strength(settings) * active.sum()

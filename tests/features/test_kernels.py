@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from whence.features.choosing import Encoder, above, largest_in_batch, largest_o
 from whence.features.groups import Group
 from whence.features.kernels import Sparse, lengths, squared
 
-EXACT = {"rtol": 1e-12, "atol": 1e-12}
+EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

@@ -21,6 +21,8 @@ from whence.features.kernels import At, Dense, Sparse
 BLOCK = 2**21
 # with more than this share of entries a dense product is faster (bench/features.py)
 DENSE_FROM = 0.06
+# so many entries are gathered at most, about 60 MB with all that is computed from them
+MOST_ENTRIES = 2**20
 IN_GROUP = 8
 # rows that are looked at for a first guess of the batch's threshold
 GUESS_ROWS = 64
@@ -105,20 +107,25 @@ def wanted_of(dead: Bool[Tensor, " feature"], dim: int, auxiliary_k: int | None)
 def above(
     rows: Float[Tensor, "row dim"], encoder: Encoder, bound: Float[Tensor, " feature"] | float
 ) -> Iterator[Part]:
-    """Entries above a bound. Blocks with many of them are dense parts; the others make one part."""
-    sparse_rows, found = [], _Found(len(encoder.bias))
+    """Entries above a bound. A block with many of them is a dense part; the others are gathered.
+
+    Gathered blocks make one part, or several where there are so many entries that memory counts.
+    """
+    gathered = _Found(len(encoder.bias))
     for block in encoder.blocks(rows):
         mask = block.pre > bound
-        if int(mask.count_nonzero()) > DENSE_FROM * mask.numel():
+        count = int(mask.count_nonzero())
+        if count > DENSE_FROM * mask.numel():
             at = Dense()
             pre = at.pre(block.rows, encoder.weights, encoder.bias, block.pre.clone())
             yield Part(block.rows, at, pre)
-        else:
-            found.add(block.pre, mask)
-            sparse_rows.append(block.rows)
-    if sparse_rows:
-        kept = rows if len(found.counts) == len(rows) else torch.cat(sparse_rows)
-        yield found.part(kept, encoder)
+            continue
+        gathered.add(block.pre, mask, block.rows)
+        if gathered.entries > MOST_ENTRIES:
+            yield gathered.part(gathered.rows(), encoder)
+            gathered = _Found(len(encoder.bias))
+    if gathered.per_row:
+        yield gathered.part(gathered.rows(), encoder)
 
 
 class _Found:
@@ -129,13 +136,25 @@ class _Found:
         self.features: list[Tensor] = []
         self.values: list[Tensor] = []
         self.per_row: list[Tensor] = []
+        self.blocks: list[Tensor] = []
+        self.entries = 0
 
-    def add(self, pre: Float[Tensor, "row feature"], mask: Bool[Tensor, "row feature"]) -> None:
+    def add(
+        self,
+        pre: Float[Tensor, "row feature"],
+        mask: Bool[Tensor, "row feature"],
+        rows_of_block: Float[Tensor, "row dim"],
+    ) -> None:
         places = _places(mask.flatten())
         self.values.append(pre.flatten().index_select(0, places))
         rows = places // self.size
         self.features.append(places - rows * self.size)
         self.per_row.append(torch.bincount(rows, minlength=len(pre)))
+        self.blocks.append(rows_of_block)
+        self.entries += len(places)
+
+    def rows(self) -> Float[Tensor, "row dim"]:
+        return torch.cat(self.blocks) if len(self.blocks) > 1 else self.blocks[0]
 
     @property
     def counts(self) -> Int[Tensor, " row"]:
@@ -251,7 +270,7 @@ def largest_in_batch(
     guess = _guess(rows, encoder, k)
     found, of_dead = _candidates(rows, encoder, guess, wanted)
     enough = group.total_rows(len(rows)) * k
-    if guess > 0 and group.sum(len(torch.cat(found.values))) < enough:
+    if guess > 0 and group.sum(float(found.entries)) < enough:
         found, of_dead = _candidates(rows, encoder, 0.0, wanted)
 
     at, values = found.sparse()
@@ -280,7 +299,7 @@ def _candidates(
 ) -> tuple[_Found, list[tuple[Tensor, Tensor]]]:
     found, of_dead = _Found(len(encoder.bias)), []
     for block in encoder.blocks(rows):
-        found.add(block.pre, block.pre > bound)
+        found.add(block.pre, block.pre > bound, block.rows)
         if wanted is not None:
             of_dead.append(_largest_dead(block, wanted))
     return found, of_dead

@@ -300,7 +300,7 @@ def _effects_of(
     plain: Float[np.ndarray, " label"],
     codes: Float[Tensor, "token feature"],
     features: Sequence[int],
-) -> Float[np.ndarray, " feature"]:
+) -> Float[np.ndarray, " candidate"]:
     """What the target loses when each feature is switched off alone."""
 
     def taken(first: int, last: int) -> Tensor:

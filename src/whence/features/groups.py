@@ -44,7 +44,7 @@ class Group:
             return flags
         return self._reduce(flags.to(torch.uint8), "MAX").bool()
 
-    def largest(self, numbers: Float[Tensor, " entry"], count: int) -> Float[Tensor, " entry"]:
+    def largest(self, numbers: Float[Tensor, " entry"], count: int) -> Float[Tensor, " kept"]:
         """Of each process, its largest ``count`` numbers (or all it has), together."""
         kept = numbers.topk(min(count, len(numbers)), sorted=False).values
         if self.handle is None:

@@ -51,7 +51,7 @@ def receipt(
     *,
     texts: Sequence[str] = (),
     peak: float | None = None,
-    multiples: Sequence[float] = MULTIPLES,
+    multiples: Sequence[float | int] = MULTIPLES,
     max_new_tokens: int = 40,
     target: str | int | None = None,
     seed: int = 0,
@@ -130,7 +130,7 @@ class Sample:
     """Unrelated passages with their hidden states, and the difference of means over all texts."""
 
     passages: list[Passage]
-    states: list[Float[Tensor, "token dim"]]
+    states: list[Float[Tensor, "_ dim"]]
     difference: Float[Tensor, " dim"] | None
 
 
