@@ -209,7 +209,7 @@ class Bench:
     tokens: int
     seed: int
     decoding: dict[str, Any]
-    plain: list[Float[Tensor, "place label"]]  # log-probabilities on the unrelated text
+    plain: list[Float[Tensor, "_ label"]]  # log-probabilities on the unrelated text
     passes: int = 0
 
     def dose(
@@ -289,7 +289,7 @@ class Bench:
             before += float(was.abs().sum())
         return moved / before if before else math.nan
 
-    def _perplexity(self, rows: list[Float[Tensor, "place label"]]) -> float | None:
+    def _perplexity(self, rows: list[Float[Tensor, "_ label"]]) -> float | None:
         """Of the unrelated text; None for a classifier, and for one that reads and writes apart."""
         if self.meaning == "label" or self.model.is_encoder_decoder:
             return None
@@ -347,7 +347,7 @@ def _bench(
 
 def _log_probabilities(
     model: Model, passages: Sequence[Passage]
-) -> list[Float[Tensor, "place label"]]:
+) -> list[Float[Tensor, "_ label"]]:
     """What the model says at every token of each passage; of a classifier, of the passage."""
     rows: dict[int, Tensor] = {}
     with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):

@@ -144,7 +144,7 @@ def _figure(r: Receipt, name: str, title: str, plain: float, shown: Callable[[fl
 
 
 def _scale(
-    low: float, high: float, first: float, last: float, logarithmic: bool = False
+    low: float, high: float, first: float | int, last: float | int, logarithmic: bool = False
 ) -> Callable[[float], float]:
     """From a number to its place."""
     if logarithmic:
@@ -168,7 +168,7 @@ def _path(
     return f'<polyline class="{class_}" points="{steps}"/>'
 
 
-def _label(x: float, y: float, content: str, anchor: str) -> str:
+def _label(x: float | int, y: float | int, content: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(content)}</text>'
 
 
