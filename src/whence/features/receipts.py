@@ -345,9 +345,7 @@ def _bench(
     )
 
 
-def _log_probabilities(
-    model: Model, passages: Sequence[Passage]
-) -> list[Float[Tensor, "_ label"]]:
+def _log_probabilities(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "_ label"]]:
     """What the model says at every token of each passage; of a classifier, of the passage."""
     rows: dict[int, Tensor] = {}
     with model.lock, untouched(model.hf), unbroken(torch.inference_mode()):
