@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -102,7 +103,11 @@ def test_a_label_that_the_model_does_not_have_is_a_failure_of_its_row(model: whe
     assert (found.texts, found.failed) == (2, 1)
 
 
-def test_mistakes_are_said_before_anything_is_run(model: whence.Model) -> None:
+def test_mistakes_are_said_before_anything_is_run(
+    model: whence.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as a user meets it, wrong types reach our own refusals: nothing checks annotations
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match="no tests"):
         whence.audit(model, TEXTS, {})
     with pytest.raises(InputError, match="names with settings, not 5"):

@@ -106,7 +106,7 @@ def ratio_of_sums(
 
     >>> one = ratio_of_sums(np.array([1.0, 2.0, 3.0, 4.0, 3.0]), np.full(5, 2.0))
     >>> one.mean, [round(x, 1) for x in one.interval]
-    (1.3, [0.6, 1.9])
+    (1.3, [0.5, 1.8])
     """
     total = float(below.sum())
     if total == 0:

@@ -21,6 +21,7 @@ from whence.core.passage import Passage
 from whence.models.batches import Batch
 from whence.models.blocks import block_at, blocks_of, side_of
 from whence.models.model import TOKENS_PER_BATCH, Model
+from whence.models.speaking import speaks_where_read
 from whence.models.state import has_run
 from whence.models.unbroken import each, in_one_piece, put_back, unbroken
 from whence.models.untouched import untouched
@@ -98,6 +99,8 @@ def editing(model: Model, layer: int, change: Change, kind: str | None = None) -
     False
     """
     block_at(model, layer, kind)
+    # the head of a model is tried once, by passes that are not the caller's: not in this block
+    speaks_where_read(model)
     with model.lock, untouched(model.hf), _hooked(model, layer, change, kind):
         yield
 
