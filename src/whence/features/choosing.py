@@ -19,7 +19,7 @@ from whence.features.kernels import At, Dense, Sparse
 
 # a block has about so many numbers: 8 MB in float32, which stay near the processor
 BLOCK = 2**21
-# with more than this share of entries a dense product is faster (bench/features.py)
+# with more than this share of entries a dense product is taken to be faster: an estimate
 DENSE_FROM = 0.06
 # so many entries are gathered at most, about 60 MB with all that is computed from them
 MOST_ENTRIES = 2**20
