@@ -14,10 +14,17 @@ from whence.runs.arrow import arrow
 from whence.runs.data import Row
 from whence.runs.engines import worker
 from whence.runs.engines.ray_actors import Actor
+from whence.runs.parts import write_part
+from whence.runs.places import place_of
+
+WRITTEN_BEFORE_DEATH = -1
 
 
 class Deadly:
-    """It echoes texts; "die" kills it alone too, "die together" only among others."""
+    """It echoes texts; "die" kills it alone too, "die together" only among others.
+
+    "unheard FOLDER" writes the part into its place, and is killed before it can say so.
+    """
 
     def __call__(self, rows: Sequence[Row], first: int) -> Any:
         records = []
@@ -28,14 +35,26 @@ class Deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
             if row.problem is None and row.text.startswith("doomed "):
                 _doomed(Path(row.text.removeprefix("doomed ")))
+            if row.problem is None and row.text.startswith("unheard "):
+                _unheard(row.text.removeprefix("unheard "))
             if row.text == "raise":
                 raise RuntimeError("a bug in the work")
             failure = None if row.problem is None else {"kind": "died", "message": row.problem}
             records.append({"row": first + place, "failure": failure, "beside": len(rows)})
-        pa = arrow()
-        failure = pa.struct([("kind", pa.string()), ("message", pa.string())])
-        schema = pa.schema([("row", pa.int64()), ("failure", failure), ("beside", pa.int64())])
-        return pa.Table.from_pylist(records, schema=schema)
+        return _table(records)
+
+
+def _table(records: list[dict[str, Any]]) -> Any:
+    pa = arrow()
+    failure = pa.struct([("kind", pa.string()), ("message", pa.string())])
+    schema = pa.schema([("row", pa.int64()), ("failure", failure), ("beside", pa.int64())])
+    return pa.Table.from_pylist(records, schema=schema)
+
+
+def _unheard(folder: str) -> None:
+    record = {"row": 0, "failure": None, "beside": WRITTEN_BEFORE_DEATH}
+    write_part(place_of(folder), 0, _table([record]))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _doomed(file: Path) -> None:

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from tests.runs.deadly_run import prepared
+from tests.runs.deadly_worker import WRITTEN_BEFORE_DEATH, Deadly
 from whence.core.errors import InputError, ModelError
 from whence.runs.data import Row
 from whence.runs.engines import processes as engine
+from whence.runs.engines.making import Maker, steps
+from whence.runs.engines.pool import Order
 from whence.runs.kept_rows import KeptRows, keep_rows
+from whence.runs.manifest import read_manifest
 from whence.runs.parts import read_part
 from whence.runs.places import Place, place_of
 from whence.runs.work import found
@@ -54,6 +58,24 @@ def test_texts_that_kill_only_together_are_done_apart(tmp_path: Path) -> None:
     records = done(prepared(tmp_path, ["a", "die together", "b"]), 1)
     assert not any(record["failure"] for record in records)
     assert {record["beside"] for record in records} == {1}
+
+
+def test_a_part_that_its_worker_wrote_before_it_died_is_not_made_again(tmp_path: Path) -> None:
+    # would catch: two files of one part, whose seconds differ
+    records = done(prepared(tmp_path, [f"unheard {tmp_path}"]), 1)
+    assert [record["beside"] for record in records] == [WRITTEN_BEFORE_DEATH]
+    assert len(list((tmp_path / "parts").iterdir())) == 1
+
+
+def test_a_damaged_part_that_a_lost_worker_left_is_made_again(tmp_path: Path) -> None:
+    place = prepared(tmp_path, ["a"])
+    (part,) = engine.processes(place, [0], 1, lambda: False)
+    file = tmp_path / part.name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9] + b"x" + whole[-8:])
+    maker = Maker(place, read_manifest(place), Deadly(), KeptRows(place))
+    assert list(steps(maker, Order(0, again=True))) == [part]
+    assert file.read_bytes() == whole
 
 
 def test_workers_that_never_live_are_given_up(tmp_path: Path) -> None:

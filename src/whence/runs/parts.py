@@ -102,6 +102,13 @@ def parts_of(place: Place) -> dict[int, Part]:
     return parts
 
 
+def remove_part(place: Place, number: int) -> None:
+    """Remove a part, and the other file of it if two processes made it."""
+    for name in list(place.names(PARTS)):
+        if NAME.fullmatch(name) and part_named(name).number == number:
+            place.remove(name)
+
+
 def part_named(name: str) -> Part:
     """The part that has this name.
 

@@ -33,6 +33,7 @@ from whence.runs.parts import (
     failures_in,
     parts_of,
     read_part,
+    remove_part,
 )
 from whence.runs.places import Folder, Place, place_of
 from whence.runs.work import Work, found, opened
@@ -419,7 +420,7 @@ def carry_out(
         if damaged and not manner.mend:
             open_run(place.name)  # which says so
         for part in damaged:
-            place.remove(part.name)
+            remove_part(place, part.number)
             del done[part.number]
 
         left = [number for number in range(manifest.parts) if number not in done]

@@ -11,7 +11,7 @@ from whence.runs.arrow import arrow
 from whence.runs.engines.pool import Order
 from whence.runs.kept_rows import KeptRows
 from whence.runs.manifest import Manifest, read_manifest
-from whence.runs.parts import Part, write_part
+from whence.runs.parts import DamagedPart, Part, checked_bytes, parts_of, write_part
 from whence.runs.places import Place, place_of
 from whence.runs.work import Work, opened
 
@@ -50,8 +50,13 @@ def steps(maker: Maker, order: Order) -> Iterator[int | Part]:
     A row is announced by its number, so that whoever listens knows which one killed. Those that
     killed already are not tried. When each was tried alone, all are done together, as they always
     are: whoever stands beside a text may change its last digits. Only if that kills too, what each
-    gave alone is taken.
+    gave alone is taken. A part that a lost worker has written already is not made again.
     """
+    if order.again:
+        written = _written(maker.place, order.part)
+        if written is not None:
+            yield written
+            return
     of_part = maker.manifest.rows_of(order.part)
     rows = maker.rows[of_part]
     if not order.apart:
@@ -70,6 +75,19 @@ def steps(maker: Maker, order: Order) -> Iterator[int | Part]:
         yield TOGETHER
         table = maker.work(rows, of_part.start)
     yield write_part(maker.place, order.part, table)
+
+
+def _written(place: Place, number: int) -> Part | None:
+    """The part that a lost worker has left, if it is whole."""
+    part = parts_of(place).get(number)
+    if part is None:
+        return None
+    try:
+        checked_bytes(place, part)
+    except DamagedPart:
+        place.remove(part.name)
+        return None
+    return part
 
 
 def told(problem: Exception) -> str:

@@ -1,8 +1,8 @@
 """What waits to be done, and what becomes of it when a worker dies.
 
-A part whose worker died is done again, first of all. If it kills workers twice, its rows are tried
-one by one, and those that kill their worker become failures. So it is for every engine whose
-workers can die.
+A part whose worker died is done again, first of all, unless the worker had written it. If it kills
+workers twice, its rows are tried one by one, and those that kill their worker become failures. So
+it is for every engine whose workers can die.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ class Order:
     """What a worker is told to do: a part, and whether it is known to kill.
 
     ``apart`` asks for each row to be announced and tried alone; those in ``deadly`` are not tried.
+    ``again`` says that an earlier worker was lost over it, perhaps after it had written the part
+    and before it could say so.
     """
 
     part: int
     apart: bool = False
     deadly: tuple[int, ...] = ()
+    again: bool = False
 
 
 @dataclass
@@ -45,6 +48,7 @@ class Pool:
     waiting: list[int]
     deaths: dict[int, int] = field(default_factory=dict)
     deadly: dict[int, set[int]] = field(default_factory=dict)  # rows, by part
+    unheard: set[int] = field(default_factory=set)  # parts whose worker was lost, whoever's fault
     stillborn: int = 0
 
     def give(self, hand: Hand) -> Order | None:
@@ -53,7 +57,8 @@ class Pool:
             return None
         part = self.waiting.pop(0)
         apart = self.deaths.get(part, 0) >= DEATHS
-        hand.order = Order(part, apart, tuple(sorted(self.deadly.get(part, ()))))
+        deadly = tuple(sorted(self.deadly.get(part, ())))
+        hand.order = Order(part, apart, deadly, again=part in self.unheard)
         return hand.order
 
     def done(self, hand: Hand) -> None:
@@ -75,6 +80,7 @@ class Pool:
             return
         part = hand.order.part
         self.waiting.insert(0, part)
+        self.unheard.add(part)
         if is_blameless:
             return
         self.deaths[part] = self.deaths.get(part, 0) + 1

@@ -53,11 +53,13 @@ def _serve(say: Callable[[str], None]) -> None:
 def written_order(order: Order) -> str:
     """An order as a line.
 
-    >>> written_order(Order(3)), written_order(Order(3, apart=True, deadly=(7, 8)))
-    ('part 3', 'apart 3 7,8')
+    >>> written_order(Order(3)), written_order(Order(3, again=True))
+    ('part 3', 'again 3')
+    >>> written_order(Order(3, apart=True, deadly=(7, 8), again=True))
+    'apart 3 7,8'
     """
     if not order.apart:
-        return f"part {order.part}"
+        return f"again {order.part}" if order.again else f"part {order.part}"
     return f"apart {order.part} {','.join(map(str, order.deadly))}".strip()
 
 
@@ -65,11 +67,12 @@ def read_order(line: str) -> Order:
     """The order of a line.
 
     >>> read_order("apart 3 7,8")
-    Order(part=3, apart=True, deadly=(7, 8))
+    Order(part=3, apart=True, deadly=(7, 8), again=True)
     """
     word, part, *deadly = line.split()
     rows = tuple(int(row) for row in deadly[0].split(",")) if deadly else ()
-    return Order(int(part), word == "apart", rows)
+    # rows are tried apart only after workers were lost
+    return Order(int(part), word == "apart", rows, again=word in ("again", "apart"))
 
 
 def _commands() -> queue.SimpleQueue[str]:
