@@ -26,6 +26,7 @@ from torch import Tensor
 
 from bench.timing import Ratio, interleaved
 from whence.features.fitting import Settings, State, begin, step
+from whence.features.variants import variant_named
 
 DIM, BATCH = 384, 4096
 PRESENT = 50  # directions in a row
@@ -155,7 +156,10 @@ class Memory:
 
 def memory_here(variant: str, size: int, begun: bool) -> Memory:
     """In a process of its own, which has done nothing else."""
-    torch.mm(torch.ones(64, 64), torch.ones(64, 64))  # what the library allocates once
+    # what is loaded and allocated once, whatever is trained
+    dose = {"k": 4} if variant_named(variant).needs_k else {"sparsity": 1e-3}
+    small = Settings(variant, size=64, **dose)
+    step(begin(small, DIM), small, torch.randn(8, DIM))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if variant in ("relu", "gated", "jump-relu"):
         settings = Settings(variant, size=size, sparsity=1e-3, learning_rate=1e-9, warm_up=0.0)

@@ -43,6 +43,13 @@ BATCH = 2048
 STEPS, TRIAL_STEPS = 1200, 150
 RATE = 1e-3
 K = 24
+OF_SHUFFLED = {
+    "writer": "For the model with shuffled weights, zeros in the layer's place cost little: it "
+    "predicts nothing in any case. Its loss recovered is a ratio of small differences, as its "
+    "intervals show. Its variance explained is what can be compared.",
+    "minilm": "The model with shuffled weights has last hidden states of its own, from which its "
+    "loss is measured. Its variance explained is what can be compared.",
+}
 DATA = "the texts of the writer (training/writer.py)"
 # the λ of relu are tried until one comes near the same number of active features
 CANDIDATES = (
@@ -50,6 +57,7 @@ CANDIDATES = (
     ("topk", {"k": (K,)}),
     ("batch-topk", {"k": (K,)}),
     ("jump-relu", {"sparsity": (1.0,)}),
+    ("gated", {"sparsity": (1.0,)}),
     ("matryoshka", {"k": (K,)}),
 )
 
@@ -227,9 +235,7 @@ def write(first, quality, tried, args, out):
         "(So short a training is too short for those that are told λ: they are not sparse yet, "
         "and are not judged by it.)",
         tried_table(tried),
-        "For the model with shuffled weights, zeros in the layer's place cost little: it predicts "
-        "nothing in any case. Its loss recovered is a ratio of small differences, as its intervals "
-        "show. Its variance explained is what can be compared.",
+        OF_SHUFFLED[args.model],
     ]
     if args.model == "writer":
         more += [

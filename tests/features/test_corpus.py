@@ -79,3 +79,11 @@ def test_of_one_document_its_end_is_held_out() -> None:
 def test_a_model_that_reads_no_single_text_is_refused() -> None:
     with pytest.raises(Unsupported, match="a text alone"):
         next(pieces_of(build("vit"), open_corpus(["a b", "c d"]), held_out=False))
+
+
+def test_a_document_without_tokens_ends_nothing() -> None:
+    """One of a million documents, and hours of training: the others are learned from."""
+    model = build("bert")
+    corpus = open_corpus(["It was dark.", "\u200b", "a \ud800 b", "And stormy."])
+    learned = [piece.passage.text for piece in pieces_of(model, corpus, held_out=False)]
+    assert learned == ["And stormy."]

@@ -36,11 +36,15 @@ def played(request):
     return model, autoencoder, feature_game(model, autoencoder, TEXT, top=5)
 
 
-def slowly(model, autoencoder, game, mask) -> float:
-    """The definition, by a hook on the block and one pass: decode what is kept, token by token."""
+def slowly(model, autoencoder, game, mask, means: bool = False) -> float:
+    """The definition, by a hook on the block and one pass: decode what is kept, token by token.
+
+    With ``means``, what is not kept is set to its mean over tokens, and else to 0.
+    """
     passage = game.passage
     (states,) = hidden_at(model, [passage], 1)
     codes = autoencoder.encode(states)
+    missed = states - codes @ autoencoder.decoder - autoencoder.decoder_bias
     *features, others, error = mask
     kept = torch.full((autoencoder.size,), float(others))
     for feature, keep in zip(game.players.features, features, strict=True):
@@ -48,11 +52,14 @@ def slowly(model, autoencoder, game, mask) -> float:
     new = torch.zeros_like(states)
     for token in range(len(states)):
         new[token] = autoencoder.decoder_bias
-        for feature in codes[token].nonzero()[:, 0].tolist():
-            new[token] += kept[feature] * codes[token, feature] * autoencoder.decoder[feature]
+        for feature in codes.any(0).nonzero()[:, 0].tolist():
+            off = codes[:, feature].mean() if means else 0.0
+            amount = codes[token, feature] if kept[feature] else off
+            new[token] += amount * autoencoder.decoder[feature]
         if error:
-            missed = states[token] - codes[token] @ autoencoder.decoder - autoencoder.decoder_bias
-            new[token] += missed
+            new[token] += missed[token]
+        elif means:
+            new[token] += missed.mean(0)
 
     def hook(_module, _args, output):
         return (new[None], *output[1:]) if isinstance(output, tuple) else new[None]
@@ -78,6 +85,20 @@ def test_every_mask_is_what_a_plain_hook_gives(played):
     # would catch: masks of other rows, the bias switched off, the error kept
     assert values == pytest.approx(wanted, abs=1e-4 * scale)
     assert np.ptp(wanted) > 1e-2  # and these masks do differ
+
+
+def test_under_the_second_removal_players_are_set_to_their_means(played):
+    model, autoencoder, game = played
+    second = game.under_means()
+    masks = np.random.default_rng(1).random((5, game.size)) < 0.5
+    masks[0] = False
+    values = second(masks)
+    wanted = [slowly(model, autoencoder, game, mask, means=True) for mask in masks]
+    scale = 1 + np.abs(wanted).max()
+    assert values == pytest.approx(wanted, abs=1e-4 * scale)
+    # would catch: the memory of the first game, or zeros again
+    assert np.abs(values - game(masks)).max() > 1e-2
+    assert second.full == game.full
 
 
 def test_all_players_kept_is_the_plain_model_to_the_last_bit(played):
@@ -134,6 +155,7 @@ def test_methods_and_evidence_work_on_it_as_they_are():
     for attribution in c.attributions.values():
         assert attribution.evidence is not None
         assert attribution.evidence.verdict is not None
+        assert [trial.removal for trial in attribution.evidence.trials] == ["zero", "mean"]
         assert attribution.passage is None
         assert attribution.units.kind == "feature"
         back = whence.Attribution.from_dict(attribution.to_dict())
@@ -141,6 +163,13 @@ def test_methods_and_evidence_work_on_it_as_they_are():
     assert "not reconstructed" in str(c) + c.to_html()
     # the part that is missed is reported
     assert 0 < occlusion.detail["share not reconstructed"] < 1
+
+
+def test_of_one_token_there_is_no_second_removal():
+    model = whence.load("writer")
+    a = explain(model, lossy(model, layer=1), "It", "occlusion", top=3)
+    assert a.evidence is not None
+    assert [trial.removal for trial in a.evidence.trials] == ["zero"]
 
 
 def test_what_cannot_be_is_refused():

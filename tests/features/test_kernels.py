@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from whence.features import choosing
+from whence.features import choosing, kernels
 from whence.features.choosing import Encoder, above, largest_in_batch, largest_of_row
 from whence.features.groups import Group
-from whence.features.kernels import Sparse, lengths, squared
+from whence.features.kernels import INDEX, Sparse, lengths, offsets_of, squared
 
 EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -26,8 +27,8 @@ def some_entries(rows: int = 9, size: int = 7) -> tuple[Sparse, Tensor]:
     mask = random(rows, size, seed=5) > 0.3
     mask[3] = False
     mask[:, 2] = False
-    offsets = torch.nn.functional.pad(mask.sum(dim=1).cumsum(0), (1, 0))
-    return Sparse(offsets, mask.nonzero()[:, 1], size), mask
+    features = mask.nonzero()[:, 1].to(INDEX)
+    return Sparse(offsets_of(mask.sum(dim=1)), features, size), mask
 
 
 def test_decoding_and_its_gradients_are_those_of_the_dense_product() -> None:
@@ -78,7 +79,7 @@ def test_the_largest_of_a_row_are_those_of_topk(size: int, ties: bool) -> None:
     if ties:
         pre = (2 * pre).round()
     pre[0, :5] = torch.tensor([9.0, 8, 7, 6, 5])
-    pre[0, size // 8] = 10.0  # where there are groups, together with feature 0
+    pre[0, size // 4] = 10.0  # where there are groups, together with feature 0
     values, features = largest_of_row(pre, 5)
     expected = pre.topk(5, dim=1).values
     torch.testing.assert_close(values.sort(dim=1, descending=True).values, expected, rtol=0, atol=0)
@@ -112,6 +113,7 @@ def test_blocks_with_many_entries_are_dense_and_nothing_is_lost(
 ) -> None:
     # a wrong version: rows of sparse blocks put beside the entries of other rows
     monkeypatch.setattr(choosing, "BLOCK", 10 * 40)
+    monkeypatch.setattr(choosing, "FEWEST_ROWS", 1)
     x = random(55, 6).float()
     x[10:20] += 100.0
     encoder = Encoder(random(40, 6, seed=1).abs().float(), torch.full((40,), -6.0))
@@ -124,3 +126,21 @@ def test_blocks_with_many_entries_are_dense_and_nothing_is_lost(
     decoded = parts[1].at.decode(parts[1].pre, torch.eye(40))
     torch.testing.assert_close(decoded, rest, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(parts[0].pre.relu(), pre[10:20], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [63, 64, 200])
+def test_columns_one_after_the_other_are_those_of_all_at_once(
+    monkeypatch: pytest.MonkeyPatch, dim: int
+) -> None:
+    # would catch: columns that are left out, written twice or to another place
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(30, dim, generator=generator)
+    choices = torch.randint(0, 30, (50,), generator=generator, dtype=torch.int32)
+    offsets = torch.tensor([0, 0, 7, 7, 50], dtype=torch.int32)
+    weights = torch.randn(50, generator=generator)
+    at_once = kernels._bags(table, choices, offsets, weights)
+    monkeypatch.setattr(kernels, "CACHED", 1)
+    assert kernels._columns_at_once(table) == kernels.FEWEST_COLUMNS
+    assert torch.equal(kernels._bags(table, choices, offsets, weights), at_once)
+    slowly = torch.stack([weights[a:b] @ table[choices[a:b]] for a, b in pairwise(offsets)])
+    torch.testing.assert_close(at_once, slowly)

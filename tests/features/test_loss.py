@@ -79,6 +79,7 @@ def test_gradients_are_those_of_autograd(
     # the gates' reconstruction of gated teaching its decoder too
     monkeypatch.setattr(choosing, "DENSE_FROM", dense_from)
     monkeypatch.setattr(choosing, "BLOCK", block)
+    monkeypatch.setattr(choosing, "FEWEST_ROWS", 1)
     monkeypatch.setattr(choosing, "MOST_ENTRIES", 150)  # of about 400: several parts of blocks
     settings = settings_of(name)
     value, ours = gradients(settings, none_dead())

@@ -22,6 +22,7 @@ def card(autoencoder: Autoencoder, quality: Quality, more: Sequence[str] = ()) -
     said = about.settings
     dose = f"k = {said.get('k')}" if said.get("k") else f"λ = {said.get('sparsity')}"
     centred = "with the mean taken away" if said.get("centred") else "as they are"
+    is_or_are = "is" if quality.dead == 1 else "are"
     lines = [
         f"# Features of {about.model}, layer {about.layer}",
         "",
@@ -35,7 +36,7 @@ def card(autoencoder: Autoencoder, quality: Quality, more: Sequence[str] = ()) -
         f"- Data: {about.data.get('name')}, {about.data.get('documents'):,} documents (one in "
         f"twenty held out), {about.data.get('tokens'):,} activations, passages of up to "
         f"{about.data.get('length')} tokens; digest `{about.data.get('digest')}`.",
-        f"- Of {quality.size:,} features, {quality.dead:,} are dead (not active on any of "
+        f"- Of {quality.size:,} features, {quality.dead:,} {is_or_are} dead (not active on any of "
         f"{quality.seen:,} training activations) and {quality.dense:,} dense (active on more than "
         "a tenth of them).",
         "",

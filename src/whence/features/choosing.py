@@ -6,6 +6,7 @@ kept, and the rest is forgotten before the next block.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,15 +16,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whence.features.groups import Group, largest_of_all
-from whence.features.kernels import At, Dense, Sparse
+from whence.features.kernels import INDEX, At, Dense, Sparse, offsets_of
 
-# a block has about so many numbers: 8 MB in float32, which stay near the processor
+# a block has about so many numbers: 8 MB in float32
 BLOCK = 2**21
+FEWEST_ROWS = 256  # of a block: dense products of fewer rows are slower
 # with more than this share of entries a dense product is taken to be faster: an estimate
 DENSE_FROM = 0.06
 # so many entries are gathered at most, about 60 MB with all that is computed from them
 MOST_ENTRIES = 2**20
-IN_GROUP = 8
 # rows that are looked at for a first guess of the batch's threshold
 GUESS_ROWS = 64
 
@@ -41,11 +42,11 @@ class Encoder:
         All blocks share one piece of memory: who keeps a block beyond its turn must copy it.
         """
         size = len(self.bias)
-        step = max(1, BLOCK // size)
+        step = max(FEWEST_ROWS, BLOCK // size)
         room = rows.new_empty(min(step, len(rows)), size)
         for begin in range(0, len(rows), step):
             some = rows[begin : begin + step]
-            yield Block(some, self.pre(some, room[: len(some)]))
+            yield Block(some, self.pre(some, room[: len(some)]), begin)
 
     @torch.no_grad()
     def pre(
@@ -58,10 +59,11 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, and all their pre-activations."""
+    """Some rows, which begin at ``begin`` of all, and all their pre-activations."""
 
     rows: Float[Tensor, "row dim"]
     pre: Float[Tensor, "row feature"]
+    begin: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +122,12 @@ def above(
             pre = at.pre(block.rows, encoder.weights, encoder.bias, block.pre.clone())
             yield Part(block.rows, at, pre)
             continue
-        gathered.add(block.pre, mask, block.rows)
+        gathered.add(block, mask)
         if gathered.entries > MOST_ENTRIES:
-            yield gathered.part(gathered.rows(), encoder)
+            yield gathered.part(gathered.rows_of(rows), encoder)
             gathered = _Found(len(encoder.bias))
     if gathered.per_row:
-        yield gathered.part(gathered.rows(), encoder)
+        yield gathered.part(gathered.rows_of(rows), encoder)
 
 
 class _Found:
@@ -136,33 +138,33 @@ class _Found:
         self.features: list[Tensor] = []
         self.values: list[Tensor] = []
         self.per_row: list[Tensor] = []
-        self.blocks: list[Tensor] = []
+        self.blocks: list[range] = []  # of rows
         self.entries = 0
 
-    def add(
-        self,
-        pre: Float[Tensor, "row feature"],
-        mask: Bool[Tensor, "row feature"],
-        rows_of_block: Float[Tensor, "row dim"],
-    ) -> None:
+    def add(self, block: Block, mask: Bool[Tensor, "row feature"]) -> None:
+        pre = block.pre
         places = _places(mask.flatten())
         self.values.append(pre.flatten().index_select(0, places))
         rows = places // self.size
-        self.features.append(places - rows * self.size)
+        self.features.append((places - rows * self.size).to(INDEX))
         self.per_row.append(torch.bincount(rows, minlength=len(pre)))
-        self.blocks.append(rows_of_block)
+        self.blocks.append(range(block.begin, block.begin + len(block.rows)))
         self.entries += len(places)
 
-    def rows(self) -> Float[Tensor, "row dim"]:
-        return torch.cat(self.blocks) if len(self.blocks) > 1 else self.blocks[0]
+    def rows_of(self, rows: Float[Tensor, "row dim"]) -> Float[Tensor, "own_row dim"]:
+        """The rows of the blocks: no copy of all rows, unless a block between them is missing."""
+        begin, end = self.blocks[0].start, self.blocks[-1].stop
+        if end - begin == sum(map(len, self.blocks)):
+            return rows[begin:end]
+        return torch.cat([rows[block.start : block.stop] for block in self.blocks])
 
     @property
     def counts(self) -> Int[Tensor, " row"]:
         return torch.cat(self.per_row)
 
     def sparse(self) -> tuple[Sparse, Tensor]:
-        offsets = torch.nn.functional.pad(self.counts.cumsum(0), (1, 0))
-        return Sparse(offsets, torch.cat(self.features), self.size), torch.cat(self.values)
+        at = Sparse(offsets_of(self.counts), torch.cat(self.features), self.size)
+        return at, torch.cat(self.values)
 
     def part(self, rows: Tensor, encoder: Encoder, dead: Dead | None = None) -> Part:
         at, values = self.sparse()
@@ -205,53 +207,58 @@ def largest_of_row(
     >>> largest_of_row(torch.arange(64.0)[None], 1)
     (tensor([[63.]]), tensor([[63]]))
     """
-    by_groups = None
-    if pre.device.type == "cpu" and pre.shape[1] % IN_GROUP == 0:
-        by_groups = _largest_by_groups(pre, k)
-    if by_groups is not None:
-        return by_groups
+    size = pre.shape[1]
+    in_group = _in_group(size, k)
+    if pre.device.type == "cpu" and size % in_group == 0 and size >= 2 * k * in_group:
+        return _largest_by_groups(pre, k, in_group)
     largest = pre.topk(k, dim=1, sorted=False)
     return largest.values, largest.indices
 
 
-def _largest_by_groups(pre: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
-    """The same on a processor, in half of the time. None where ties leave it open which they are.
+def _in_group(size: int, k: int) -> int:
+    """A power of two near √(size / k): then size / g groups and g · k members are fewest."""
+    return 2 ** max(1, round(math.log2(size / k) / 2))
 
-    The k largest numbers lie in the k groups whose own largest numbers are the largest. So groups
-    are searched first, and then what is in these. numpy partitions faster than torch.
+
+def _largest_by_groups(pre: Tensor, k: int, in_group: int) -> tuple[Tensor, Tensor]:
+    """The same on a processor, in half of the time.
+
+    At least k numbers of a row are as large as the k-th largest of its groups' maxima, and hardly
+    more, as few groups hold two of the largest. So only groups are searched, and then the numbers
+    above that bound. numpy partitions faster than torch.
     """
     rows, size = pre.shape
-    groups = size // IN_GROUP
-    if groups < 2 * k:
-        return None
+    groups = size // in_group
     # features g, g + groups, g + 2 groups, … are together: so their maximum is taken along memory
-    maxima = pre.unflatten(1, (IN_GROUP, groups)).amax(dim=1).numpy()
-    chosen = _at_least_kth(maxima, k)
-    if chosen is None:
-        return None
-    first = np.arange(rows)[:, None] * size
-    in_group = np.arange(IN_GROUP)[:, None] * groups
-    places = (first + chosen)[:, None] + in_group
-    places = places.reshape(rows, IN_GROUP * k)
-    inside = pre.numpy().ravel()[places]
-    kept = _at_least_kth(inside, k)
-    if kept is None:
-        return None
-    values = np.take_along_axis(inside, kept, axis=1)
-    features = np.take_along_axis(places, kept, axis=1) - first
-    return torch.from_numpy(values), torch.from_numpy(features)
+    maxima = pre.unflatten(1, (in_group, groups)).amax(dim=1).numpy()
+    if np.isnan(maxima).any():  # which is as large as can be, and not to be passed over
+        largest = pre.topk(k, dim=1, sorted=False)
+        return largest.values, largest.indices
+    bounds = np.partition(maxima, groups - k, axis=1)[:, groups - k]
+    numbers = pre.numpy()
+    places = np.flatnonzero(numbers >= bounds[:, None])
+    counts = np.bincount(places // size, minlength=rows)
+    if counts.max(initial=k) > k:
+        places = _first_k(numbers.ravel()[places], places, counts, k)
+    places = places.reshape(rows, k)
+    features = places - np.arange(rows)[:, None] * size
+    return torch.from_numpy(numbers.ravel()[places]), torch.from_numpy(features)
 
 
-def _at_least_kth(
-    numbers: Float[np.ndarray, "row number"], k: int
-) -> Int[np.ndarray, "row k"] | None:
-    """Where the k largest numbers of each row are; None where more are as large as the k-th."""
-    rows, width = numbers.shape
-    least = np.partition(numbers, width - k, axis=1)[:, width - k]
-    places = np.flatnonzero(numbers >= least[:, None])
-    if len(places) != rows * k:
-        return None
-    return places.reshape(rows, k) - np.arange(rows)[:, None] * width
+def _first_k(
+    values: Float[np.ndarray, " candidate"],
+    places: Int[np.ndarray, " candidate"],
+    counts: Int[np.ndarray, " row"],
+    k: int,
+) -> Int[np.ndarray, " chosen"]:
+    """The places of the k largest of each row's candidates; of equal ones any that are needed."""
+    rows, widest = len(counts), int(counts.max())
+    is_there = np.arange(widest) < counts[:, None]
+    table = np.full((rows, widest), -np.inf, dtype=values.dtype)
+    table[is_there] = values
+    chosen = np.argpartition(table, widest - k, axis=1)[:, widest - k :]
+    begins = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return places[(begins[:, None] + chosen).ravel()]
 
 
 def largest_in_batch(
@@ -277,8 +284,7 @@ def largest_in_batch(
     least = largest_of_all(values, enough, group)
     keep = values >= least
     counts = torch.bincount(at.rows[keep], minlength=len(rows))
-    offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-    at, values = Sparse(offsets, at.features[keep], at.size), values[keep]
+    at, values = Sparse(offsets_of(counts), at.features[keep], at.size), values[keep]
     pre = at.pre(rows, encoder.weights, encoder.bias, values)
     return Part(rows, at, pre, _dead(rows, encoder, of_dead))
 
@@ -299,7 +305,7 @@ def _candidates(
 ) -> tuple[_Found, list[tuple[Tensor, Tensor]]]:
     found, of_dead = _Found(len(encoder.bias)), []
     for block in encoder.blocks(rows):
-        found.add(block.pre, block.pre > bound, block.rows)
+        found.add(block, block.pre > bound)
         if wanted is not None:
             of_dead.append(_largest_dead(block, wanted))
     return found, of_dead
@@ -324,5 +330,5 @@ def _even(
 ) -> tuple[Sparse, Float[Tensor, " entry"]]:
     """Entries of which every row has as many."""
     rows, k = features.shape
-    offsets = torch.arange(0, rows * k + 1, k, device=features.device)
-    return Sparse(offsets, features.flatten(), size), values.flatten()
+    offsets = torch.arange(0, rows * k + 1, k, dtype=INDEX, device=features.device)
+    return Sparse(offsets, features.flatten().to(INDEX), size), values.flatten()

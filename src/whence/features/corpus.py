@@ -127,7 +127,8 @@ def pieces_of(
     """The passages to learn from, or those that are held out, in order.
 
     Whole documents are held out, one in twenty, or every other one where there are two. Of a
-    corpus of one document it is the last twentieth of its passages, or its last one.
+    corpus of one document it is the last twentieth of its passages, or its last one. A document
+    of which the tokenizer leaves nothing is passed over.
 
     >>> import whence
     >>> corpus = open_corpus(["It was dark.", "And stormy."])
@@ -159,7 +160,10 @@ def _of_one_document(model: Model, corpus: Corpus, held_out: bool, limit: int) -
 
 
 def _cut(model: Model, document: str, number: int, limit: int) -> Iterator[Piece]:
-    whole = tokenize(model, document, None, "token")
+    try:
+        whole = tokenize(model, document, None, "token")
+    except InputError:  # no token is left of it, or it is not Unicode: one of many, passed over
+        return
     parts = [whole] if len(whole) <= limit else windows(whole, limit)
     for passage in parts:
         yield Piece(passage, number)

@@ -48,7 +48,7 @@ def explain(
     The ``top`` features are those whose removal changes the target most; all others are one unit,
     and so is what the autoencoder does not reconstruct. Any method that plays a game will do:
     occlusion, shapley, lime, banzhaf. Unless ``evidence=False`` the scores are held against random
-    rankings of the same units.
+    rankings of the same units, with removed features set to 0 and set to their mean over the text.
 
     >>> import whence
     >>> from whence.features.mirrors import mirror
@@ -129,18 +129,27 @@ def compare(
         candidates=candidates,
     )
     provenance = Provenance.of(model, attention="")
-    control_of_game: Control | None = None
+    controls: list[Control] = []
     attributions = {}
     for info, settings in calls:
         attribution = _played(game, info, settings, seed, provenance)
         if evidence:
-            if control_of_game is None:
-                control_of_game = control(game, rankings, seed, steps)
-            found = judged(attribution, [control_of_game], seed)
+            if not controls:
+                controls = [control(one, rankings, seed, steps) for one in _removals(game)]
+            found = judged(attribution, controls, seed)
             attribution = replace(attribution, evidence=found)
         attributions[info.name] = attribution
     cost = replace(game.cost, seconds=time.perf_counter() - begun)
     return Comparison(attributions, cost)
+
+
+def _removals(game: FeatureGame) -> list[FeatureGame]:
+    """The game, and the same with features set to their means: of one token, that changes nothing.
+
+    Two, as for words: a ranking that only one way of removing bears out is not borne out.
+    """
+    tokens = game.players.parts.shape[1]
+    return [game, game.under_means()] if tokens > 1 else [game]
 
 
 def _played(

@@ -4,6 +4,9 @@ Switched off means set to 0 at all tokens: its part a_j · decoder_j is taken ou
 state after the autoencoder's block. Two players stand for the rest: all other features together,
 and what the autoencoder does not reconstruct. With all of them kept the model is as it is; with
 none of them, the decoder's bias alone is left.
+
+Under a second removal a player is not set to 0 but to its own mean over the tokens of the text: it
+is there as much as before, and no longer says where.
 """
 
 from __future__ import annotations
@@ -28,14 +31,15 @@ from whence.core.units import Units
 from whence.features.autoencoder import Autoencoder
 from whence.features.belonging import check_belongs
 from whence.features.token_texts import token_texts
-from whence.games.game import NO_ROW, TOKENS_AT_ONCE, Counter, Tick, check_has_head, check_is_model
-from whence.games.memory import Memory
+from whence.games.game import TOKENS_AT_ONCE, Counter, Tick, check_has_head, check_is_model
+from whence.games.masks import checked_masks, keys_of
+from whence.games.memory import NO_ROW, Memory
 from whence.models.batches import Batch
 from whence.models.model import Model, finite
 from whence.models.unbroken import unbroken
 from whence.trace.hidden import editing, hidden_at
 
-REMOVAL = "zero"
+REMOVAL, SECOND_REMOVAL = "zero", "mean"
 CANDIDATES = 256  # active features whose effect is tried one by one, to choose the players
 NOT_RECONSTRUCTED = "not reconstructed"
 
@@ -61,10 +65,16 @@ class Players:
         off = torch.from_numpy(~masks).to(self.parts)
         return (off @ self.parts.flatten(1)).view(len(masks), *self.parts.shape[1:])
 
+    def about_their_means(self) -> Players:
+        """The same players, of which only what differs from their mean over tokens is taken."""
+        return replace(self, parts=self.parts - self.parts.mean(1, keepdim=True))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureGame:
-    """A callable ``v(masks)``: True keeps a feature, False sets it to 0. Made by ``feature_game``.
+    """A callable ``v(masks)``: True keeps a feature, False removes it. Made by ``feature_game``.
+
+    Removed is set to 0, or under the second removal to its mean over the tokens.
 
     It is played like a game of words: masks are remembered, passes are counted, and ``about``
     reads the same memory for another target.
@@ -103,7 +113,7 @@ class FeatureGame:
 
     @property
     def empty(self) -> float:
-        """The value where the decoder's bias stands for every hidden state."""
+        """The value where no player is kept: of zeros, the decoder's bias is left."""
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
 
     @property
@@ -124,6 +134,23 @@ class FeatureGame:
             self.memory.values_of(wanted)
         return replace(self, target=wanted)
 
+    def under_means(self) -> FeatureGame:
+        """The same game under the second removal; passes are counted together.
+
+        >>> import whence
+        >>> from whence.features.mirrors import mirror
+        >>> model = whence.load("sentiment")
+        >>> v = feature_game(model, mirror(model, layer=1), "not bad at all", top=3)
+        >>> v.under_means().removal, v.under_means().full == v.full
+        ('mean', True)
+        """
+        memory = Memory(self.model)
+        with self.model.lock:
+            memory.values_of(self.target)
+        memory.remember(_of_everything(self.players), torch.from_numpy(self.logits)[None])
+        players = self.players.about_their_means()
+        return replace(self, memory=memory, players=players, removal=SECOND_REMOVAL)
+
     def __call__(self, masks: Any) -> Float[np.ndarray, " mask"]:
         """The target's value for each mask."""
         rows = self._rows(masks)
@@ -136,24 +163,16 @@ class FeatureGame:
 
     def __repr__(self) -> str:
         return visible(
-            f"FeatureGame({self.target.describe()}, {self.size} players, "
+            f"FeatureGame({self.target.describe()}, {self.size} players, {self.removal}, "
             f"{len(self.memory.row_of_mask)} masks known)"
         )
 
     def _rows(self, masks: Any) -> Int[np.ndarray, " mask"]:
         """The memory's row of each mask, after the unknown ones were run."""
-        masks = np.asarray(masks)
-        if masks.ndim != 2 or masks.shape[1] != self.size:
-            raise InputError(
-                f"masks have the shape (masks, {self.size}), one column per player, "
-                f"not {masks.shape}."
-            )
-        if not np.isin(masks, (0, 1)).all():
-            raise InputError("a mask says True (or 1) for a feature that is kept, else False.")
-        masks = masks.astype(bool)
-        keys = _keys(masks)
+        masks = checked_masks(masks, self.size, "player")
+        keys = keys_of(masks)
         with self.model.lock:
-            unknown = self._unknown(keys)
+            unknown = self.memory.unknown(self.target, keys, self._look_up(keys))
             self.counter.saved += len(keys) - len(unknown)
             if unknown:
                 self._run(masks[unknown])
@@ -163,14 +182,6 @@ class FeatureGame:
         rows = [self.memory.row_of_mask.get(key, NO_ROW) for key in keys]
         return np.array(rows, dtype=np.int64)
 
-    def _unknown(self, keys: Sequence[bytes]) -> list[int]:
-        """Which masks must be run for this target, each of them once."""
-        rows = self._look_up(keys)
-        known = self.memory.values_of(self.target).known
-        is_unknown = (rows == NO_ROW) | ~known[rows]
-        last_place = {keys[place]: place for place in np.flatnonzero(is_unknown).tolist()}
-        return list(last_place.values())
-
     def _run(self, masks: Bool[np.ndarray, "mask player"]) -> None:
         """Run masks, a batch at a time; each batch is remembered as it comes."""
         begun = time.perf_counter()
@@ -179,7 +190,7 @@ class FeatureGame:
             self.model, self.autoencoder, self.passage, len(masks), self._taken(masks)
         ):
             self.counter.forwards += last - first
-            self.memory.remember(_keys(masks[first:last]), logits)
+            self.memory.remember(keys_of(masks[first:last]), logits)
             done += last - first
             self.tick(done, len(masks))
         self.counter.seconds += time.perf_counter() - begun
@@ -242,9 +253,8 @@ def feature_game(
     memory = Memory(model)
     memory.values_of(resolved)
     players = _players(autoencoder, passage, codes, states, chosen)
-    everything = np.ones((1, len(players.units)), dtype=bool)
     # the plain prediction, to the last bit: a batch of another size may round otherwise
-    memory.remember(_keys(everything), torch.from_numpy(plain))
+    memory.remember(_of_everything(players), torch.from_numpy(plain))
     return FeatureGame(
         model=model,
         autoencoder=autoencoder,
@@ -256,6 +266,11 @@ def feature_game(
         counter=counter,
         tick=progress or (lambda _done, _of: None),
     )
+
+
+def _of_everything(players: Players) -> list[bytes]:
+    """The mask that keeps all players, as memory knows it."""
+    return keys_of(np.ones((1, len(players.units)), dtype=bool))
 
 
 def _checked(autoencoder: Autoencoder, features: Sequence[int]) -> list[int]:
@@ -403,8 +418,3 @@ def _repeated(template: Batch, count: int) -> Batch:
         readout = readout.expand(count, *readout.shape[1:])
     sources = None if template.sources is None else template.sources * count
     return Batch(inputs, template.lengths * count, readout, sources)
-
-
-def _keys(masks: Bool[np.ndarray, "mask player"]) -> list[bytes]:
-    """The bits of each mask."""
-    return [row.tobytes() for row in np.packbits(masks, axis=1)]

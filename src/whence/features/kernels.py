@@ -10,7 +10,7 @@ them are active. The other four are computed from active entries alone:
     encoder     δE_j  = Σ_i δz_ij x_i      a bag of rows of x for each feature
 
 While many features are active, as at the beginning, dense products are faster: ``Dense`` has the
-same three methods as ``Sparse``, so that a loss is written once for both.
+same methods as ``Sparse``, so that a loss is written once for both.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whence.core.once import once
+
+# of entries, which are fewer than 2**31 in a batch: torch takes longer with larger numbers
+INDEX = torch.int32
+# bytes of a table whose rows are picked in no order, and columns: fewer are not worth a pass
+CACHED, FEWEST_COLUMNS = 1_600_000, 64
+SMALL = 2**16  # numbers below it are sorted in one pass of numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +40,8 @@ class Sparse:
 
     Row ``i`` has the features ``features[offsets[i] : offsets[i + 1]]``.
 
-    >>> at = Sparse(torch.tensor([0, 2, 3]), torch.tensor([0, 3, 1]), size=4)
+    >>> offsets, features = torch.tensor([0, 2, 3]), torch.tensor([0, 3, 1])
+    >>> at = Sparse(offsets.int(), features.int(), size=4)
     >>> at.decode(torch.tensor([1.0, 2.0, 5.0]), torch.eye(4))
     tensor([[1., 0., 0., 2.],
             [0., 5., 0., 0.]])
@@ -53,9 +61,9 @@ class Sparse:
     @once
     def by_feature(self) -> _ByFeature:
         """The same entries, feature by feature."""
-        order = self.features.argsort(stable=True)
+        order = _stable_order(self.features, self.size)
         counts = torch.bincount(self.features, minlength=self.size)
-        return _ByFeature(order, self.rows[order], _offsets_of(counts, self.features.dtype))
+        return _ByFeature(order, self.rows[order], offsets_of(counts))
 
     def pre(
         self,
@@ -73,6 +81,19 @@ class Sparse:
         """``Σ_j values_ij decoder_j`` for each row."""
         return _SparseDecode.apply(values, decoder, self)  # type: ignore[return-value]
 
+    def missed(
+        self,
+        values: Float[Tensor, " entry"],
+        decoder: Float[Tensor, "feature dim"],
+        bias: Float[Tensor, " dim"],
+        rows: Float[Tensor, "row dim"],
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "row dim"]]:
+        """``Σ_i ‖x_i − s_i‖²`` with ``s = decode(values) + bias``, and the errors ``x − s``.
+
+        The errors have no gradient: they are there to be looked at.
+        """
+        return _SparseMissed.apply(values, decoder, bias, rows, self)  # type: ignore[return-value]
+
     def between(self, begin: int, end: int) -> tuple[Sparse, Bool[Tensor, " entry"]]:
         """The entries of the features from ``begin`` to before ``end``, and which of all they are.
 
@@ -80,8 +101,7 @@ class Sparse:
         """
         chosen = (self.features >= begin) & (self.features < end)
         counts = torch.bincount(self.rows[chosen], minlength=len(self.offsets) - 1)
-        offsets = _offsets_of(counts, self.offsets.dtype)
-        return Sparse(offsets, self.features[chosen] - begin, end - begin), chosen
+        return Sparse(offsets_of(counts), self.features[chosen] - begin, end - begin), chosen
 
     def of(self, numbers: Float[Tensor, " feature"]) -> Float[Tensor, " entry"]:
         """The number of each entry's feature."""
@@ -90,8 +110,7 @@ class Sparse:
     def fired(self, values: Float[Tensor, " entry"]) -> Bool[Tensor, " feature"]:
         """Which features are above zero anywhere."""
         fired = torch.zeros(self.size, dtype=torch.bool, device=values.device)
-        fired[self.features[values > 0]] = True
-        return fired
+        return fired.index_fill_(0, self.features[values > 0].long(), True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +132,17 @@ class Dense:
     ) -> Float[Tensor, "row dim"]:
         """``Σ_j values_ij decoder_j`` for each row."""
         return values @ decoder
+
+    def missed(
+        self,
+        values: Float[Tensor, "row feature"],
+        decoder: Float[Tensor, "feature dim"],
+        bias: Float[Tensor, " dim"],
+        rows: Float[Tensor, "row dim"],
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "row dim"]]:
+        """``Σ_i ‖x_i − s_i‖²`` with ``s = decode(values) + bias``, and the errors ``x − s``."""
+        error = rows - (self.decode(values, decoder) + bias)
+        return squared(error), error.detach()
 
     def of(self, numbers: Float[Tensor, " feature"]) -> Float[Tensor, " feature"]:
         """The number of each feature, the same in all rows."""
@@ -145,15 +175,39 @@ def _bags(
     offsets: Int[Tensor, " bag_and_one"],
     weights: Float[Tensor, " entry"],
 ) -> Float[Tensor, "bag dim"]:
-    """For each bag, the weighted sum of the rows of ``table`` that are in it."""
-    return torch.nn.functional.embedding_bag(
-        choices,
-        table,
-        offsets,
-        mode="sum",
-        per_sample_weights=weights,
-        include_last_offset=True,
-    )
+    """For each bag, the weighted sum of the rows of ``table`` that are in it.
+
+    On a processor a few columns come after the other: rows are picked in no order, and so many of
+    them stay in the cache. Each number is summed as it would be with all columns at once.
+    """
+
+    def summed(columns: Tensor) -> Tensor:
+        return torch.nn.functional.embedding_bag(
+            choices,
+            columns,
+            offsets,
+            mode="sum",
+            per_sample_weights=weights,
+            include_last_offset=True,
+        )
+
+    dim = table.shape[1]
+    width = _columns_at_once(table)
+    if width >= dim:
+        return summed(table)
+    sums = table.new_empty(len(offsets) - 1, dim)
+    for begin in range(0, dim, width):
+        columns = slice(begin, min(dim, begin + width))
+        sums[:, columns] = summed(table[:, columns])
+    return sums
+
+
+def _columns_at_once(table: Float[Tensor, "choice dim"]) -> int:
+    """How many columns of a table fit the cache; all where it is no processor's."""
+    if table.device.type != "cpu":
+        return table.shape[1]
+    fitting = CACHED // (table.element_size() * max(1, len(table)))
+    return max(FEWEST_COLUMNS, fitting // FEWEST_COLUMNS * FEWEST_COLUMNS)
 
 
 def _dots(
@@ -198,8 +252,20 @@ def lengths(directions: Float[Tensor, "feature dim"]) -> Float[Tensor, " feature
     return _Lengths.apply(directions)  # type: ignore[return-value]
 
 
-def _offsets_of(counts: Int[Tensor, " bag"], dtype: torch.dtype) -> Int[Tensor, " bag_and_one"]:
-    return torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(dtype)
+def offsets_of(counts: Int[Tensor, " bag"]) -> Int[Tensor, " bag_and_one"]:
+    """Where each bag begins among the entries of all, and where the last one ends.
+
+    >>> offsets_of(torch.tensor([2, 0, 1])).tolist()
+    [0, 2, 2, 3]
+    """
+    return torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(INDEX)
+
+
+def _stable_order(numbers: Int[Tensor, " entry"], size: int) -> Int[Tensor, " entry"]:
+    """``argsort`` of numbers below ``size``; equal ones stay in order."""
+    if numbers.device.type == "cpu" and size <= SMALL:
+        return torch.from_numpy(np.argsort(numbers.numpy().astype(np.uint16), kind="stable"))
+    return numbers.argsort(stable=True)
 
 
 class _Squared(torch.autograd.Function):
@@ -244,6 +310,36 @@ class _SparseDecode(torch.autograd.Function):
         of_values = _dots(gradient, decoder, ctx.at) if wants_values else None
         of_decoder = ctx.at.by_feature.summed(gradient, values) if wants_decoder else None
         return of_values, of_decoder, None
+
+
+class _SparseMissed(torch.autograd.Function):
+    """One tensor of the batch's size is made, and no other: its factor 2 goes with the entries."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: Tensor, decoder: Tensor, bias: Tensor, rows: Tensor, at: Sparse
+    ) -> tuple[Tensor, Tensor]:
+        error = _bags(decoder, at.features, at.offsets, values)
+        torch.sub(rows, error, out=error).sub_(bias)
+        ctx.save_for_backward(values, decoder, error)
+        ctx.at = at
+        ctx.mark_non_differentiable(error)
+        flat = error.flatten()
+        return flat.dot(flat), error
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factor = -2 * gradients[0]
+        values, decoder, error = ctx.saved_tensors
+        wants_values, wants_decoder, wants_bias, _, _ = ctx.needs_input_grad
+        of_values = of_decoder = of_bias = None
+        if wants_values:
+            of_values = _dots(error, decoder, ctx.at).mul_(factor)
+        if wants_decoder:
+            of_decoder = ctx.at.by_feature.summed(error, values * factor)
+        if wants_bias:
+            of_bias = error.sum(dim=0).mul_(factor)
+        return of_values, of_decoder, of_bias, None, None
 
 
 class _SparsePre(torch.autograd.Function):

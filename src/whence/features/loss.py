@@ -87,9 +87,12 @@ def encoder_of(moment: Moment) -> Encoder:
     return Encoder(moment.parameters["encoder"], moment.parameters["encoder_bias"])
 
 
-def decoded(part: Part, activations: Values, parameters: Parameters) -> Float[Tensor, "row dim"]:
-    """``Σ_j a_j D_j + b``."""
-    return part.at.decode(activations, parameters["decoder"]) + parameters["decoder_bias"]
+def missed(
+    part: Part, activations: Values, parameters: Parameters
+) -> tuple[Float[Tensor, ""], Float[Tensor, "row dim"]]:
+    """``Σ_i ‖x_i − s_i‖²``, and the errors x − s, which have no gradient."""
+    decoder, bias = parameters["decoder"], parameters["decoder_bias"]
+    return part.at.missed(activations, decoder, bias, part.rows)  # type: ignore[arg-type]
 
 
 def revival(

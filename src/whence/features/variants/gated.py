@@ -16,14 +16,13 @@ import torch
 from torch import Tensor
 
 from whence.features.choosing import Part, above
-from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
     Trained,
     Variant,
-    decoded,
     encoder_of,
+    missed,
 )
 from whence.features.rules import Gated, Rule
 from whence.features.settings import Settings
@@ -42,12 +41,12 @@ def loss(part: Part, moment: Moment) -> Terms:
     a = torch.where(part.pre > 0, (scale * part.pre + shift).relu(), 0)
     fixed = {name: value.detach() for name, value in parameters.items()}
 
-    error = part.rows - decoded(part, a, parameters)
-    error_of_gates = part.rows - decoded(part, gate, fixed)
+    reconstruction, error = missed(part, a, parameters)
+    of_gates, _ = missed(part, gate, fixed)
     return Terms(
-        reconstruction=squared(error),
+        reconstruction=reconstruction,
         sparsity=moment.strength * gate.sum(),
-        auxiliary=squared(error_of_gates),
+        auxiliary=of_gates,
         activations=a,
         error=error,
     )

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 
 from whence.features.choosing import Part, above
-from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
     Trained,
     Variant,
-    decoded,
     encoder_of,
+    missed,
 )
 from whence.features.rules import Rule, Threshold
 from whence.features.settings import Settings
@@ -44,9 +43,9 @@ def loss(part: Part, moment: Moment) -> Terms:
     a = _Jump.apply(part.pre, thresholds, bandwidth)
     active = _Step.apply(part.pre, thresholds, bandwidth)
 
-    error = part.rows - decoded(part, a, moment.parameters)
+    reconstruction, error = missed(part, a, moment.parameters)
     return Terms(
-        reconstruction=squared(error),
+        reconstruction=reconstruction,
         sparsity=moment.strength * active.sum(),
         auxiliary=0.0,
         activations=a,

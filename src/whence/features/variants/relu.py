@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from whence.features.choosing import Part, above
-from whence.features.kernels import lengths, squared
-from whence.features.loss import Moment, Terms, Variant, decoded, encoder_of
+from whence.features.kernels import lengths
+from whence.features.loss import Moment, Terms, Variant, encoder_of, missed
 from whence.features.rules import Relu
 
 
@@ -28,9 +28,9 @@ def loss(part: Part, moment: Moment) -> Terms:
     a = part.pre.relu()
     norms = part.at.of(lengths(moment.parameters["decoder"]))
 
-    error = part.rows - decoded(part, a, moment.parameters)
+    reconstruction, error = missed(part, a, moment.parameters)
     return Terms(
-        reconstruction=squared(error),
+        reconstruction=reconstruction,
         sparsity=moment.strength * (a * norms).sum(),
         auxiliary=0.0,
         activations=a,

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from whence.features.choosing import Part, largest_in_rows
-from whence.features.kernels import squared
 from whence.features.loss import (
     Moment,
     Terms,
     Trained,
     Variant,
-    decoded,
     encoder_of,
+    missed,
     revival,
 )
 from whence.features.rules import Rule, TopK
@@ -35,9 +34,9 @@ def parts(rows: Tensor, moment: Moment) -> Iterator[Part]:
 def loss(part: Part, moment: Moment) -> Terms:
     """Reconstruction, and what brings dead features back."""
     a = part.pre.relu()
-    error = part.rows - decoded(part, a, moment.parameters)
+    reconstruction, error = missed(part, a, moment.parameters)
     return Terms(
-        reconstruction=squared(error),
+        reconstruction=reconstruction,
         sparsity=0.0,
         auxiliary=revival(part, error, moment),
         activations=a,
