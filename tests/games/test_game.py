@@ -17,8 +17,11 @@ from whence.core.passage import Passage
 from whence.core.target import Target
 from whence.games import game as games
 from whence.games.game import Game, game_of
+from whence.games.masks import keys_of
 from whence.games.removals import mask_id, second_removal
+from whence.models.batches import Batch
 from whence.models.model import Model
+from whence.models.writing import written_after
 from whence.trace.removals import drops
 from whence.trace.trace import trace
 
@@ -241,9 +244,7 @@ def test_a_hundred_thousand_masks_stay_small(
     monkeypatch.setattr(
         Game,
         "_run_batch",
-        lambda self, masks, kept: self.memory.remember(
-            games._keys(masks), torch.zeros(len(masks), 2)
-        ),
+        lambda self, masks, kept: self.memory.remember(keys_of(masks), torch.zeros(len(masks), 2)),
     )
     lay = v.remover.kept_tokens
     monkeypatch.setattr(
@@ -433,3 +434,32 @@ def test_a_vocabulary_remembers_what_the_asked_targets_need() -> None:
     np.testing.assert_allclose(late(masks), alone(masks), atol=1e-5)
     assert v.cost.forwards > paid
     assert v.memory.keeps_logits is False
+
+
+# ---------------------------------------------------------------------- batches of written texts
+
+
+@pytest.mark.parametrize("removal", ["zero", "delete"])
+def test_a_written_text_runs_in_batches_whose_logits_are_few(
+    monkeypatch: pytest.MonkeyPatch, removal: str
+) -> None:
+    # would catch: batches by their tokens alone, whose logits are a vocabulary for each output, and
+    # of which there are many where tokens are deleted
+    model = whence.load("writer")
+    prompt = model.encode("It was a very good movie", units="token")
+    passage = written_after(model, prompt, [5, 6, 7])
+    labels = len(model.labels)
+    monkeypatch.setattr(games, "LOGITS_AT_ONCE", 2 * 3 * labels + 1)
+
+    sizes = []
+    said = type(model).said
+
+    def counted(self: Model, batch: Batch) -> torch.Tensor:
+        logits = said(self, batch)
+        sizes.append(tuple(logits.shape))
+        return logits
+
+    monkeypatch.setattr(type(model), "said", counted)
+    game = game_of(model, passage, Target(at=2, read="logit"), removal)
+    game(np.eye(game.size, dtype=bool)[:5])
+    assert sizes == [(1, 3, labels), (2, 3, labels), (2, 3, labels), (1, 3, labels)]

@@ -22,7 +22,8 @@ from whence.core.showing import visible
 from whence.core.target import Reading, Target, as_target
 from whence.core.units import Units
 from whence.games.infill import Filler
-from whence.games.memory import Memory
+from whence.games.masks import checked_masks, keys_of
+from whence.games.memory import NO_ROW, Memory
 from whence.games.removals import Remover, chosen_removal
 from whence.games.written import WrittenRemover
 from whence.models.load import load
@@ -32,9 +33,11 @@ from whence.models.untouched import untouched
 
 Tick = Callable[[int, int], None]
 TOKENS_AT_ONCE = 1024  # of one batch; measured on two small models, more does not pay on a CPU
+# Logits of one batch of written texts: 32 MB in float32. A vocabulary for each output of each row
+# is more than all that the rows hold on their way. With half of it passes take a twentieth longer.
+LOGITS_AT_ONCE = 2**23
 # masks whose tokens are laid out together: a hundred thousand masks stay as small as their bits
 ROWS_AT_ONCE = 8192
-NO_ROW = -1
 
 # of a text, or of a text with what a model wrote after it
 AnyRemover = Remover | WrittenRemover
@@ -154,12 +157,12 @@ class Game:
 
     def _rows(self, masks: Any) -> Int[np.ndarray, " mask"]:
         """The memory's row of each mask, after the unknown ones were run."""
-        masks = self._checked(masks)
+        masks = checked_masks(masks, self.size, "unit")
         if not self._is_nested:
             masks = self._widened(masks)
-        keys = _keys(masks)
+        keys = keys_of(masks)
         with self.model.lock:
-            unknown = self._unknown(keys)
+            unknown = self.memory.unknown(self.target, keys, self._look_up(keys))
             self.counter.saved += len(keys) - len(unknown)
             if unknown:
                 self._run(self._widened(masks[unknown]))
@@ -188,7 +191,7 @@ class Game:
         So one pass answers for every output, and not only for this one.
         """
         known = self.memory.wider
-        known.update(zip(_keys(masks[:, : self.size]), masks, strict=True))
+        known.update(zip(keys_of(masks[:, : self.size]), masks, strict=True))
 
     def _widened(self, masks: Bool[np.ndarray, "mask unit"]) -> Bool[np.ndarray, "mask whole"]:
         """Masks of all units: what stands behind the output is kept, if nothing was suggested."""
@@ -198,7 +201,7 @@ class Game:
         wide[:, : self.size] = masks
         if not self._is_nested:
             return wide
-        for row, key in enumerate(_keys(masks)):
+        for row, key in enumerate(keys_of(masks)):
             suggested = self.memory.wider.get(key)
             # one of another size may spell the same bytes
             if suggested is not None and (suggested[: self.size] == masks[row]).all():
@@ -212,43 +215,22 @@ class Game:
         rows = (row_of_mask.get(key, NO_ROW) for key in keys)
         return np.fromiter(rows, dtype=np.int64, count=len(keys))
 
-    def _unknown(self, keys: Sequence[bytes]) -> list[int]:
-        """Which masks must be run for this target, each of them once."""
-        rows = self._look_up(keys)
-        known = self.memory.values_of(self.target).known
-        is_unknown = (rows == NO_ROW) | ~known[rows]
-        last_place = {keys[place]: place for place in np.flatnonzero(is_unknown).tolist()}
-        return list(last_place.values())
-
-    def _checked(self, masks: Any) -> Bool[np.ndarray, "mask unit"]:
-        masks = np.asarray(masks)
-        if masks.ndim != 2 or masks.shape[1] != self.size:
-            raise InputError(
-                f"masks have the shape (masks, {self.size}), one column per unit, "
-                f"not {masks.shape}."
-            )
-        if masks.dtype == bool:
-            return masks
-        if not np.isin(masks, (0, 1)).all():
-            raise InputError(
-                "a mask says True (or 1) for a unit that is kept "
-                "and False (or 0) for one that is removed."
-            )
-        return masks.astype(bool)
-
     def _run(self, masks: Bool[np.ndarray, "mask unit"]) -> None:
         """Run masks. Each batch is remembered as it comes, so that an interrupt loses only one."""
         begun = time.perf_counter()
         done = 0
+        most = rows_at_once(self.model, self.remover.passage)
         with untouched(self.model.hf), unbroken(torch.inference_mode()):
             for first in range(0, len(masks), ROWS_AT_ONCE):
                 part = masks[first : first + ROWS_AT_ONCE]
                 kept = self.remover.kept_tokens(part)
                 lengths = self.remover.lengths(kept).tolist()
                 for group in self.model.groups_of_lengths(lengths, self.tokens_at_once):
-                    self._run_batch(part[group], kept[group])
-                    done += len(group)
-                    self.tick(done, len(masks))
+                    for begin in range(0, len(group), most):
+                        batch = group[begin : begin + most]
+                        self._run_batch(part[batch], kept[batch])
+                        done += len(batch)
+                        self.tick(done, len(masks))
         self.counter.seconds += time.perf_counter() - begun
 
     def _run_batch(
@@ -259,14 +241,19 @@ class Game:
             logits = self.model.said(batch)
         passes_each = 1 if self.remover.filler is None else 2
         self.counter.forwards += len(masks) * passes_each
-        self.memory.remember(_keys(masks), logits)
+        self.memory.remember(keys_of(masks), logits)
 
 
-def _keys(masks: Bool[np.ndarray, "mask unit"]) -> list[bytes]:
-    """The bits of each mask."""
-    packed = np.packbits(masks, axis=1)
-    content, width = packed.tobytes(), packed.shape[1]
-    return [content[start : start + width] for start in range(0, len(content), width)]
+def rows_at_once(model: Model, passage: Passage) -> int:
+    """How many rows of a passage a batch has at most, however short: those that its logits allow.
+
+    >>> model = load("sentiment")
+    >>> rows_at_once(model, model.encode("not bad"))
+    8192
+    """
+    if passage.written is None:
+        return ROWS_AT_ONCE
+    return max(1, LOGITS_AT_ONCE // (passage.outputs * len(model.labels)))
 
 
 def game_of(
@@ -294,7 +281,7 @@ def game_on(
         memory.values_of(target)
     # the plain prediction, to the last bit: a batch of another size may round otherwise
     everything = np.ones((1, len(passage.unit_spans)), dtype=bool)
-    memory.remember(_keys(everything), torch.from_numpy(logits))
+    memory.remember(keys_of(everything), torch.from_numpy(logits))
     return Game(
         model=model,
         passage=_passage_of(remover, resolved[0]),

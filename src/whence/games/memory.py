@@ -20,6 +20,7 @@ from whence.models.model import Model
 from whence.models.unbroken import unbroken
 
 FIRST_ROOM = 64  # masks
+NO_ROW = -1
 FEW_LABELS = 512  # up to which logits are kept: 8,000 masks are then at most 33 MB
 
 
@@ -80,6 +81,15 @@ class Memory:
         if size not in self.rows_by_beginning:
             self.rows_by_beginning[size] = _beginnings(self.row_of_mask, size)
         return self.rows_by_beginning[size]
+
+    def unknown(
+        self, target: Target, keys: Sequence[bytes], rows: Int[np.ndarray, " mask"]
+    ) -> list[int]:
+        """Which masks must be run for this target, each of them once; ``rows`` are theirs here."""
+        known = self.values_of(target).known
+        is_unknown = (rows == NO_ROW) | ~known[rows]
+        last_place = {keys[place]: place for place in np.flatnonzero(is_unknown).tolist()}
+        return list(last_place.values())
 
     def remember(self, masks: Sequence[bytes], logits: Float[Tensor, "mask *output label"]) -> None:
         """Remember what the model said of some masks, for every target that was asked for.
