@@ -2,6 +2,7 @@
 
     python -m bench.questions check --model MODELS/smollm2    # does the model answer them?
     python -m bench.questions floors                          # what finds the sentence without it
+    python -m bench.questions choose --model MODELS/smollm2   # forty of the candidates, answered
 
 The sentence that an answer rests on is known here, so a method that looks for it can be tested:
 bench/questions.md says how the questions were written, and what the model answers. No method of
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from typing import Any
 from whence.core.cutting import sentence_starts
 
 FILE = Path(__file__).with_name("questions.jsonl")
+HELD_OUT = Path(__file__).with_name("questions_held_out.jsonl")
+CANDIDATES = Path(__file__).with_name("questions_candidates.jsonl")
+ANSWERED = Path(__file__).with_name("questions_answered.jsonl")
+WANTED = 40
 WITH_DOCUMENTS = "Answer the question shortly, using the documents."
 WITHOUT_DOCUMENTS = "Answer the question shortly."
 BETWEEN = "\n\n"  # a line break ends a sentence, so that no sentence runs into the next document
@@ -171,25 +176,56 @@ def reply(hf: Any, tokenizer: Any, chat: Sequence[Message]) -> str:
     return tokenizer.decode(new, skip_special_tokens=True).strip()
 
 
-def check(folder: Path) -> None:
-    """Ask the model every question, with its documents and without, and count what is right."""
+def _asker(folder: Path) -> Callable[[Question, bool], tuple[bool, str]]:
+    """Asks the model a question, with documents or not: is it right, and what is said."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     torch.set_num_threads(1)
     hf = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
+
+    def ask(question: Question, with_documents: bool) -> tuple[bool, str]:
+        said = reply(hf, tokenizer, messages(question, with_documents=with_documents))
+        return says(said, question.answer), said
+
+    return ask
+
+
+def check(folder: Path) -> None:
+    """Ask the model every question, with its documents and without, and count what is right."""
+    ask = _asker(folder)
     questions = read()
     for with_documents in (True, False):
         right = 0
         for question in questions:
-            said = reply(hf, tokenizer, messages(question, with_documents=with_documents))
-            is_right = says(said, question.answer)
+            is_right, said = ask(question, with_documents)
             right += is_right
             mark = "yes" if is_right else "NO "
             print(f"{mark} {question.id}: {question.answer!r} in {said!r}", flush=True)
         what = "with" if with_documents else "without"
         print(f"{what} the documents: {right} of {len(questions)} answers are right", flush=True)
+
+
+def choose(folder: Path) -> None:
+    """Write the first forty candidates that the model answers from the documents alone.
+
+    It is asked with the documents, where it must be right, and without, where it must be wrong:
+    then its answer rests on the documents, and the sentence is known. Nothing is attributed.
+    """
+    ask = _asker(folder)
+    chosen: list[str] = []
+    lines = CANDIDATES.read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        question = _question(json.loads(line))
+        is_right, said = ask(question, True)
+        needs_documents = is_right and not ask(question, False)[0]
+        mark = "yes" if needs_documents else "NO "
+        print(f"{mark} {question.id}: {question.answer!r} in {said!r}", flush=True)
+        if needs_documents and len(chosen) < WANTED:
+            chosen.append(line)
+    ANSWERED.write_text("\n".join(chosen) + "\n", encoding="utf-8")
+    print(f"{len(chosen)} of {len(lines)} candidates are chosen")
 
 
 def main() -> None:
@@ -203,9 +239,13 @@ def main() -> None:
     checking = parts.add_parser("check", help="ask a model, with the documents and without")
     checking.add_argument("--model", type=Path, required=True, help="its folder")
     parts.add_parser("floors", help="find the sentences by chance, and by the words they share")
+    choosing = parts.add_parser("choose", help="forty candidates that the model answers")
+    choosing.add_argument("--model", type=Path, required=True, help="its folder")
     given = parser.parse_args()
     if given.part == "check":
         check(given.model)
+    elif given.part == "choose":
+        choose(given.model)
     else:
         floors()
 

@@ -6,6 +6,7 @@ import doctest
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,11 @@ from bench.questions import Question, by_shared_words, chance, messages, read, s
 from whence.core.cutting import sentence_starts
 
 QUESTIONS = read()
-each = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
+HELD_OUT = read(questions.HELD_OUT)
+CANDIDATES = read(questions.CANDIDATES)
+ANSWERED = read(questions.ANSWERED)
+EVERY = [*QUESTIONS, *HELD_OUT, *CANDIDATES]
+each = pytest.mark.parametrize("question", EVERY, ids=lambda question: question.id)
 
 
 def sentences(text: str) -> list[str]:
@@ -34,16 +39,24 @@ def where_it_is_said(question: Question) -> list[tuple[int, int]]:
     return places
 
 
-def test_there_are_forty_different_questions() -> None:
-    assert len(QUESTIONS) == 40
+def test_all_questions_are_different() -> None:
+    assert len(QUESTIONS) == len(HELD_OUT) == 40
+    assert len(CANDIDATES) == 72
     for field in ("id", "question", "answer"):
-        assert len({getattr(question, field) for question in QUESTIONS}) == 40, field
-    texts = {document.text for question in QUESTIONS for document in question.documents}
-    assert len(texts) == 120
+        assert len({getattr(question, field).lower() for question in EVERY}) == 152, field
+    texts = {document.text for question in EVERY for document in question.documents}
+    assert len(texts) == 3 * 152
 
 
-def test_a_row_has_the_documented_fields_and_no_others() -> None:
-    with questions.FILE.open(encoding="utf-8") as file:
+def test_forty_candidates_are_chosen_in_their_order() -> None:
+    assert len(ANSWERED) == questions.WANTED
+    places = [CANDIDATES.index(question) for question in ANSWERED]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("path", [questions.FILE, questions.HELD_OUT, questions.CANDIDATES])
+def test_a_row_has_the_documented_fields_and_no_others(path: Path) -> None:
+    with path.open(encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
             assert list(record) == [

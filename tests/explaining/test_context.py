@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -22,12 +22,6 @@ from whence.models.model import Model
 CONTEXT, SENTENCE = "the lamps stay under the teacher .", "they push the cow ."
 SEPARATOR = " | "
 DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "Nobody liked it. I cried."}
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache
@@ -212,9 +206,10 @@ def test_evidence_is_that_of_the_strongest_unless_asked_for() -> None:
 
 def test_an_answer_rests_on_a_sentence_of_a_document() -> None:
     use = whence.context(
-        writer(), "The movie was", DOCUMENTS, max_new_tokens=5, least=0.0, evidence=False
+        writer(), "The movie was", DOCUMENTS, max_new_tokens=3, least=0.0, evidence=False
     )
     assert use.passage.kind == "sentence"
+    assert len(use.sentences) == 1
     places = [use.place(unit) for unit in range(len(use.units))]
     assert places == [
         "sentence 1 of a.txt",
@@ -225,6 +220,82 @@ def test_an_answer_rests_on_a_sentence_of_a_document() -> None:
     unit = use.sources()[0]
     assert use.together()[unit] == use.together().max()
     assert f"this answer rests most on {places[unit]}" in " ".join(str(use).split())
+
+
+def test_each_written_sentence_has_its_own_sources() -> None:
+    # would catch: a long second sentence that outweighs a short answer
+    written = " good. It was bad. Well"
+    use = whence.context(
+        writer(),
+        "The movie was",
+        DOCUMENTS,
+        continuation=written,
+        deviations=None,
+        least=0.0,
+        evidence=False,
+    )
+    names = ["".join(use.outputs[n].name for n in outputs).strip() for outputs in use.sentences]
+    assert names == ["good.", "It was bad.", "Well"]
+    assert [n for outputs in use.sentences for n in outputs] == list(range(len(use.outputs)))
+
+    said = " ".join(str(use).split())
+    for number, outputs in enumerate(use.sentences):
+        alone = sum(use.of(n).scores for n in outputs)
+        np.testing.assert_allclose(use.together(outputs=outputs), alone, rtol=1e-12)
+        if alone.max() > 0:
+            strongest = use.sources(outputs)[0]
+            assert strongest == alone.argmax()
+            where = f"sentence {number + 1} of what was written rests most on"
+            assert f"{where} {use.place(strongest)}" in said
+    assert "this answer rests most" not in said
+
+
+def test_a_first_sentence_in_which_nothing_stands_out_is_told() -> None:
+    use = whence.context(
+        writer(),
+        "The movie was",
+        DOCUMENTS,
+        continuation=" good. It was bad.",
+        deviations=None,
+        least=0.0,
+        evidence=False,
+    )
+    later = tuple(n for n in use.selected if n >= use.sentences[1].start)
+    rows = {name: tuple(use.of(n, name) for n in later) for name in use.methods}
+    narrowed = replace(use, selected=later, rows=rows)
+    said = " ".join(str(narrowed).split())
+    assert "No word of the first written sentence stands out" in said
+    assert "sentence 1 of what was written" not in said
+    assert "sentence 2 of what was written rests most on" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "words", "expected"),
+    [
+        # a full stop with the line breaks behind it belongs to what it ends
+        ("1.\n2.\n3", [(0, 1), (1, 3), (3, 4), (4, 6), (6, 7)], "00000", [2, 2, 1]),
+        # pieces of a character, of which only the last has a span
+        ("a. 中文", [(0, 1), (1, 2), (2, 2), (2, 4), (4, 5)], "00000", [2, 3]),
+        # a special token at the end
+        (" yes.", [(0, 4), (4, 5), (0, 0)], "00-", [3]),
+    ],
+)
+def test_a_token_belongs_to_the_sentence_of_its_first_character(
+    text: str, spans: list[tuple[int, int]], words: str, expected: list[int]
+) -> None:
+    use = whence.context(
+        writer(), "The movie was", "I saw it.", max_new_tokens=len(spans), evidence=False
+    )
+    count = len(spans)
+    places = use.passage.spans.copy()
+    places[-count:] = spans
+    passage = replace(use.passage, spans=places, pair=text)
+    outputs = tuple(
+        replace(output, word=None if word == "-" else 0)
+        for output, word in zip(use.outputs, words, strict=True)
+    )
+    changed = replace(use, passage=passage, outputs=outputs, selected=(), rows={})
+    assert [len(outputs) for outputs in changed.sentences] == expected
 
 
 def test_a_chat_is_written_and_attributed() -> None:

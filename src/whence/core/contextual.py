@@ -6,6 +6,7 @@ Both steps of PECoRe (Sarti et al. 2024) in one result. The numbers of the first
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from jaxtyping import Float
 
 from whence.core.attribution import SCHEMA, Attribution, Cost, check_schema
 from whence.core.context_use import MEASURES, RULES, Measure, Rule, selected
+from whence.core.cutting import sentence_starts
 from whence.core.errors import InputError, unknown_name
 from whence.core.once import once
 from whence.core.passage import Passage
@@ -155,6 +157,35 @@ class ContextUse(WrittenResult):
             last = output.word
         return tuple(groups)
 
+    @once
+    def sentences(self) -> tuple[range, ...]:
+        """The outputs that spell one sentence each, in order."""
+        starts = sentence_starts(self.text)
+        groups: list[range] = []
+        last = -1
+        for number in range(len(self.outputs)):
+            # a special token, which stands nowhere, stays with the sentence before it
+            sentence = max(bisect_right(starts, self._first_character(number)) - 1, last, 0)
+            if sentence == last:
+                groups[-1] = range(groups[-1].start, number + 1)
+            else:
+                groups.append(range(number, number + 1))
+            last = sentence
+        return tuple(groups)
+
+    def _first_character(self, output: int) -> int:
+        """Where a written token begins, without the space before it.
+
+        A piece of a character begins where the character is spelt out; a special token nowhere.
+        """
+        for number in range(output, len(self.outputs)):
+            start, end = self.passage.spans[self.passage.output_place(number)].tolist()
+            if start == end and self.outputs[number].word is not None:
+                continue
+            piece = self.text[start:end]
+            return start + len(piece) - len(piece.lstrip()) if piece.strip() else start
+        return len(self.text)
+
     @property
     def strongest(self) -> tuple[int, ...]:
         """The selected outputs, those that depend most on the context first."""
@@ -172,24 +203,36 @@ class ContextUse(WrittenResult):
         name = self.methods[0] if method is None else method
         return self[name][self.selected.index(output)]
 
-    def together(self, method: str | None = None) -> Float[np.ndarray, " unit"]:
-        """What each unit of the context did for all selected outputs: the sum of its scores."""
+    def together(
+        self, method: str | None = None, outputs: range | None = None
+    ) -> Float[np.ndarray, " unit"]:
+        """What each unit of the context did for the selected outputs: the sum of its scores.
+
+        ``outputs`` are those of one sentence, say; by default all.
+        """
         total = np.zeros(len(self.units))
         for output in self.selected:
-            total += self.of(output, method).scores
+            if outputs is None or output in outputs:
+                total += self.of(output, method).scores
         return total
 
-    def sources(self, output: int | None = None, method: str | None = None) -> tuple[int, ...]:
+    def sources(
+        self, output: int | range | None = None, method: str | None = None
+    ) -> tuple[int, ...]:
         """The units of the context that stand out, the strongest first.
 
-        Those of one selected output or, if none is named, of all together. Where scores have signs,
+        Those of one selected output; of those selected in a range of outputs, such as one of
+        ``sentences``; or, if nothing is named, of all together. Where scores have signs,
         a word rests on what speaks for it: what speaks against it is none of them. They are
         selected as the outputs were, by mean and standard deviation; where that leaves none, it is
         the strongest alone. There are none where nothing was selected, or nothing speaks for it.
         """
         if not self.selected:
             return ()
-        scores = self.together(method) if output is None else self.of(output, method).scores
+        if output is None or isinstance(output, range):
+            scores = self.together(method, output)
+        else:
+            scores = self.of(output, method).scores
         sizes = np.maximum(scores, 0.0)
         if not sizes.any():
             return ()

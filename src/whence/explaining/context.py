@@ -26,7 +26,7 @@ from whence.core.errors import InputError, unknown_name
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.request import Request, wishes_for
-from whence.core.target import OF_CONTRASTS, Reading, Reference, Target
+from whence.core.target import OF_CONTRASTS, Reading, Reference, Target, log_probabilities
 from whence.explaining.generate import rows_by_method
 from whence.explaining.job import Progress
 from whence.explaining.run import run, total_cost
@@ -42,7 +42,6 @@ Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 MOST_WITH_EVIDENCE = 5  # outputs, if nothing is said: each costs as much as a whole explanation
 WITHOUT_CONTEXT = "the same output without context"
 FEWEST_TO_STAND_OUT = 3  # of two scores, neither can be a standard deviation above their mean
-LogProbabilities = Float[np.ndarray, "output vocabulary"]
 
 
 def context(
@@ -196,8 +195,8 @@ def _outputs(
     logits_without: Float[np.ndarray, "output vocabulary"],
 ) -> tuple[Dependence, ...]:
     """Every written token in both runs; ``whole`` still has the words of what was written."""
-    log_p_with = _log_probabilities(model.output_logits(whole))
-    log_p_without = _log_probabilities(logits_without)
+    log_p_with = log_probabilities(model.output_logits(whole))
+    log_p_without = log_probabilities(logits_without)
     first = whole.output_place(0)
     tokens = whole.ids[first:]
     scores = measured(measure, log_p_without, log_p_with, tokens)
@@ -219,11 +218,6 @@ def _outputs(
             )
         )
     return tuple(outputs)
-
-
-def _log_probabilities(logits: Float[np.ndarray, "output vocabulary"]) -> LogProbabilities:
-    shifted = logits - logits.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
 def _selected(

@@ -20,6 +20,7 @@ from whence.views.terminal import fit, to_text
 from whence.views.verdicts import overall
 
 MOST_SAID = 3  # words that the answer speaks of
+MOST_SENTENCES = 4  # that were written, of which the answer says what each rests on
 MOST_SHOWN = 600  # characters of a context; of a longer one the beginning
 MOST_ROWS = 40
 LONGEST_WORD, LONGEST_SOURCE, LONGEST_QUOTE = 16, 40, 160
@@ -112,13 +113,39 @@ def is_of_texts(use: ContextUse) -> bool:
 
 
 def _rests_on(use: ContextUse) -> Iterator[str]:
-    sources = use.sources()
-    if not sources:
+    """What the answer rests on. Where several sentences were written, each is told by itself.
+
+    Added up, the words of a long sentence that was merely copied would outweigh a short answer.
+    """
+    method = wording.visible(use.methods[0])
+    if len(use.sentences) == 1:
+        sources = use.sources()
+        if sources:
+            yield f"By {method}, this answer rests most on {_quoted(use, sources[0])}"
         return
-    unit = sources[0]
-    quote = wording.beginning(use.units.texts[unit].strip(), LONGEST_QUOTE)
-    place = wording.visible(use.place(unit))
-    yield f"By {wording.visible(use.methods[0])}, this answer rests most on {place}: {quote}."
+
+    by_number = {}
+    for number, outputs in enumerate(use.sentences, start=1):
+        sources = use.sources(outputs)
+        if sources:
+            by_number[number] = sources[0]
+    if 1 not in by_number:
+        yield "No word of the first written sentence stands out as depending on the context."
+    for number, unit in list(by_number.items())[:MOST_SENTENCES]:
+        which = f"sentence {number} of what was written"
+        yield f"By {method}, {which} rests most on {_quoted(use, unit)}"
+    left = len(by_number) - MOST_SENTENCES
+    if left > 0:
+        rest = "1 further sentence rests" if left == 1 else f"{left} further sentences rest"
+        yield f"{rest} on the context, too."
+
+
+def _quoted(use: ContextUse, unit: int) -> str:
+    """Where a unit of the context stands, and how it begins; it ends a sentence."""
+    content = use.units.texts[unit].strip()
+    quote = wording.beginning(content, LONGEST_QUOTE)
+    end = "" if content.endswith((".", "!", "?", "…")) else "."
+    return f"{wording.visible(use.place(unit))}: {quote}{end}"
 
 
 def _about(use: ContextUse, word: Found) -> str:
