@@ -28,6 +28,7 @@ if CHECKS_SHAPES:
 
     check_shapes_of("whence")
 
+import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
@@ -115,6 +116,12 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user meets it: nothing checks the annotations, and wrong types reach our refusals."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 # Milliseconds that a page may take to answer: a busy machine is no fault of the page.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import unicodedata
 
-import jaxtyping
 import numpy as np
 import pytest
 import regex
@@ -24,15 +23,6 @@ from whence.core.errors import InputError
 
 FAMILY = "👨‍👩‍👧"
 THUMB = "👍🏽"
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: wrong types reach our own refusals.
-
-    Outside tests nothing checks the annotations.
-    """
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def cut(text: str, starts: list[int]) -> list[str]:

@@ -6,7 +6,6 @@ import json
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -30,12 +29,6 @@ def test_a_look_goes_through_json_unchanged(look: Look) -> None:
     stored = json.loads(json.dumps(look.to_dict()))
     assert Look.from_dict(stored) == look
     assert set(stored) == {field.name for field in fields(Look)}
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.mark.usefixtures("unchecked")

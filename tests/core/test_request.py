@@ -6,7 +6,6 @@ import dataclasses
 import json
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,12 +30,6 @@ OTHERS = st.fixed_dictionaries(
         "evidence": st.booleans(),
     }
 )
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside of tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @given(st.lists(WISHES, min_size=1), st.lists(st.tuples(LABELS, READINGS), min_size=1), OTHERS)

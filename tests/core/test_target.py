@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -16,15 +15,6 @@ from whence.core.target import Target, as_target, resolve
 LABELS = {0: "negative", 1: "positive"}
 THREE = {0: "bad", 1: "good", 2: "fair"}
 LOGITS = np.array([0.1, 2.0, 1.0])
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations.
-
-    So wrong types reach our own refusals.
-    """
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.mark.parametrize(

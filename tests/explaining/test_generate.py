@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -30,12 +29,6 @@ def writer() -> Model:
 
 def generated(*arguments: Any, **options: Any) -> Any:
     return whence.generate(writer(), PROMPT, *arguments, **{**BARE, **options})
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 # ---------------------------------------------------------------------- how parts add up

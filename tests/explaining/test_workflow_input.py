@@ -9,7 +9,6 @@ import math
 import re
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -35,15 +34,6 @@ METHOD = "gradient-x-input"
 @pytest.fixture(scope="module")
 def bert() -> Model:
     return build("bert")
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations.
-
-    So wrong types reach our own refusals.
-    """
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 CALLS = [

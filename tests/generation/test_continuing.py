@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given as for_any
@@ -33,12 +32,6 @@ SPELLED = st.lists(
 @cache
 def small(name: str) -> Model:
     return build(name)
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def test_a_model_writes_what_its_own_argmax_says() -> None:

@@ -48,9 +48,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require gradients"),
 ]
 
-# a decoder and two encoder-decoders: this is about inseq. Our own numbers are derived for more
-# families, in test_reference.py and in tests/explaining/test_outputs.py
-FAMILIES_HERE = at_once(("gpt2", "t5", "marian"), few=("gpt2", "marian"))
+# two decoders and two encoder-decoders, of which marian is built like bart: this is about inseq.
+# Our own numbers are derived for more families, in test_reference.py and in
+# tests/explaining/test_outputs.py
+FAMILIES_HERE = at_once(("gpt2", "llama", "t5", "marian"), few=("gpt2", "marian"))
 PROMPT = "great food and"
 TEXT = " the menu is bad"
 OTHER = " the is menu bad"  # as many tokens, as it aligns the two from their ends

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import transformers as tf
@@ -99,12 +98,6 @@ def own_ids(model: Model, chat: list[dict[str, Any]], **more: Any) -> list[int]:
     """What transformers gives for the same chat."""
     encoded = model.tokenizer.apply_chat_template(chat, add_generation_prompt=True, **more)
     return encoded["input_ids"]
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 # ---------------------------------------------------------------------- tokens

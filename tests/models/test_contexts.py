@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -16,12 +15,6 @@ from whence.models.contexts import prompts
 from whence.models.model import Model
 
 DOCUMENTS = {"a.txt": "I saw it. It was good.", "b.txt": "No, it was bad."}
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: outside tests nothing checks the annotations."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache

@@ -11,7 +11,6 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import sentencepiece
@@ -26,15 +25,6 @@ from whence.core.errors import InputError, ModelError
 from whence.core.passage import Passage
 from whence.models.literal import literal
 from whence.models.model import Model
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it.
-
-    Outside tests nothing checks the annotations, so wrong types reach our own refusals.
-    """
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @cache

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,10 +45,8 @@ TEXTS = st.text(
 ).filter(str.strip)
 
 
-@pytest.fixture(autouse=True)
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: a wrong name of a table reaches our own refusal."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+# as a user meets it: a wrong name of a table reaches our own refusal
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 def undone(snippet: str) -> str:

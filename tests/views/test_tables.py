@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,10 +34,8 @@ WORDS = st.one_of(
 )
 
 
-@pytest.fixture(autouse=True)
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user meets it: a wrong name of a table reaches our own refusal."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+# as a user meets it: a wrong name of a table reaches our own refusal
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 def read_back(content: str) -> list[dict[str, str]]:

@@ -36,6 +36,17 @@ LONGEST_LABEL_LIST = 12
 WHOLE_INPUT = "the whole input"
 
 
+def log_probabilities(logits: Float[np.ndarray, "*row label"]) -> Float[np.ndarray, "*row label"]:
+    """The logarithm of the softmax of each row, in double precision.
+
+    >>> log_probabilities(np.zeros(2)).round(4).tolist()
+    [-0.6931, -0.6931]
+    """
+    logits = np.asarray(logits, dtype=np.float64)
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """What the model says of another input: a divergence is measured from there.
@@ -60,9 +71,7 @@ class Reference:
     @classmethod
     def of(cls, name: str, logits: Float[np.ndarray, "output label"]) -> Reference:
         """The reference that has these logits."""
-        logits = np.asarray(logits, dtype=np.float64)
-        shifted = logits - logits.max(-1, keepdims=True)
-        return cls(name, shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)))
+        return cls(name, log_probabilities(logits))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._key == other._key

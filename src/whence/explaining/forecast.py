@@ -17,6 +17,7 @@ from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, Needs, Passes
 from whence.explaining.job import Job, MethodCall
 from whence.explaining.outside import usual_removals
+from whence.games.game import rows_at_once
 from whence.games.removals import chosen_removal
 from whence.metrics.evidence import control_passes, ranking_passes
 from whence.models.model import Model
@@ -248,7 +249,7 @@ def timed_pass(job: Job, passage: Passage, passes: int) -> float:
     model = job.model
     copies = 1
     if model.shares_batches:
-        in_a_batch = job.room.game_tokens // len(passage)
+        in_a_batch = min(rows_at_once(model, passage), job.room.game_tokens // len(passage))
         copies = max(1, min(in_a_batch, int(SHARE_OF_TIMING * passes)))
     logits = model.logits([passage] * copies)
     for target in job.request.targets:

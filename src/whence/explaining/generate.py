@@ -19,7 +19,7 @@ from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.registry import find_method
 from whence.core.request import Request, units_as_given, wishes_for
-from whence.core.target import OF_SPANS, Reading, Target
+from whence.core.target import OF_SPANS, Reading, Target, log_probabilities
 from whence.core.units import UnitKind
 from whence.explaining.contrast import compare_continuations
 from whence.explaining.explain import compare_as_asked
@@ -151,6 +151,10 @@ def generate(
         first, whole, passage = (coarser(text, shared.units) for text in (first, whole, passage))
         rival = None if rival is None else coarser(rival, shared.units)
     written = _outputs(model, passage, logits)
+    resolved = None
+    if evidence and rival is None:
+        resolved = model.resolve(about, logits, passage)
+    del logits  # a vocabulary for each output: room that the passes back can use
     (by_output,) = run(model, [passage], request, progress, plan=shared.plans[0])
     rows, skipped = rows_by_method(by_output)
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
@@ -161,8 +165,7 @@ def generate(
         plan = shared.plans[1]
         chosen = compare_continuations(model, first, whole, rival, asked, progress, plan)
         costs.append(chosen.cost)
-    elif evidence:
-        resolved = model.resolve(about, logits, passage)
+    elif resolved is not None:
         before = passage.before(resolved.steps.start)
         added: tuple[Attribution, ...] = ()
         if resolved.until is not None and resolved.read == read == "log-probability":
@@ -230,11 +233,10 @@ def _outputs(
     model: Model, passage: Passage, logits: Float[np.ndarray, "output label"]
 ) -> tuple[Output, ...]:
     """Every written token with its probability and what else could have stood there."""
-    shifted = logits - logits.max(-1, keepdims=True)
-    log_probabilities = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
     outputs = []
-    for number, row in enumerate(log_probabilities):
+    for number, row_of_logits in enumerate(logits):
         place = passage.output_place(number)
+        row = log_probabilities(row_of_logits)
         chances = np.exp(row)
         likeliest = np.argsort(-chances, kind="stable")[:ALTERNATIVES].tolist()
         unit = int(passage.unit_of[place])

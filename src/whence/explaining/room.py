@@ -16,7 +16,7 @@ from whence.core.sizes import human
 from whence.explaining.forecast import declared_passes, masks_of
 from whence.explaining.inside import outputs_at_once
 from whence.explaining.job import Job, Room, job_of
-from whence.games.game import ROWS_AT_ONCE
+from whence.games.game import ROWS_AT_ONCE, rows_at_once
 from whence.games.removals import EMBEDDED
 from whence.games.scoring import ALL_MASKS
 from whence.models.model import Model
@@ -198,12 +198,13 @@ def forecast_games(
     Where a removal shortens the text, a batch may have more rows than whole texts would fit.
     """
     tokens, units = len(passage), len(passage.unit_spans)
-    at_once = max(1, game_tokens // tokens) if model.shares_batches else 1
+    allowed = rows_at_once(model, passage) if model.shares_batches else 1
+    at_once = min(allowed, max(1, game_tokens // tokens))
     most = max(1, masks)  # the whole text runs when a game begins
     embedded = any(removal in EMBEDDED for removal in removals)
     heap = replace(heap, taken=heap.in_games)
     batch = forward_bytes(model, passage, min(at_once, most), embedded=embedded, heap=heap)
-    if SHORTENS in removals and model.shares_batches and at_once < most:
+    if SHORTENS in removals and at_once < min(allowed, most):
         shorter = min(tokens, game_tokens // (at_once + 1))
         batch = max(batch, forward_bytes(model, passage, at_once + 1, shorter, embedded, heap))
     batch += PER_ROW * min(masks, ROWS_AT_ONCE) * tokens

@@ -63,14 +63,14 @@ FULL = Size(
     hidden=128,
 )
 QUICK = Size(
-    train=1200,
+    train=1000,
     test=500,
-    texts=80,
+    texts=60,
     seeds=3,
     strengths=(0.0, 3e-3, 3e-2),
     training=Training(epochs=4),
-    search=Search(steps=300),
-    permutations=100,
+    search=Search(steps=200),
+    permutations=60,
     hidden=64,
 )
 SHORTEST = 4  # words: in a shorter text no Kendall's τ can have a p-value below 0.05

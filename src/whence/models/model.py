@@ -39,7 +39,14 @@ from whence.models.tasks.task import labels_of_model
 from whence.models.texts import tokenize, tokenize_choices
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
-from whence.models.values import NEVER, finite, output_change, probabilities, target_values
+from whence.models.values import (
+    NEVER,
+    as_numpy,
+    finite,
+    output_change,
+    probabilities,
+    target_values,
+)
 from whence.models.writing import located_output, row_of_output
 
 LEADING_LABELS = 5
@@ -515,7 +522,7 @@ class Model:
         with self.lock, untouched(self.hf), unbroken(torch.inference_mode()):
             batch = self.batch([passage])
             logits = self.said(batch)
-        return logits[0].double().cpu().numpy()
+        return as_numpy(logits[0])
 
     # ------------------------------------------------------------------ what it says
 

@@ -82,12 +82,17 @@ def at_readout(
             f"{type(model.hf).__name__} has no head, so there is no logit to explain; "
             "only attention can be shown."
         )
-    if batch.readout is None:
+    readout = batch.readout
+    if readout is None:
         return logits
     row = torch.arange(len(logits), device=logits.device)
-    if batch.readout.ndim == 2:
-        row = row[:, None]
-    return logits[row, batch.readout]
+    if readout.ndim == 1:
+        return logits[row, readout]
+    if readout.shape == logits.shape[:2]:
+        every = torch.arange(readout.shape[1], device=readout.device)
+        if bool((readout == every).all()):
+            return logits  # of a vocabulary, a copy would be the largest thing of all
+    return logits[row[:, None], readout]
 
 
 def unmoved(

@@ -22,7 +22,7 @@ from torch.utils.hooks import RemovableHandle
 
 from whence.core.errors import WhenceError
 from whence.models.batches import Batch
-from whence.models.conduct import relative_difference, tolerance
+from whence.models.conduct import outputs_differ, tolerance
 from whence.models.passing import run
 from whence.models.sample import samples_of_two_lengths
 from whence.models.unbroken import each, in_one_piece, put_back, unbroken
@@ -147,4 +147,4 @@ def _says_the_same(model: Model) -> bool:
         return False
     if where_read.shape != everywhere.shape:
         return False
-    return relative_difference(where_read, everywhere) <= tolerance(model.dtype)
+    return outputs_differ(where_read, everywhere) <= tolerance(model.dtype)

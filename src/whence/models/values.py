@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,12 +20,25 @@ NEVER = -1e4
 
 def finite(logits: Tensor) -> Tensor:
     """The logits, or an error where one is NaN or infinite."""
-    if not bool(torch.isfinite(logits).all()):
+    # a sum is finite only if all are, and takes no room; one that overflows is looked at closely
+    looks_wrong = not isfinite(float(logits.detach().sum()))
+    if looks_wrong and not bool(torch.isfinite(logits).all()):
         raise ModelError(
             "the model returned logits that are not finite (NaN or infinite); "
             "check its weights and dtype (float16 overflows)."
         )
     return logits
+
+
+def as_numpy(logits: Float[Tensor, "*row label"]) -> Float[np.ndarray, "*row label"]:
+    """The same numbers for numpy, which knows no half precision.
+
+    It is no copy where it need not be: of a vocabulary, there are many logits.
+    """
+    plain = logits.detach().cpu()
+    if plain.dtype not in (torch.float32, torch.float64):
+        plain = plain.float()
+    return plain.numpy()
 
 
 def probabilities(

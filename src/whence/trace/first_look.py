@@ -22,7 +22,7 @@ from whence.models.conduct import (
     answers,
     is_one_each,
     known,
-    relative_difference,
+    outputs_differ,
     remember,
     tolerance,
     two_different_tokens,
@@ -117,7 +117,7 @@ def _note_if_same(
         return False
     # of a question each text has labels of its own, and a batch as many as the longest
     width = min(len(alone), len(among_others))
-    difference = relative_difference(alone[:width], among_others[:width])
+    difference = outputs_differ(alone[:width], among_others[:width])
     if not difference <= tolerance(model.dtype):
         return False
     for name in questions:

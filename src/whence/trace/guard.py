@@ -29,6 +29,7 @@ from whence.models.conduct import (
     batch_mates,
     embeddings,
     known,
+    outputs_differ,
     padding,
     relative_difference,
     remember,
@@ -157,7 +158,7 @@ def _look_inside(model: Model, own: Trace) -> None:
         )
     except WhenceError:
         return
-    if relative_difference(own.logits, seen.logits[:1]) > tolerance(model.dtype):
+    if outputs_differ(own.logits, seen.logits[:1]) > tolerance(model.dtype):
         return
     changes = _slopes_of_steps(own, promised, [FIRST_STEP], seen.values[1:])
     if changes and _apart(changes[0], promised) <= AGREE_WITHIN:
@@ -415,7 +416,7 @@ def _check_attention(model: Model) -> Finding:
                 f"of one token sum to more than one. {_what_works(model)}"
             )
             continue
-        difference = relative_difference(_said(own), _said(seen))
+        difference = outputs_differ(_said(own), _said(seen))
         if difference <= tolerance(model.dtype):
             if seen.attention_gradients and _shared_trace(model, visible=True) is None:
                 _pass_on(seen)

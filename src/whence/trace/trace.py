@@ -29,6 +29,7 @@ from whence.models.model import Batch, Model, finite
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import modules_of, untouched, without_leftovers
+from whence.models.values import as_numpy
 from whence.models.writing import read_at_output
 from whence.trace.attention import Layer, Observer, can_observe, check_editable, observing
 from whence.trace.edits import Edit
@@ -776,7 +777,7 @@ def slopes_of(
 def _resolve(
     model: Model, questions: _Questions, logits: Float[Tensor, "row *output label"]
 ) -> tuple[Target, ...]:
-    rows = logits.detach().double().cpu().numpy()
+    rows = as_numpy(logits)
     targets = []
     for ask, row in zip(questions.asks, questions.row_of_ask, strict=True):
         targets.append(model.resolve(ask.target, rows[row], ask.passage))

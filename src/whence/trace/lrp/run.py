@@ -138,9 +138,9 @@ def run_by(trace: Trace, i: int, rules: Rules) -> Ruled:
         model.hf.set_attn_implementation("eager")
         watched, asked = without_leftovers(model.hf), {"output_attentions": True}
     with watched, embedded(model, batch, catch), ruling(model.hf, rules):
-        outputs = model.run(batch.inputs, **asked)
+        passed = model.run_batch(batch, **asked)
 
-    logits = finite(model.read(outputs, batch))
+    logits = finite(model.read(passed.outputs, passed.batch))
     if logits.ndim == 3 and trace.targets[i].until is None:
         logits = rows_at(logits, [trace.targets[i]])
     check_graph(model, logits)
@@ -148,7 +148,7 @@ def run_by(trace: Trace, i: int, rules: Rules) -> Ruled:
     if is_observed:
         maps = _by_kind(observer.layers, observer.maps)
     else:
-        maps = _returned(outputs, "decoder" if model.is_causal else "encoder")
+        maps = _returned(passed.outputs, "decoder" if model.is_causal else "encoder")
     return Ruled(logits, caught[0], maps)
 
 
