@@ -217,6 +217,7 @@ def test_sentences_have_the_sums_and_open_into_their_scored_words(opened):
     rows.nth(0).locator("summary").focus()
     page.keyboard.press("Enter")
     words = rows.nth(0).locator(".scored")
+    words.locator(".u").first.wait_for()  # a row tells that it was opened a moment later
     assert words.locator(".u").all_inner_texts() == ["So", "good."]
     shown = [float(n.replace("−", "-")) for n in words.locator("small").all_inner_texts()]
     assert shown == pytest.approx(scores[:2], abs=near)
@@ -242,8 +243,10 @@ def test_sections_are_the_rows_of_a_chat_and_open_into_scored_words(opened):
     near = np.abs(together).max() / 127 * len(g.outputs)
     assert numbers_of(rows) == pytest.approx(sums, abs=5 * near)
     rows.nth(1).locator("summary").click()
-    assert rows.nth(1).locator(".scored").count() == 8
-    assert rows.nth(1).locator(".scored").first.get_attribute("aria-label").startswith("Once: ")
+    words = rows.nth(1).locator(".scored")
+    words.last.wait_for()  # a row tells that it was opened a moment later
+    assert words.count() == 8
+    assert words.first.get_attribute("aria-label").startswith("Once: ")
 
     page.locator(".reader .output").nth(2).click()  # behind two written words
     assert rows.locator(".badge").all_inner_texts() == [*names, "written"]
@@ -282,6 +285,7 @@ def test_open_rows_of_a_narrow_page_stay_within_it(opened, scheme):
     for summary in page.locator(".row > summary").all():
         if summary.is_visible():
             summary.click()
+            summary.locator("xpath=..").locator(".scored").last.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

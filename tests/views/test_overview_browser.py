@@ -63,6 +63,7 @@ def test_a_text_opens_on_its_comparison(opened):
     page = opened(overview())
     page.locator("summary", has_text="not good at all").click()
     text = page.locator("#text-1 .compared")
+    text.wait_for()  # a text tells that it was opened a moment later
     assert text.locator(".strip strong").all_inner_texts() == ["occlusion", "gradient-l2", "random"]
     first = text.locator(".strip").first
     assert "not separable from random" in first.inner_text()
