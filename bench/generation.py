@@ -14,7 +14,8 @@ gradients differ by their quadrature, as our nodes lie in panels.
 
 inseq's occlusion runs the model on one row for each output and token: a quarter of an hour. With
 ``--some N`` it explains the N outputs in the middle, and its seconds are multiplied by how many
-calls it would make for all of them.
+calls it would make for all of them. Its memory is then that of these outputs, whose texts are
+shorter than the last ones'.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from torch import Tensor
 import whence
 from bench.timing import Ratio
 from whence.core.sizes import human
+from whence.trace.memory import give_back_holes
 
 METHODS = ("saliency", "integrated_gradients", "occlusion")
 SIDES = ("inseq", "floor", "ours")
@@ -111,6 +113,16 @@ def task(
         outputs=outputs,
         steps=steps,
         some=some,
+    )
+
+
+def asked_for(arguments: argparse.Namespace) -> Task:
+    return task(
+        arguments.prompt,
+        arguments.outputs,
+        arguments.layers,
+        arguments.steps,
+        arguments.some,
     )
 
 
@@ -391,6 +403,9 @@ def peak(method: str, side: str, arguments: argparse.Namespace) -> dict[str, Any
     """Bytes above the loaded model at the highest moment, in a process of its own."""
     command = [sys.executable, "-m", "bench.generation", "--peak", method, side]
     command += ["--prompt", str(arguments.prompt), "--outputs", str(arguments.outputs)]
+    command += ["--steps", str(arguments.steps), "--layers", str(arguments.layers)]
+    if arguments.some is not None:
+        command += ["--some", str(arguments.some)]
     if arguments.peers:
         command += ["--peers", arguments.peers]
     root = Path(__file__).parents[1]
@@ -404,11 +419,12 @@ def peak(method: str, side: str, arguments: argparse.Namespace) -> dict[str, Any
     return {"method": method, "side": side, "bytes": size}
 
 
-def peak_of_this_process(method: str, side: str, prompt: int, outputs: int) -> int:
+def peak_of_this_process(method: str, side: str, arguments: argparse.Namespace) -> int:
     # a small one first, for what is only loaded once
     MAKERS[side](task(prompt=4, outputs=2, layers=1), method)()
-    t = task(prompt, outputs)
+    t = asked_for(arguments)
     run = MAKERS[side](t, method)
+    give_back_holes()  # or what a run needs would lie in the holes that loading left
     Path("/proc/self/clear_refs").write_text("5")  # the highest moment is now
     before = _status("VmRSS")
     run()
@@ -449,7 +465,7 @@ def main() -> None:
         sys.path.append(arguments.peers)
     if arguments.peak:
         method, side = arguments.peak
-        print(peak_of_this_process(method, side, arguments.prompt, arguments.outputs))
+        print(peak_of_this_process(method, side, arguments))
         return
 
     rows: list[dict[str, Any]] = []
@@ -458,13 +474,7 @@ def main() -> None:
         for method in methods:
             rows += [peak(method, side, arguments) for side in arguments.sides]
     else:
-        t = task(
-            arguments.prompt,
-            arguments.outputs,
-            arguments.layers,
-            arguments.steps,
-            arguments.some,
-        )
+        t = asked_for(arguments)
         for method in methods:
             # inseq's hooks and torch's first use of each kernel stay outside
             small = task(prompt=4, outputs=2, layers=1)
