@@ -238,9 +238,9 @@ def test_integrated_gradients_begin_at_the_unknown_token(case: Case, rule: str |
     settings = {} if rule is None else {"attribution_args": {"method": rule}}
     theirs = of_inseq(case.attribute("integrated_gradients", "logit", n_steps=STEPS, **settings))
 
-    def ours(baseline: Any) -> Rows:
+    def ours(baseline: Any, model: Any = case.model) -> Rows:
         return prefix_integrated_gradients(
-            case.model,
+            model,
             case.written,
             case.reading("logit"),
             baseline=baseline,
@@ -248,7 +248,10 @@ def test_integrated_gradients_begin_at_the_unknown_token(case: Case, rule: str |
             rule=RULES[rule],
         )
 
-    assert far(ours(from_token(case.unknown, case.kept)), theirs) < tolerance(case)
+    unknown = from_token(case.unknown, case.kept)
+    # T5's gradients on this way are so steep that float32 alone moves them by as much
+    rounded = far(ours(unknown), ours(unknown, copy.deepcopy(case.model).double()))
+    assert far(ours(unknown), theirs) < tolerance(case) + 4 * rounded
     if rule is not None:
         return
     if embedded(case.model, [case.unknown]).any():  # Llama's padding is the zero vector
