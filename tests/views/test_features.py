@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import whence
-from tests.views.conftest import evidence_for, made
+from tests.views.conftest import compared, evidence_for, image, judged, made
 from whence.core.attribution import Attribution, Error
 from whence.core.comparison import Comparison
 from whence.core.units import Units
@@ -48,6 +48,17 @@ def test_on_a_page(comparison: Comparison) -> None:
     assert "negation &lt;b&gt;" in page
     assert "negation <b>" not in page  # the enemy trusts the name of a feature
     assert "praise" in comparison["occlusion"]._repr_html_()
+
+
+def test_a_page_says_what_is_taken_out(comparison: Comparison) -> None:
+    # would catch: words that are taken out where there are none
+    of_features = comparison.to_html()
+    of_patches = judged(compared(image(), 2)).to_html()
+    for page, units in ((of_features, "features"), (of_patches, "patches")):
+        assert f"{units} are taken out, the most important first" in page
+        assert f"when the {units} that it ranks first are taken out?" in page
+        assert f"each way to remove {units}" in page
+        assert "words that it ranks first" not in page
 
 
 def test_in_latex_and_in_figures(comparison: Comparison) -> None:

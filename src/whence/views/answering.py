@@ -427,7 +427,7 @@ def cautions(answer: Answer) -> list[Sentence]:
 
 
 def _things(answer: Answer) -> str:
-    return wording.PLURAL.get(answer.kind, answer.kind)
+    return wording.plural(answer.kind)
 
 
 def _contest(answer: Answer, contest: Contested) -> Sentence:

@@ -299,7 +299,7 @@ def _places(maps: AttentionMaps) -> str:
     if maps.units == "token":
         merged = element("code", 'attend(…, units="word")')
         return f"The places are tokens. {merged} merges them into words."
-    units = escape(wording.PLURAL.get(maps.units, maps.units))
+    units = escape(wording.plural(maps.units))
     single = element("code", 'attend(…, units="token")')
     return (
         f"The places are {units}: attention to the tokens of one is summed, "

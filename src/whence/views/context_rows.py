@@ -25,7 +25,7 @@ def context_rows(use: ContextUse, signed: bool) -> str:
         return ""
     everything = range(len(use.units))
     rows = _Rows(use, signed, use.together()).of(kinds, everything)
-    of_rows = "documents" if kinds[0] == "section" else wording.PLURAL[kinds[0]]
+    of_rows = "documents" if kinds[0] == "section" else wording.plural(kinds[0])
     title = element("h3", f"By {of_rows}")
     return element("div", title + rows + soft(ABOUT), class_="rows")
 

@@ -39,7 +39,7 @@ def packed(g: Generation) -> str:
         "steps": STEPS,
         "largest": largest,
         "before": [len(attribution.scores) for attribution in next(iter(g.rows.values()))],
-        "kind": wording.PLURAL.get(g.passage.kind, g.passage.kind),
+        "kind": wording.plural(g.passage.kind),
         "units": _units(g),
         "names": unit_names(g),
         "written": [part == WRITTEN for part in g.units.parts],
@@ -143,7 +143,7 @@ def rows_by_kind(g: Generation) -> list[dict[str, Any]]:
 
 def _rows(g: Generation, kind: str, groups: Sequence[range], opens: bool) -> dict[str, Any]:
     return {
-        "kind": wording.PLURAL.get(kind, kind),
+        "kind": wording.plural(kind),
         "groups": [[group.start, group.stop, *_name(g, kind, group)] for group in groups],
         "opens": opens,
     }

@@ -59,7 +59,7 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
         "repeats": f"other places of the same {unit}",
         "separators": "special tokens",
         "punctuation": "punctuation",
-        "broad": f"all {wording.PLURAL.get(unit, unit)} about alike",
+        "broad": f"all {wording.plural(unit)} about alike",
     }[pattern]
 
 

@@ -21,8 +21,8 @@ from whence.views.markup import element, kind, named, paragraphs, scrolling, tab
 MOST_BARS = 5  # in a card
 LEGEND = (
     '<p class="legend">'
-    '<span><i class="key deletion"></i>words are taken out, the most important first</span>'
-    '<span><i class="key insertion"></i>words are put back, the most important first</span>'
+    '<span><i class="key deletion"></i>{units} are taken out, the most important first</span>'
+    '<span><i class="key insertion"></i>{units} are put back, the most important first</span>'
     '<span><i class="key band"></i>where 95 % of the random rankings lie</span>'
     "</p>"
 )
@@ -80,7 +80,8 @@ def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> list[
         return []
     return [
         f"The percentage is the share of {verdicts.random_rankings(every)} of the same text that "
-        "the method's ranking beats: 50 % is chance. It is given for each way to remove words "
+        "the method's ranking beats: 50 % is chance. It is given for each way to remove "
+        f"{wording.plural(every[0].units.kind)} "
         f"({', '.join(removals)}), with the p-value. {verdicts.CAUTION}"
     ]
 
@@ -188,7 +189,8 @@ def cards(every: Sequence[Attribution]) -> str:
     # alone, a method has the bars of all its units elsewhere
     bars = MOST_BARS if len(every) > 1 else 0
     every_card = element("div", "".join(_card(a, scales, bars) for a in shown), class_="cards")
-    return LEGEND + every_card if scales else every_card
+    legend = LEGEND.format(units=wording.plural(every[0].units.kind))
+    return legend + every_card if scales else every_card
 
 
 def _has_card(a: Attribution) -> bool:
@@ -220,7 +222,8 @@ def _words(a: Attribution) -> list[str]:
     """What is said in a card: the question that the curves answer, and what the method tells."""
     lines = []
     if verdicts.trials(a):
-        lines.append(verdicts.QUESTIONS.get(verdicts.question(a), ""))
+        asked = verdicts.QUESTIONS.get(verdicts.question(a), "")
+        lines.append(asked.format(units=wording.plural(a.units.kind)))
     own = verdicts.own(a)
     if own:
         lines.append(f"Its own evidence: {own}")

@@ -19,8 +19,8 @@ SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "wors
 NO_VERDICT = "no verdict"
 BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
 QUESTIONS = {
-    "support": "Does the target fall most when the words that it ranks first are taken out?",
-    "matter": "Does the target change most when the words that it ranks first are taken out?",
+    "support": "Does the target fall most when the {units} that it ranks first are taken out?",
+    "matter": "Does the target change most when the {units} that it ranks first are taken out?",
 }
 CAUTION = "A ✓ may be luck: up to one random ranking in twenty gets it too."
 

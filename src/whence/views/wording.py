@@ -48,6 +48,15 @@ PLURAL = {
 }
 
 
+def plural(kind: str) -> str:
+    """Several units of a kind; one that a caller has named stays as it is.
+
+    >>> plural("patch"), plural("regions")
+    ('patches', 'regions')
+    """
+    return PLURAL.get(kind, kind)
+
+
 def file_name(source: str) -> str:
     """The last part of a path or an address: where data lie is nobody's business but its owner's.
 
