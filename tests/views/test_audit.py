@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from math import log
 from pathlib import Path
 from xml.etree.ElementTree import Element, fromstring
@@ -15,7 +16,7 @@ from whence.core.audit import Effect, Place
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
-from whence.views.audit import audit_sentences, audit_text, shown_of_most
+from whence.views.audit import audit_sentences, audit_text, shown, shown_of_most
 from whence.views.audit_figures import FIGURES
 from whence.views.audit_page import audit_page
 from whence.views.audit_pictures import (
@@ -73,6 +74,31 @@ def test_the_page_has_a_figure_for_each_layer_and_test() -> None:
     assert page.count("<figure>") == 3 * 3 + 1 + 3 + 2 + 2
     assert page.count('class="text"') == 12 * 3
     assert "script-src" not in page
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_pictures_stay_beside_each_other_and_within_the_page(browser, tmp_path, width) -> None:
+    # would catch: pictures wider than their columns, which lay over their neighbours
+    path = tmp_path / "page.html"
+    path.write_text(audit_page(audit_with(TOLD_APART)), "utf-8")
+    context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = page.locator(".pictures:not(.wide) figure").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().toJSON())"
+        )
+    finally:
+        context.close()
+    assert len(boxes) >= 9
+    for left, right in pairwise(boxes):
+        assert left["y"] != right["y"] or left["right"] <= right["x"]
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    effect = Effect("uniform", "change", Place(), "", -0.001, (-0.004, 0.3), 50)
+    assert shown(effect) == "0.00 [0.00, 0.30]"
 
 
 def test_pictures_hold_what_they_are_given() -> None:

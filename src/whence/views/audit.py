@@ -202,7 +202,7 @@ def _yardstick(audit: Audit) -> list[str]:
     return [
         f"With what leaving a word out does, {name} agrees best of them (Kendall's τ "
         f"{shown(best)}); gradients do by {shown(of_gradients)}, and random weights by "
-        f"{best.control or 0.0:.2f}."
+        f"{best.control or 0.0:z.2f}."
     ]
 
 
@@ -288,7 +288,7 @@ def shown(effect: Effect | None) -> str:
     """
     if effect is None:
         return NOTHING
-    return _with_interval(effect, 1.0, "{:.2f}")
+    return _with_interval(effect, 1.0, "{:z.2f}")
 
 
 def shown_share(effect: Effect | None) -> str:

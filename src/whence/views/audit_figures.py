@@ -150,7 +150,7 @@ def _distribution(audit: Audit, other: str, reading: str, name: str) -> list[pic
         return []
     chance = audit.effect(CORRELATION, f"shuffled-{other}", reading=reading)
     significant = audit.effect(CORRELATION, f"significant-{other}", reading=reading)
-    said = f"{tau.mean:.2f}"
+    said = f"{tau.mean:z.2f}"
     if significant is not None:
         said += f"; {significant.mean:.0%}"
     of_chance = () if chance is None else chance.values
