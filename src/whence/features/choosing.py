@@ -216,8 +216,12 @@ def largest_of_row(
 
 
 def _in_group(size: int, k: int) -> int:
-    """A power of two near √(size / k): then size / g groups and g · k members are fewest."""
-    return 2 ** max(1, round(math.log2(size / k) / 2))
+    """A power of two near 2 √(size / k).
+
+    With √(size / k) in a group, groups and members of those that are chosen would be fewest; but
+    groups are sorted, and members only compared.
+    """
+    return 2 ** max(1, round(math.log2(size / k) / 2) + 1)
 
 
 def _largest_by_groups(pre: Tensor, k: int, in_group: int) -> tuple[Tensor, Tensor]:

@@ -216,9 +216,10 @@ class _Seen:
         self.fired |= fired
 
     def report(self, x: Tensor, total: int, dead: int, length: float, group: Group) -> Report:
+        """``x`` is written over: a copy would cost as much as all that is told here."""
         means = x.mean(dim=0) * (len(x) / total)
         group.sum_([self.sums, means])
-        spread = group.sum(float(squared(x - means)))
+        spread = group.sum(float(squared(x.sub_(means))))
         reconstruction, sparsity, auxiliary, active, missed = self.sums.tolist()
         return Report(
             loss=(reconstruction + sparsity + auxiliary) / total,

@@ -63,7 +63,7 @@ class Sparse:
         """The same entries, feature by feature."""
         order = _stable_order(self.features, self.size)
         counts = torch.bincount(self.features, minlength=self.size)
-        return _ByFeature(order, self.rows[order], offsets_of(counts))
+        return _ByFeature(order, self.rows.index_select(0, order), offsets_of(counts))
 
     def pre(
         self,
@@ -109,8 +109,8 @@ class Sparse:
 
     def fired(self, values: Float[Tensor, " entry"]) -> Bool[Tensor, " feature"]:
         """Which features are above zero anywhere."""
-        fired = torch.zeros(self.size, dtype=torch.bool, device=values.device)
-        return fired.index_fill_(0, self.features[values > 0].long(), True)
+        counts = torch.bincount(self.features, (values > 0).to(values.dtype), minlength=self.size)
+        return counts > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class _ByFeature:
         self, rows: Float[Tensor, "row dim"], weights: Float[Tensor, " entry"]
     ) -> Float[Tensor, "feature dim"]:
         """For each feature, the sum of its rows, each times the weight of the entry."""
-        return _bags(rows, self.rows, self.offsets, weights[self.order])
+        return _bags(rows, self.rows, self.offsets, weights.index_select(0, self.order))
 
 
 def _bags(
