@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from bench.status import status
 from bench.timing import Ratio, interleaved
 from whence.features.fitting import Settings, State, begin, step
 from whence.features.variants import variant_named
@@ -160,7 +160,7 @@ def memory_here(variant: str, size: int, begun: bool) -> Memory:
     dose = {"k": 4} if variant_named(variant).needs_k else {"sparsity": 1e-3}
     small = Settings(variant, size=64, **dose)
     step(begin(small, DIM), small, torch.randn(8, DIM))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    before = status("VmHWM")
     if variant in ("relu", "gated", "jump-relu"):
         settings = Settings(variant, size=size, sparsity=1e-3, learning_rate=1e-9, warm_up=0.0)
     else:
@@ -175,7 +175,7 @@ def memory_here(variant: str, size: int, begun: bool) -> Memory:
     for _ in range(2):
         step(state, settings, rows)
     seen = step(state, settings, rows)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    peak = status("VmHWM") - before
     parameters = sum(value.numel() * value.element_size() for value in state.parameters.values())
     what = f"{variant}, {size} features, {seen.l0:.0f} active"
     return Memory(what, peak, 3 * parameters, rows.numel() * rows.element_size())

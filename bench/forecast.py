@@ -19,7 +19,6 @@ import ctypes
 import gc
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ import torch
 import transformers as tf
 
 import whence
+from bench.status import status
 from tests import tokenizers
 from whence.core.passage import Passage, truncate
 from whence.core.registry import methods
@@ -250,9 +250,9 @@ def measured(
         if trims:
             give_back_now()
         Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
-        before = _status("VmRSS")
+        before = status("VmRSS")
         run(model, passage, method, memory)
-        peaks.append(_status("VmHWM") - before)
+        peaks.append(status("VmHWM") - before)
     return peaks
 
 
@@ -265,12 +265,6 @@ def bring_code_in() -> None:
         if rights.startswith("r") and name.startswith("/"):
             first, end = (int(address, 16) for address in addresses.split("-"))
             madvise(first, end - first, MADV_POPULATE_READ)
-
-
-def _status(name: str) -> int:
-    found = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 @dataclass(frozen=True)

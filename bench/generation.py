@@ -36,6 +36,7 @@ import torch
 from torch import Tensor
 
 import whence
+from bench.status import status
 from bench.timing import Ratio
 from whence.core.sizes import human
 from whence.trace.memory import give_back_holes
@@ -426,16 +427,9 @@ def peak_of_this_process(method: str, side: str, arguments: argparse.Namespace) 
     run = MAKERS[side](t, method)
     give_back_holes()  # or what a run needs would lie in the holes that loading left
     Path("/proc/self/clear_refs").write_text("5")  # the highest moment is now
-    before = _status("VmRSS")
+    before = status("VmRSS")
     run()
-    return _status("VmHWM") - before
-
-
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError(f"{field} is not in /proc/self/status: this needs Linux")
+    return status("VmHWM") - before
 
 
 # -------------------------------------------------------------------------------------------- main

@@ -23,6 +23,7 @@ import torch
 
 import whence
 from bench.generation import words_of
+from bench.status import status
 from whence.core.passage import Passage, truncate
 from whence.core.request import Request, wishes_for
 from whence.core.sizes import human, parsed
@@ -77,7 +78,7 @@ def measured(
     gc.collect()
     give_back_now()
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
-    before, begun = _status("VmRSS"), time.perf_counter()
+    before, begun = status("VmRSS"), time.perf_counter()
     whence.generate(model, prompt, method, continuation=continuation, evidence=False, memory=budget)
     return {
         "method": method,
@@ -86,16 +87,9 @@ def measured(
         "together": together,
         "budget": budget,
         "forecast": forecast,
-        "peak": _status("VmHWM") - before,
+        "peak": status("VmHWM") - before,
         "seconds": time.perf_counter() - begun,
     }
-
-
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError(f"{field} is not in /proc/self/status: this needs Linux")
 
 
 def told(row: dict[str, Any]) -> str:

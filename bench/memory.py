@@ -49,7 +49,6 @@ class Peak:
 
 
 CHILD = """
-import resource
 import sys
 import time
 
@@ -59,6 +58,7 @@ import transformers as tf
 what, tokens, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 torch.set_num_threads(threads)
 from bench import memory
+from bench.status import status
 from tests.tokenizers import wordpiece
 import whence
 from whence.core.registry import Needs
@@ -87,9 +87,6 @@ def run(passage):
         return whence.attend(model, passage, units="token", heads="mean")
     return whence.explain(model, passage, "rollout", units="token", evidence=False)
 
-def highest():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
 if what == memory.EAGER:
     model.hf.set_attn_implementation("eager")
     needed = forecast_trace(model, passage, Needs.ATTENTION).total
@@ -98,9 +95,9 @@ if what == memory.EAGER:
         sys.exit()
 run(model.encode("the food", units="token"))
 
-before, started = highest(), time.perf_counter()
+before, started = status("VmHWM"), time.perf_counter()
 result = run(passage)
-print("ran", (highest() - before) * 1024, time.perf_counter() - started)
+print("ran", status("VmHWM") - before, time.perf_counter() - started)
 """
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from whence.features import choosing, kernels
 from whence.features.choosing import Encoder, above, largest_in_batch, largest_of_row
 from whence.features.groups import Group
-from whence.features.kernels import INDEX, Sparse, lengths, offsets_of, squared
+from whence.features.kernels import INDEX, Dense, Sparse, lengths, offsets_of, squared
 
 EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -108,24 +108,41 @@ def test_the_largest_of_a_batch_do_not_depend_on_the_guess(
     assert slower.at.features.tolist() == part.at.features.tolist()
 
 
+@pytest.mark.parametrize(("fewest", "dense"), [(10, [10]), (4, [4, 4, 2])])
 def test_blocks_with_many_entries_are_dense_and_nothing_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, fewest: int, dense: list[int]
 ) -> None:
     # a wrong version: rows of sparse blocks put beside the entries of other rows
     monkeypatch.setattr(choosing, "BLOCK", 10 * 40)
-    monkeypatch.setattr(choosing, "FEWEST_ROWS", 1)
     x = random(55, 6).float()
     x[10:20] += 100.0
     encoder = Encoder(random(40, 6, seed=1).abs().float(), torch.full((40,), -6.0))
-    parts = list(above(x, encoder, 0.0))
+    monkeypatch.setattr(choosing, "FEWEST_ROWS", fewest)
     pre = (x @ encoder.weights.T + encoder.bias).relu()
-    shapes = [len(part.rows) for part in parts]
-    assert shapes == [10, 45]
-    assert [type(part.at).__name__ for part in parts] == ["Dense", "Sparse"]
+    seen: dict[str, list[torch.Tensor]] = {"Dense": [], "Sparse": []}
+    for part in above(x, encoder, 0.0):
+        # each in its turn: a dense part lies where the next block is written
+        seen[type(part.at).__name__].append(part.at.decode(part.pre.relu(), torch.eye(40)))
+    assert [len(rows) for rows in seen["Dense"]] == dense
     rest = torch.cat([pre[:10], pre[20:]])
-    decoded = parts[1].at.decode(parts[1].pre, torch.eye(40))
-    torch.testing.assert_close(decoded, rest, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(parts[0].pre.relu(), pre[10:20], rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(torch.cat(seen["Sparse"]), rest, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(torch.cat(seen["Dense"]), pre[10:20], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("at", [Dense(), None])
+def test_weighed_is_the_sum_of_products_and_has_its_gradients(at: Dense | None) -> None:
+    # would catch: a number that is taken from another feature, or a gradient that is not spread
+    values, numbers = random(5, 7), random(7, seed=1)
+    counts = torch.full((5,), 7)
+    everywhere = at or Sparse(offsets_of(counts), torch.arange(7).repeat(5).int(), 7)
+
+    def ours(values: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        return everywhere.weighed(values if at else values.flatten(), numbers)
+
+    expected = (values * numbers).sum()
+    torch.testing.assert_close(ours(values, numbers), expected)
+    leaves = (values.requires_grad_(), numbers.requires_grad_())
+    assert torch.autograd.gradcheck(ours, leaves)
 
 
 @pytest.mark.parametrize("dim", [63, 64, 200])

@@ -112,15 +112,14 @@ def above(
     """Entries above a bound. A block with many of them is a dense part; the others are gathered.
 
     Gathered blocks make one part, or several where there are so many entries that memory counts.
+    A dense part lies in the memory that the next block is written to, so it has to be used before.
     """
     gathered = _Found(len(encoder.bias))
     for block in encoder.blocks(rows):
         mask = block.pre > bound
-        count = int(mask.count_nonzero())
-        if count > DENSE_FROM * mask.numel():
-            at = Dense()
-            pre = at.pre(block.rows, encoder.weights, encoder.bias, block.pre.clone())
-            yield Part(block.rows, at, pre)
+        if int(mask.count_nonzero()) > DENSE_FROM * mask.numel():
+            del mask  # or it would be there as long as the parts are
+            yield from _dense_parts(block, encoder)
             continue
         gathered.add(block, mask)
         if gathered.entries > MOST_ENTRIES:
@@ -128,6 +127,14 @@ def above(
             gathered = _Found(len(encoder.bias))
     if gathered.per_row:
         yield gathered.part(gathered.rows_of(rows), encoder)
+
+
+def _dense_parts(block: Block, encoder: Encoder) -> Iterator[Part]:
+    """As few rows as a product can do with: what is computed from them is all as large."""
+    at = Dense()
+    pieces = zip(block.rows.split(FEWEST_ROWS), block.pre.split(FEWEST_ROWS), strict=True)
+    for rows, pre in pieces:
+        yield Part(rows, at, at.pre(rows, encoder.weights, encoder.bias, pre))
 
 
 class _Found:

@@ -20,9 +20,10 @@ from torch import Tensor
 from whence.core.errors import InputError, LoadError
 from whence.core.features import About
 from whence.features.autoencoder import Autoencoder
+from whence.features.choosing import Part
 from whence.features.groups import Group
 from whence.features.kernels import squared
-from whence.features.loss import Moment, Terms, Trained
+from whence.features.loss import Moment, Terms, Trained, Variant
 from whence.features.optimising import adam_, along_removed_, clip_, unit_
 from whence.features.rules import Gated, Threshold
 from whence.features.settings import Settings, Statistics
@@ -152,11 +153,7 @@ def step(
 
     seen = _Seen(settings.size)
     for part in variant.parts(x, moment):
-        terms = variant.loss(part, moment)
-        (terms.total / total).backward()
-        with torch.no_grad():
-            seen.add(terms, part.at.fired(terms.activations))
-            variant.see(terms.activations, state.kept)
+        _send_back(part, variant, moment, total, seen, state.kept)
 
     gradients = {name: _gradient(leaf) for name, leaf in leaves.items()}
     together.sum_(gradients.values())
@@ -166,6 +163,17 @@ def step(
     state.idle = torch.where(fired, 0, state.idle + total)
     state.steps += 1
     return seen.report(x, total, int(moment.dead.sum()), length, together)
+
+
+def _send_back(
+    part: Part, variant: Variant, moment: Moment, total: int, seen: _Seen, kept: dict[str, Tensor]
+) -> None:
+    """Add a part's gradients; what was computed for it is gone before the next part is made."""
+    terms = variant.loss(part, moment)
+    (terms.total / total).backward()
+    with torch.no_grad():
+        seen.add(terms, part.at.fired(terms.activations))
+        variant.see(terms.activations, kept)
 
 
 def _check(rows: Tensor, state: State) -> None:

@@ -107,6 +107,12 @@ class Sparse:
         """The number of each entry's feature."""
         return numbers.index_select(0, self.features)
 
+    def weighed(
+        self, values: Float[Tensor, " entry"], numbers: Float[Tensor, " feature"]
+    ) -> Float[Tensor, ""]:
+        """``Σ_ij values_ij numbers_j``."""
+        return (values * self.of(numbers)).sum()
+
     def fired(self, values: Float[Tensor, " entry"]) -> Bool[Tensor, " feature"]:
         """Which features are above zero anywhere."""
         counts = torch.bincount(self.features, (values > 0).to(values.dtype), minlength=self.size)
@@ -147,6 +153,12 @@ class Dense:
     def of(self, numbers: Float[Tensor, " feature"]) -> Float[Tensor, " feature"]:
         """The number of each feature, the same in all rows."""
         return numbers
+
+    def weighed(
+        self, values: Float[Tensor, "row feature"], numbers: Float[Tensor, " feature"]
+    ) -> Float[Tensor, ""]:
+        """``Σ_ij values_ij numbers_j``, without another tensor as large as ``values``."""
+        return values.sum(dim=0) @ numbers
 
     def fired(self, values: Float[Tensor, "row feature"]) -> Bool[Tensor, " feature"]:
         """Which features are above zero anywhere."""

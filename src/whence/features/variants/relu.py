@@ -26,12 +26,12 @@ def parts(rows: Tensor, moment: Moment) -> Iterator[Part]:
 def loss(part: Part, moment: Moment) -> Terms:
     """The loss of *Scaling Monosemanticity*."""
     a = part.pre.relu()
-    norms = part.at.of(lengths(moment.parameters["decoder"]))
+    norms = lengths(moment.parameters["decoder"])
 
     reconstruction, error = missed(part, a, moment.parameters)
     return Terms(
         reconstruction=reconstruction,
-        sparsity=moment.strength * (a * norms).sum(),
+        sparsity=moment.strength * part.at.weighed(a, norms),
         auxiliary=0.0,
         activations=a,
         error=error,
