@@ -283,9 +283,11 @@ def largest_in_batch(
 
     Candidates are the entries above a guess, made from a few rows. Where the guess was too high,
     which is seen by their number, the batch is gone through once more with all above zero. So the
-    guess changes what it costs, and never what is chosen.
+    guess changes what it costs, and never what is chosen. Processes share the lowest guess: above
+    a guess of its own, one of them would drop what is among the largest of the batch, or go
+    through its rows once more while the others do not.
     """
-    guess = _guess(rows, encoder, k)
+    guess = group.least(_guess(rows, encoder, k))
     found, of_dead = _candidates(rows, encoder, guess, wanted)
     enough = group.total_rows(len(rows)) * k
     if guess > 0 and group.sum(float(found.entries)) < enough:

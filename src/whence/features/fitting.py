@@ -153,7 +153,7 @@ def step(
 
     seen = _Seen(settings.size)
     for part in variant.parts(x, moment):
-        _send_back(part, variant, moment, total, seen, state.kept)
+        _send_back(part, variant, moment, total, seen)
 
     gradients = {name: _gradient(leaf) for name, leaf in leaves.items()}
     together.sum_(gradients.values())
@@ -166,14 +166,14 @@ def step(
 
 
 def _send_back(
-    part: Part, variant: Variant, moment: Moment, total: int, seen: _Seen, kept: dict[str, Tensor]
+    part: Part, variant: Variant, moment: Moment, total: int, seen: _Seen
 ) -> None:
     """Add a part's gradients; what was computed for it is gone before the next part is made."""
     terms = variant.loss(part, moment)
     (terms.total / total).backward()
     with torch.no_grad():
         seen.add(terms, part.at.fired(terms.activations))
-        variant.see(terms.activations, kept)
+        variant.see(terms.activations, moment.kept, moment.group)
 
 
 def _check(rows: Tensor, state: State) -> None:

@@ -28,6 +28,16 @@ class Group:
         total = torch.tensor(number, dtype=torch.float64)
         return float(self._reduce(total, "SUM"))
 
+    def least(self, number: float) -> float:
+        """The least of the numbers that the processes have.
+
+        >>> Group().least(3.0)
+        3.0
+        """
+        if self.handle is None:
+            return number
+        return float(self._reduce(torch.tensor(number, dtype=torch.float64), "MIN"))
+
     def total_rows(self, rows: int) -> int:
         """The rows of the whole batch."""
         return round(self.sum(float(rows)))

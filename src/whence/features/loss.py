@@ -66,7 +66,8 @@ class Variant:
     """One way to train an autoencoder: what is active, what is minimised, and the rule it ends in.
 
     ``more`` makes parameters beside encoder and decoder, ``kept`` numbers that are followed and not
-    trained, by ``see``. With ``unit`` the directions have length 1, which stops a loss from being
+    trained, by ``see``: it is called for each part, and a variant that compares processes there has
+    one part in each of them. With ``unit`` the directions have length 1, which stops a loss from being
     lowered by smaller activations with longer directions.
     """
 
@@ -79,7 +80,7 @@ class Variant:
     rule: Callable[[Trained], Rule]
     more: Callable[[Settings], dict[str, Tensor]] = lambda _: {}
     kept: Callable[[Settings], dict[str, Tensor]] = lambda _: {}
-    see: Callable[[Values, Parameters], None] = lambda *_: None
+    see: Callable[[Values, Parameters, Group], None] = lambda *_: None
 
 
 def encoder_of(moment: Moment) -> Encoder:

@@ -9,11 +9,13 @@ a feature is active above one threshold, the mean over batches of the least acti
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import torch
 from torch import Tensor
 
 from whence.features.choosing import Part, largest_in_batch
+from whence.features.groups import Group
 from whence.features.loss import Moment, Parameters, Trained, Values, Variant, encoder_of
 from whence.features.rules import Rule, Threshold
 from whence.features.settings import Settings
@@ -35,12 +37,13 @@ def kept(_: Settings) -> dict[str, Tensor]:
     return {"threshold": torch.zeros(()), "known": torch.zeros(())}
 
 
-def see(activations: Values, kept: Parameters) -> None:
-    """Move the threshold towards the least activation of this batch."""
+def see(activations: Values, kept: Parameters, group: Group) -> None:
+    """Move the threshold towards the least activation of this batch, of all processes."""
     active = activations[activations > 0]
-    if len(active) == 0:
+    least = group.least(float(active.min()) if len(active) else inf)
+    if least == inf:
         return
-    kept["threshold"].lerp_(active.min().to(kept["threshold"].dtype), 1 - REMEMBERED)
+    kept["threshold"].lerp_(torch.full_like(kept["threshold"], least), 1 - REMEMBERED)
     kept["known"].lerp_(torch.ones_like(kept["known"]), 1 - REMEMBERED)
 
 
