@@ -165,9 +165,7 @@ def step(
     return seen.report(x, total, int(moment.dead.sum()), length, together)
 
 
-def _send_back(
-    part: Part, variant: Variant, moment: Moment, total: int, seen: _Seen
-) -> None:
+def _send_back(part: Part, variant: Variant, moment: Moment, total: int, seen: _Seen) -> None:
     """Add a part's gradients; what was computed for it is gone before the next part is made."""
     terms = variant.loss(part, moment)
     (terms.total / total).backward()

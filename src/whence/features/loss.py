@@ -67,8 +67,8 @@ class Variant:
 
     ``more`` makes parameters beside encoder and decoder, ``kept`` numbers that are followed and not
     trained, by ``see``: it is called for each part, and a variant that compares processes there has
-    one part in each of them. With ``unit`` the directions have length 1, which stops a loss from being
-    lowered by smaller activations with longer directions.
+    one part in each of them. With ``unit`` the directions have length 1, which stops a loss from
+    being lowered by smaller activations with longer directions.
     """
 
     name: str
