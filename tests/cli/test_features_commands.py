@@ -51,11 +51,15 @@ def test_show_prints_writes_a_page_and_json(folder, corpus, tmp_path):
     shown = typed(
         "show", folder, "--data", corpus, "--most", "40", "--html", str(page), "--save", str(kept)
     )
-    assert "40 live features of writer, after block 2" in shown
+    assert "40 of 365 live features of writer, after block 2" in shown
+    assert "325 live features, which fire less often, were left out." in shown
     assert "data-blob" in page.read_text("utf-8")
     board = whence.read(kept)
     number = board.features[0].number
     assert f"Feature {number}" in typed("show", folder, "--data", corpus, "--feature", str(number))
+    rarest = min(board.features, key=lambda card: card.frequency).number
+    asked = ("--most", "1", "--feature", str(rarest))
+    assert f"Feature {rarest}" in typed("show", folder, "--data", corpus, *asked)
     lines = typed("show", folder, "--data", corpus, "--most", "2", "--json")
     assert len(json.loads(lines)["features"]) == 2
 

@@ -101,7 +101,7 @@ def test_variance_explained_is_that_of_the_errors(model, autoencoder):
 def test_a_dashboard_shows_the_text_around_the_strongest_token(model, autoencoder):
     board = dashboard(model, autoencoder, TEXTS, top=TOP, most=30)
     assert len(board.features) == 30
-    assert "live features that fire less often were left out" in board.notes[-1]
+    assert "live features, which fire less often, were left out" in board.notes[-1]
     for card in board.features:
         assert sum(card.histogram) == round(card.frequency * board.tokens)
         for top in card.tops:
@@ -110,6 +110,23 @@ def test_a_dashboard_shows_the_text_around_the_strongest_token(model, autoencode
     # each text stands there once, however many features show it
     assert len({(e.passage, e.start) for e in board.excerpts}) == len(board.excerpts) <= len(TEXTS)
     assert "🙂" in "".join(token_texts(model.encode(TEXTS[3])))
+
+
+def test_what_is_left_out_is_counted_all_the_same(model, autoencoder):
+    whole = dashboard(model, autoencoder, TEXTS, top=1)
+    rarest = min(whole.features, key=lambda card: card.frequency).number
+    few = dashboard(model, autoencoder, TEXTS, top=1, most=5, always=[rarest])
+    shown = {card.number for card in few.features}
+    assert len(shown) == 6
+    assert few[rarest].frequency == whole[rarest].frequency
+    # would catch: counts of what is shown, told as counts of all
+    for of in (whole, few):
+        assert (of.live, of.dead, of.l0) == (whole.live, whole.dead, whole.l0)
+        assert of.dense == sum(card.frequency > 0.1 for card in whole.features)
+    assert whole.dense > 6
+    assert whole.live == len(whole.features)
+    with pytest.raises(InputError, match="it was left out, or never active"):
+        few[next(card.number for card in whole.features if card.number not in shown)]
 
 
 def test_what_is_wrong_is_said(model, autoencoder):

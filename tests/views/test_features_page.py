@@ -112,11 +112,36 @@ def test_a_word_finds_features_that_fire_on_it_first():
 
 
 def test_in_a_terminal():
-    b = board(20, 6, HOSTILE)
+    b = replace(board(20, 6, HOSTILE), notes=("Nothing was left out.",))
+    assert "Nothing was left out." in str(b)
     shown = str(b) + b.to_text(feature=3)
     assert "Feature 3" in shown
     assert "and 8 more" in shown
     assert "\x1b" not in shown.replace("\x1b[", "") or "\x1b[31m" not in shown
+
+
+def test_what_is_left_out_is_not_told_as_never_active():
+    whole = replace(board(20, 2), dense=9)
+    some = replace(whole, features=whole.features[:5])
+    # would catch: the five that are shown, counted as all
+    shown = " ".join(str(some).split())
+    assert "20 of 27 features fire at least once" in shown
+    assert "9 fire on more than 10 % of all tokens; all features together" in shown
+    assert shown.startswith("5 of 20 live features of writer")
+    assert some.to_dict()["dense"] == 9
+    with pytest.raises(InputError, match="left out, or never active"):
+        some[12]
+    with pytest.raises(InputError, match="there are 20, not 21"):
+        replace(whole, features=(*whole.features, replace(whole.features[0], number=25)))
+
+
+@pytest.mark.parametrize(
+    ("effects", "unit"), [("lens", "logits for an activation of 1"), ("clamped", "logits lost")]
+)
+def test_effects_have_a_unit(effects, unit):
+    b = board(3, 2, effects=effects)
+    assert unit in b.to_text(feature=1)
+    assert unit in columns(b.to_html())["about"]["unit"]
 
 
 # ---------------------------------------------------------------------- in a browser
@@ -169,6 +194,24 @@ def test_the_card_says_what_the_dashboard_says(opened):
     assert [int(number) for number in near] == [one.number for one in card.similar]
     page.locator(".similar .go").first.click()
     assert shown_number(page) == card.similar[0].number
+
+
+def test_a_neighbour_that_was_left_out_is_not_called_inactive(opened):
+    whole = board(9, 2)
+    assert opened(whole, "#4").get_by_text("not on this page").count() == 0
+    page = opened(replace(whole, features=whole.features[:6]), "#4")
+    # of the five nearest, 5 is on the page, and 6, 7 and 8 are not
+    assert page.get_by_text("not on this page").count() == 3
+    assert page.get_by_text("not active here").count() == 0
+    assert page.get_by_text("In logits for an activation of 1.").count() == 1
+    page.set_viewport_size({"width": 380, "height": 800})
+    order = page.locator("select[name=order]")
+    drawn = order.evaluate(
+        "(e) => { const pen = document.createElement('canvas').getContext('2d');"
+        " pen.font = getComputedStyle(e).font;"
+        " return pen.measureText(e.selectedOptions[0].text).width }"
+    )
+    assert order.bounding_box()["width"] > drawn + 40  # the arrow and the padding
 
 
 def test_only_the_rows_in_sight_are_drawn_and_all_can_be_reached(opened):

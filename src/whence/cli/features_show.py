@@ -15,7 +15,8 @@ from whence.core.errors import InputError
 
 EXAMPLE = "Example: whence features show my-features --data corpus.txt --html features.html"
 Feature = Annotated[
-    int | None, typer.Option(help="Print this one in full, by its number.", metavar="N")
+    int | None,
+    typer.Option(help="Print this one in full, by its number, however rare.", metavar="N"),
 ]
 Top = Annotated[int, typer.Option(help="How many passages are kept of each feature.", metavar="N")]
 Most = Annotated[
@@ -57,12 +58,10 @@ def show(
     writable(html)
     writable(save)
     with opened(folder, model, dtype, device) as (its_model, autoencoder):
-        from whence.features.belonging import check_feature
         from whence.features.corpus import open_corpus
         from whence.features.showing import dashboard
 
-        if feature is not None:
-            check_feature(autoencoder, feature)
+        always = () if feature is None else (feature,)
         corpus = open_corpus(_source(data, autoencoder), text=text, limit=limit)
         with progress("features") as say:
             board = dashboard(
@@ -72,6 +71,7 @@ def show(
                 data=corpus.name,
                 top=top,
                 most=most,
+                always=always,
                 tick=lambda done: say(f"{done:,} passages"),
             )
     if as_json:

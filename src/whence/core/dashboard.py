@@ -89,8 +89,9 @@ class FeatureCard:
 class Dashboard:
     """The live features of an autoencoder over a corpus. Made by ``whence.features.dashboard``.
 
-    ``size`` counts all features; those in ``features`` were active at least once. ``effects`` says
-    how ``promotes`` and ``suppresses`` were found.
+    ``size`` counts all features, and ``live`` those that were active at least once; ``features``
+    may be fewer, where it was asked for the most frequent ones only. ``dense`` counts among all of
+    them. ``effects`` says how ``promotes`` and ``suppresses`` were found.
 
     >>> board.to_html("features.html")                # doctest: +SKIP
     >>> board.find("captain")[0].number               # doctest: +SKIP
@@ -110,6 +111,7 @@ class Dashboard:
     excerpts: tuple[Excerpt, ...]
     effects: EffectKind = "none"
     dead: int = 0  # never active on this corpus
+    dense: int = 0  # active on more than a tenth of all tokens
     l0: float = 0.0  # features that are active on a token, on average
     variance_explained: float | None = None
     quality: Mapping[str, Any] = field(default_factory=dict)
@@ -119,6 +121,11 @@ class Dashboard:
         numbers = [card.number for card in self.features]
         if len(set(numbers)) != len(numbers):
             raise InputError("a dashboard has each feature once.")
+        if len(numbers) > self.live:
+            raise InputError(
+                f"a dashboard shows live features, of which there are {self.live}, not "
+                f"{len(numbers)}."
+            )
         for card in self.features:
             _check(card, self.excerpts, len(self.edges) - 1)
 
@@ -126,6 +133,11 @@ class Dashboard:
         for card in self.features:
             if card.number == number:
                 return card
+        if 0 <= number < self.size and self.left_out:
+            raise InputError(
+                f"feature {number} is not on this dashboard, which shows {len(self.features):,} of "
+                f"{self.live:,} live features: it was left out, or never active."
+            )
         if 0 <= number < self.size:
             raise InputError(f"feature {number} is not on this dashboard: it was never active.")
         raise InputError(
@@ -133,9 +145,14 @@ class Dashboard:
         )
 
     @property
-    def dense(self) -> int:
-        """How many features fire on more than a tenth of all tokens."""
-        return sum(card.frequency > DENSE for card in self.features)
+    def live(self) -> int:
+        """How many features were active at least once, on the dashboard or not."""
+        return self.size - self.dead
+
+    @property
+    def left_out(self) -> int:
+        """How many live features are not on the dashboard."""
+        return self.live - len(self.features)
 
     def pieces(self, top: Top) -> tuple[str, ...]:
         """The tokens of one of the passages of a feature."""
@@ -180,6 +197,7 @@ class Dashboard:
             "tokens": self.tokens,
             "passages": self.passages,
             "dead": self.dead,
+            "dense": self.dense,
             "l0": self.l0,
             "variance_explained": self.variance_explained,
             "effects": self.effects,
@@ -206,6 +224,7 @@ class Dashboard:
             "tokens": stored["tokens"].whole(),
             "passages": stored["passages"].whole(),
             "dead": stored["dead"].whole(),
+            "dense": stored["dense"].whole(),
             "l0": stored["l0"].number(),
             "variance_explained": None if explained is None else explained.number(),
             "effects": stored["effects"].choice(get_args(EffectKind)),
@@ -237,7 +256,7 @@ class Dashboard:
 
     def __repr__(self) -> str:
         return visible(
-            f"Dashboard({self.model!r}, layer {self.layer}, {len(self.features)} live of "
+            f"Dashboard({self.model!r}, layer {self.layer}, {self.live} live of "
             f"{self.size} features, {self.tokens:,} tokens)"
         )
 

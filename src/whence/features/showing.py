@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from whence.core.dashboard import Dashboard, EffectKind, Excerpt, FeatureCard, Top, Weighed
+from whence.core.dashboard import DENSE, Dashboard, EffectKind, Excerpt, FeatureCard, Top, Weighed
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
 from whence.features.autoencoder import Autoencoder
-from whence.features.belonging import check_belongs
+from whence.features.belonging import check_belongs, check_feature
 from whence.features.effects import class_effects, nearest, promoted
 from whence.features.passages import AFTER, BEFORE, EDGES, Seen, Tick, top_passages
 from whence.features.token_texts import token_texts
@@ -33,13 +33,15 @@ def dashboard(
     promotes: int = 10,
     similar: int = 5,
     most: int | None = None,
+    always: Collection[int] = (),
     quality: Mapping[str, Any] | None = None,
     tick: Tick | None = None,
 ) -> Dashboard:
     """Every feature that fires on a corpus, as a page, a table or JSON.
 
     The corpus streams by once. ``top`` passages are kept for each feature; ``most`` features are
-    shown at most, those that fire most often. ``promotes`` tokens are named of what each feature
+    shown at most, those that fire most often, and those that are ``always`` wanted. ``promotes``
+    tokens are named of what each feature
     raises, and as many of what it lowers; ``similar`` features of the nearest directions.
 
     >>> import whence
@@ -50,8 +52,10 @@ def dashboard(
     (5, 'lens')
     """
     check_belongs(model, autoencoder)
+    for feature in always:
+        check_feature(autoencoder, feature)
     seen = top_passages(model, autoencoder, passages, top=top, tick=tick)
-    shown = _shown(seen, most)
+    shown = _shown(seen, most, always)
     kind, effects, note = _effects(model, autoencoder, seen, shown, promotes)
     near = nearest(autoencoder, shown, similar)
     excerpts, tops = _excerpts(seen, shown)
@@ -75,7 +79,7 @@ def dashboard(
     notes = [note] if note else []
     left_out = len(seen.live) - len(shown)
     if left_out:
-        notes.append(f"{left_out:,} live features that fire less often were left out.")
+        notes.append(f"{left_out:,} live features, which fire less often, were left out.")
     first, last = _used_bins(seen.histogram)
     for i, card in enumerate(cards):
         cards[i] = _with_bins(card, first, last)
@@ -94,6 +98,7 @@ def dashboard(
         excerpts=excerpts,
         effects=kind,
         dead=autoencoder.size - len(seen.live),
+        dense=int((seen.frequency > DENSE).sum()),
         l0=float(seen.active.sum() / seen.tokens),
         variance_explained=seen.variance_explained,
         quality=quality or {},
@@ -101,14 +106,19 @@ def dashboard(
     )
 
 
-def _shown(seen: Seen, most: int | None) -> list[int]:
+def _shown(seen: Seen, most: int | None, always: Collection[int]) -> list[int]:
     """The live features by number; the most frequent of them where there are too many."""
+    for feature in always:
+        if not seen.active[feature]:
+            raise InputError(
+                f"feature {feature} was never active on the {seen.tokens:,} tokens of these texts."
+            )
     if most is not None and most < 1:
         raise InputError(f"at least one feature is shown, not {most}.")
     live = seen.live
     if most is not None and len(live) > most:
         order = np.argsort(-seen.active[live], kind="stable")[:most]
-        live = np.sort(live[order])
+        live = np.union1d(live[order], np.array(list(always), dtype=live.dtype))
     return live.tolist()
 
 

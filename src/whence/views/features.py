@@ -20,22 +20,21 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 
 def headline(board: Dashboard) -> str:
     """What this is about, in one line."""
-    return (
-        f"{len(board.features):,} live features of {wording.visible(board.model)}, "
-        f"after block {board.layer}"
-    )
+    count = f"{len(board.features):,} of {board.live:,}" if board.left_out else f"{board.live:,}"
+    return f"{count} live features of {wording.visible(board.model)}, after block {board.layer}"
 
 
 def sentences(board: Dashboard) -> list[str]:
     """How many features there are, and how well they hold what the model holds."""
     first = (
         f"On {board.tokens:,} tokens of {wording.visible(board.data)} in {board.passages:,} "
-        f"passages, {len(board.features):,} of {board.size:,} features fire at least once; "
+        f"passages, {board.live:,} of {board.size:,} features fire at least once; "
         f"{board.l0:.1f} on a token, on average."
     )
     dense = f"{board.dense:,} fire on more than {100 * DENSE:.0f} % of all tokens"
     if board.variance_explained is not None:
-        dense += f"; together they explain {100 * board.variance_explained:.1f} % of the variance"
+        explained = f"{100 * board.variance_explained:.1f} %"
+        dense += f"; all features together explain {explained} of the variance"
     variant = f"Autoencoder: {wording.visible(board.variant)}, {board.dim} → {board.size:,}."
     return [first, f"{dense}. {variant}"]
 
@@ -56,6 +55,15 @@ def about_effects(board: Dashboard) -> str:
     return ""
 
 
+def unit_of_effects(board: Dashboard) -> str:
+    """What the numbers beside promoted tokens or classes are, or nothing."""
+    units = {
+        "lens": "logits for an activation of 1",
+        "clamped": "logits lost when the feature is set to 0",
+    }
+    return units.get(board.effects, "")
+
+
 def dashboard_text(board: Dashboard, most: int = 12, feature: int | None = None) -> str:
     """The most frequent features, or one in full."""
     return to_text(lambda console: dashboard_view(board, console, most, feature))
@@ -68,7 +76,7 @@ def dashboard_view(
     if feature is not None:
         return _in_full(board, board[feature], console)
     lines: list[RenderableType] = [Text(headline(board), style=BOLD)]
-    lines += [Text(line, style=DIM) for line in sentences(board)]
+    lines += [Text(line, style=DIM) for line in (*sentences(board), *board.notes)]
     listed = Table(box=None, padding=(0, 1), pad_edge=False)
     listed.add_column("feature", justify="right")
     listed.add_column("of tokens", justify="right")
@@ -98,10 +106,11 @@ def _in_full(board: Dashboard, card: FeatureCard, console: Console) -> Renderabl
     )
     lines = [Text(f"Feature {card.number}", style=BOLD), Text(facts, style=DIM)]
     lines.append(Text(f"activations  {sparkline(card)}  (log scale)"))
+    unit = unit_of_effects(board)
     for title, several in (("promotes", card.promotes), ("suppresses", card.suppresses)):
         if several:
             told = [f"{wording.label(one.name)} {one.effect:+.2g}" for one in several[:8]]
-            lines.append(Text(f"{title:<12} {', '.join(told)}"))
+            lines.append(Text(f"{title:<12} {', '.join(told)}  ({unit})"))
     if card.similar:
         near = ", ".join(f"{one.number} ({one.cosine:.2f})" for one in card.similar)
         lines.append(Text(f"similar      {near}"))

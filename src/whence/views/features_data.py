@@ -16,6 +16,7 @@ from jaxtyping import Float, UInt8
 
 from whence.core.dashboard import Dashboard, FeatureCard, Weighed
 from whence.views import wording
+from whence.views.features import unit_of_effects
 from whence.views.markup import element
 from whence.views.packing import blob
 
@@ -76,6 +77,8 @@ def packed(board: Dashboard) -> str:
     about = {
         "steps": STEPS,
         "effects": board.effects,
+        "unit": unit_of_effects(board),
+        "left_out": board.left_out,
         "edges": [_short(edge) for edge in board.edges],
         "width": width,
         "neighbours": neighbours,

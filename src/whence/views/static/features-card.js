@@ -68,7 +68,7 @@ function similarTo(features, i, choose) {
     const there = features.placeOf.get(number);
     const button = made("button", { type: "button", className: "go", disabled: there === undefined }, made("strong", { textContent: number }));
     button.addEventListener("click", () => choose(there));
-    const fires = there === undefined ? [made("span", { className: "soft", textContent: "not active here" })] : features.fires(there, 2).map(tokenName);
+    const fires = there === undefined ? [made("span", { className: "soft", textContent: features.about.left_out ? "not on this page" : "not active here" })] : features.fires(there, 2).map(tokenName);
     return made("li", {}, button, made("span", { className: "cosine", textContent: cosine.toFixed(2).replace("-", "−") }), ...fires);
   });
   return rows.length ? made("ul", { className: "similar" }, ...rows) : null;
@@ -107,7 +107,7 @@ function cardOf(features, i, word, choose) {
   const effects = effectsOf(features, i);
   if (effects) {
     const how = features.about.effects === "lens" ? "What it does to the next token (from the weights: an approximation)" : "What it does to the classes (measured where it fires)";
-    parts.push(made("h3", { textContent: how }), effects);
+    parts.push(made("h3", { textContent: how }), made("p", { className: "soft", textContent: `In ${features.about.unit}.` }), effects);
   }
   const rows = features.passages(i).map((passage) => passageRow(features, i, passage, word));
   parts.push(made("h3", { textContent: "Strongest passages" }), made("ol", { className: "passages" }, ...rows));
