@@ -119,6 +119,32 @@ def test_what_saelens_does_before_encoding_is_folded(tmp_path: Path) -> None:
     torch.testing.assert_close(read.decode(read.encode(h)), expected, rtol=1e-5, atol=1e-5)
 
 
+def without(folder: Path, *names: str) -> Path:
+    """The folder, without some entries of its description."""
+    file = folder / "cfg.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({n: v for n, v in config.items() if n not in names}))
+    return folder
+
+
+def test_old_folders_of_saelens_take_the_bias_off_without_saying_so(tmp_path: Path) -> None:
+    # a wrong version: what is not said is taken as no
+    ours, h = autoencoder_of("relu"), random(50, DIM, seed=8)
+    expected = ((h - ours.decoder_bias) @ ours.encoder.T + ours.encoder_bias).relu()
+    old = {"normalize_activations": False, "hook_point": "blocks.3.hook_resid_pre"}
+    for number, version in enumerate(({}, {"sae_lens_version": "5.10.2"})):
+        folder = saelens_folder(tmp_path / str(number), **old, **version)
+        read = from_saelens(without(folder, "apply_b_dec_to_input", "metadata"))
+        torch.testing.assert_close(read.encode(h), expected, rtol=1e-5, atol=1e-5)
+        assert read.about.layer == 2
+
+    folder = saelens_folder(tmp_path / "new", sae_lens_version="6.1.0")
+    with pytest.raises(LoadError, match="'apply_b_dec_to_input' is missing, which SAELens 6"):
+        from_saelens(without(folder, "apply_b_dec_to_input"))
+    with pytest.raises(InputError, match="does not say where the hidden states are: give layer="):
+        from_saelens(without(saelens_folder(tmp_path / "none"), "metadata"))
+
+
 def test_batchtopk_of_saelens_has_one_threshold(tmp_path: Path) -> None:
     folder = saelens_folder(tmp_path, architecture="batchtopk")
     file = folder / "sae_weights.safetensors"
@@ -132,6 +158,7 @@ def test_batchtopk_of_saelens_has_one_threshold(tmp_path: Path) -> None:
     ("config", "error", "words"),
     [
         ({"normalize_activations": "layer_norm"}, Unsupported, "scales its input"),
+        ({"normalize_activations": True}, Unsupported, "scales its input"),
         ({"architecture": "temporal"}, Unsupported, "'temporal' is none that whence reads"),
         ({"d_sae": 11}, LoadError, r"'W_enc' has the shape \(4, 10\), not \(4, 11\)"),
         ({"architecture": "gated"}, LoadError, "'b_gate' is missing; there are: W_dec, W_enc"),
@@ -182,11 +209,33 @@ def test_the_older_class_of_dictionary_learning_takes_its_bias_off_first(tmp_pat
     torch.testing.assert_close(read.encode(h), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("threshold", [0.4, -1.0])
+def test_matryoshka_of_dictionary_learning(threshold: float, tmp_path: Path) -> None:
+    # a wrong version: read as jump-relu, which takes nothing off
+    ours, h = autoencoder_of("relu"), random(50, DIM, seed=8)
+    tensors = {
+        "W_enc": ours.encoder.T.contiguous(),
+        "b_enc": ours.encoder_bias,
+        "W_dec": ours.decoder,
+        "b_dec": ours.decoder_bias,
+        "k": torch.tensor(3),
+        "threshold": torch.tensor(threshold),
+        "group_sizes": torch.tensor([4, 6]),
+    }
+    save_file(tensors, tmp_path / "ae.safetensors")
+    read = from_dictionary_learning(tmp_path / "ae.safetensors", layer=0)
+    pre = ((h - ours.decoder_bias) @ ours.encoder.T + ours.encoder_bias).relu()
+    torch.testing.assert_close(read.encode(h), pre * (pre > threshold), rtol=1e-5, atol=1e-5)
+    assert read.about.variant == "matryoshka"
+
+
 def test_batch_topk_of_dictionary_learning_must_be_named(tmp_path: Path) -> None:
     file = to_dictionary_learning(autoencoder_of("topk"), tmp_path / "ae.safetensors")
     save_file({**load_file(file), "threshold": torch.tensor(0.4)}, file)
     with pytest.raises(LoadError, match="say kind="):
         from_dictionary_learning(file, layer=0)
+    with pytest.raises(InputError, match=r"kind is 'topk' or 'batch-topk'.* not 'foo'"):
+        from_dictionary_learning(file, layer=0, kind="foo")
     rule = from_dictionary_learning(file, layer=0, kind="batch-topk").rule
     assert isinstance(rule, Threshold)
     assert rule.thresholds.tolist() == pytest.approx([0.4] * SIZE)

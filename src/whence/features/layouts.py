@@ -34,6 +34,7 @@ RULES = {
     "gated": "gated",
 }
 VARIANTS = {"relu": "relu", "topk": "topk", "threshold": "jump-relu", "gated": "gated"}
+FIRST_NUMBER = re.compile(r"\d+\.")
 RESIDUAL = re.compile(r"blocks\.(\d+)\.hook_resid_(pre|post)")
 
 
@@ -69,8 +70,7 @@ def from_saelens(folder: str | Path, layer: int | None = None) -> Autoencoder:
         settings={"saelens": architecture, **({"k": k} if k else {})},
     )
     read = autoencoder_of(tensors, kind, k, about)
-    takes_off = config.get("apply_b_dec_to_input")
-    if takes_off is not None and takes_off.flag():
+    if _takes_bias_off(config):
         read = _without_first(read, read.decoder_bias)
     rescales = config.get("rescale_acts_by_decoder_norm")
     if rescales is not None and rescales.flag():
@@ -120,11 +120,23 @@ def _architecture(config: Stored) -> str:
     return architecture
 
 
+def _takes_bias_off(config: Stored) -> bool:
+    """Whether the decoder's bias is taken off the input; what SAELens before 6 takes as said."""
+    said = config.get("apply_b_dec_to_input")
+    if said is not None:
+        return said.flag()
+    version = _told(config, "sae_lens_version")
+    if version is None or (FIRST_NUMBER.match(version) and int(version.split(".")[0]) < 6):
+        return True
+    raise config.wrong(f"'apply_b_dec_to_input' is missing, which SAELens {version} writes")
+
+
 def _refuse_what_cannot_be_folded(config: Stored) -> None:
     scaling = config.get("normalize_activations")
-    if scaling is not None and scaling.text() != "none":
+    # old versions wrote a flag
+    if scaling is not None and scaling.value not in ("none", False, None):
         raise Unsupported(
-            f"{config.source}: it scales its input ({scaling.text()}), which is not in the "
+            f"{config.source}: it scales its input ({scaling.shown}), which is not in the "
             "weights. Fold it first: sae.fold_activation_norm_scaling_factor(…) in SAELens."
         )
     shape = config.get("reshape_activations") or config.get("hook_z_reshaping")
@@ -155,7 +167,12 @@ def _told(config: Stored, name: str) -> str | None:
 def _layer(config: Stored, given: int | None) -> int:
     if given is not None:
         return given
-    hook = _told(config, "hook_name") or ""
+    hook = _told(config, "hook_name") or _told(config, "hook_point")  # its older name
+    if hook is None:
+        raise InputError(
+            f"{config.source} does not say where the hidden states are: give layer=, the block "
+            "after which they are."
+        )
     place = RESIDUAL.fullmatch(hook)
     if place is None:
         raise InputError(
@@ -179,7 +196,11 @@ def from_dictionary_learning(
     Which of its classes it is, is seen by the names. ``kind``, "topk" or "batch-topk", is needed
     where they are the same.
     """
+    if kind not in (None, "topk", "batch-topk"):
+        raise InputError(f"kind is 'topk' or 'batch-topk', where it is needed, not {kind!r}.")
     tensors = read_tensors(file)
+    if "group_sizes" in tensors:
+        return _matryoshka(tensors, layer, model)
     if "W_enc" in tensors:  # JumpReluAutoEncoder has names like SAELens
         dim, size = tensors.of("W_enc", (None, None)).shape
         return autoencoder_of(
@@ -246,6 +267,21 @@ def to_dictionary_learning(autoencoder: Autoencoder, file: str | Path) -> Path:
     return write_tensors(file, tensors)
 
 
+def _matryoshka(tensors: Tensors, layer: int, model: str) -> Autoencoder:
+    """MatryoshkaBatchTopKSAE: names like SAELens, one threshold, and a bias that is taken off."""
+    dim, size = tensors.of("W_enc", (None, None)).shape
+    threshold = _one_threshold(tensors, size)
+    tensors = Tensors({**tensors.values, "threshold": threshold}, tensors.source)
+    about = _about(model, layer, "matryoshka", size, dim)
+    read = autoencoder_of(tensors, "threshold", None, about)
+    return _without_first(read, read.decoder_bias)
+
+
+def _one_threshold(tensors: Tensors, size: int) -> Tensor:
+    """The same for all features. −1, as it is before there is one, lets all above zero pass."""
+    return torch.full((size,), max(0.0, tensors.number("threshold")))
+
+
 def _of_largest(tensors: Tensors, kind: str | None, size: int) -> tuple[str, Rule]:
     """Whether the largest of each row or those above a threshold are active."""
     threshold = tensors.number("threshold") if "threshold" in tensors else -1.0
@@ -254,7 +290,7 @@ def _of_largest(tensors: Tensors, kind: str | None, size: int) -> tuple[str, Rul
             f"{tensors.source!r} has both k and a threshold: say kind='topk' or 'batch-topk'."
         )
     if kind == "batch-topk":
-        return kind, Threshold(torch.full((size,), threshold))
+        return kind, Threshold(_one_threshold(tensors, size))
     return "topk", TopK(round(tensors.number("k")))
 
 
