@@ -82,7 +82,7 @@ def test_steer_prints_a_receipt(folder, tmp_path):
         "steer", folder, "The sea", "--feature", "5", "--to", "3x", "--tokens", "3",
         "--html", str(page),
     )  # fmt: skip
-    assert "clamped to 3 times its largest activation" in shown
+    assert "clamped to an activation of 24, 3 times its largest" in " ".join(shown.split())
     assert "<svg" in page.read_text("utf-8")
 
 

@@ -138,6 +138,13 @@ def test_doses_are_multiples_of_the_largest_activation(autoencoder):
         clamp(known, 3, "much")
     with pytest.raises(InputError, match="no feature 384"):
         clamp(known, 384, 1.0)
+    for value in ("nan", "inf", float("nan"), -float("inf")):
+        with pytest.raises(InputError, match="such as 5x; not to"):
+            clamp(known, 3, value)
+    for wrong in (float("nan"), -3.0, 0.0, float("inf")):
+        # a wrong version: the feature is called dead
+        with pytest.raises(InputError, match=r"\(peak=…, --peak\) is above zero, not"):
+            clamp(known, 3, "5x", peak=wrong)
     dead = replace(known, about=replace(known.about, peak=tuple([0.0] * known.size)))
     with pytest.raises(InputError, match="dead"):
         clamp(dead, 3, "5x")
@@ -201,13 +208,60 @@ def test_controls_move_the_state_as_far(model, autoencoder):
 def test_a_receipt_is_the_same_after_a_file_and_shows_itself(paid, tmp_path):
     back = whence.read(paid.save(tmp_path / "r.json"))
     assert back.to_dict() == paid.to_dict()
-    assert "clamped to 4 times" in str(paid)
+    assert "clamped to an activation of 24, 4 times its largest" in " ".join(str(paid).split())
     page = paid.to_html(tmp_path / "r.html")
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
     hostile = replace(paid, prompt="<img src=x onerror=alert(1)>\x1b")
     assert "<img" not in hostile.to_html()
     assert "\x1b" not in str(hostile) + hostile.to_html()
+
+
+def test_texts_of_one_token_have_no_perplexity(model, autoencoder, tmp_path):
+    texts = ["the", "a", "of", "and"]
+    assert [len(model.encode(text)) for text in texts] == [1, 1, 1, 1]
+    alone = receipt(
+        model, autoencoder, 3, "2x", "The", texts=texts, peak=6.0, multiples=(), max_new_tokens=2
+    )
+    assert alone.steered.perplexity is None
+    assert "No perplexity: every text has one token" in str(alone)
+    # a wrong version: the mean of nothing, which no file can hold
+    assert whence.read(alone.save(tmp_path / "r.json")).to_dict() == alone.to_dict()
+    assert "perplexity of unrelated text" not in alone.to_html()
+
+
+def test_where_no_other_feature_is_active_none_can_move(model, autoencoder, tmp_path):
+    # of 384 features all but one never fire
+    bias = torch.full_like(autoencoder.encoder_bias, -1e6)
+    bias[3] = 0
+    silent = replace(autoencoder, encoder_bias=bias)
+    paid = receipt(model, silent, 3, 6.0, "The", peak=6.0, multiples=(), random=1, max_new_tokens=2)
+    assert paid.steered.others is None
+    assert "Other features" not in str(paid)
+    assert "how far other features move" not in paid.to_html()
+    assert whence.read(paid.save(tmp_path / "r.json")).steered.others is None
+
+
+def test_a_huge_dose_is_told_in_a_few_digits(paid):
+    moved = tuple(replace(d, multiple=d.multiple * 1e7 / 3, others=2e6 / 9) for d in paid.doses)
+    huge = replace(paid, asked=paid.asked * 1e7 / 3, doses=moved)
+    for told in (str(huge), huge.to_html()):
+        assert "1.33e+07x" in told
+        assert "2.22e+05x" in told  # would catch: 5.71641e+…, and 22222222 %
+
+
+def test_charts_grow_with_their_column(paid, browser, tmp_path):
+    page = browser.new_page()
+    paid.to_html(tmp_path / "r.html")
+    page.goto((tmp_path / "r.html").as_uri())
+    for width in (1280, 380):
+        page.set_viewport_size({"width": width, "height": 900})
+        for figure in page.locator(".doses svg").all():
+            drawn = figure.bounding_box()["width"]
+            assert 270 <= drawn <= 420  # they were 240 wide, with names 9 pixels high
+            assert 12 * drawn / 300 >= 11
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 def test_of_a_classifier_the_response_is_its_label():

@@ -41,7 +41,7 @@ class Dose:
     multiple: float
     response: float
     divergence: float
-    others: float
+    others: float | None  # None where no other feature was active
     perplexity: float | None = None
     # of what is written after the prompt: the feature's mean activation there, by the plain model,
     # in shares of the largest one
@@ -166,7 +166,7 @@ class Receipt:
 
     def __repr__(self) -> str:
         return visible(
-            f"Receipt(feature {self.feature}, {self.asked:g}x, response "
+            f"Receipt(feature {self.feature}, {self.asked:.3g}x, response "
             f"{self.plain.response:.3g} → {self.steered.response:.3g})"
         )
 
@@ -176,8 +176,8 @@ def _dose_to_dict(dose: Dose) -> dict[str, Any]:
 
 
 def _dose_from_dict(stored: Stored) -> Dose:
-    optional = {name: stored[name].given() for name in ("perplexity", "activity", "written")}
-    perplexity, activity, written = optional.values()
+    names = ("others", "perplexity", "activity", "written")
+    others, perplexity, activity, written = (stored[name].given() for name in names)
     chances = {name: chance.number() for name, chance in stored["probabilities"].entries().items()}
     return Dose(
         direction=stored["direction"].choice(get_args(Direction)),  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ def _dose_from_dict(stored: Stored) -> Dose:
         multiple=stored["multiple"].number(),
         response=stored["response"].number(),
         divergence=stored["divergence"].number(),
-        others=stored["others"].number(),
+        others=None if others is None else others.number(),
         perplexity=None if perplexity is None else perplexity.number(),
         activity=None if activity is None else activity.number(),
         written=None if written is None else written.text(),

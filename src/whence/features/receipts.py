@@ -7,7 +7,6 @@ random directions and the difference of means, which move the state as far at ev
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -94,6 +93,9 @@ def receipt(
     directions = _directions(autoencoder, feature, sample, seed, random, notes)
 
     plain = bench.dose("feature", 0, 0.0, None, largest)
+    is_alone = all(len(passage) < 2 for passage in sample.passages)
+    if bench.meaning == "promoted" and is_alone and not model.is_encoder_decoder:
+        notes.append("No perplexity: every text has one token, and none that follows it.")
     doses = []
     for multiple in sorted({*map(float, multiples), asked}):
         value = multiple * largest
@@ -277,8 +279,11 @@ class Bench:
         active = own[ordinary] * self.autoencoder.norms[self.feature]
         return text, float(active.mean()) / peak
 
-    def _others(self, change: Change) -> float:
-        """By how much the other features move, relative to what they were, on unrelated text."""
+    def _others(self, change: Change) -> float | None:
+        """By how much the other features move, relative to what they were, on unrelated text.
+
+        None where none of them is active.
+        """
         moved, before = 0.0, 0.0
         for states in self.sample.states:
             was = self.autoencoder.encode(states) * self.autoencoder.norms
@@ -287,17 +292,21 @@ class Bench:
             now[:, self.feature] = 0
             moved += float((now - was).abs().sum())
             before += float(was.abs().sum())
-        return moved / before if before else math.nan
+        return moved / before if before else None
 
     def _perplexity(self, rows: list[Float[Tensor, "_ label"]]) -> float | None:
-        """Of the unrelated text; None for a classifier, and for one that reads and writes apart."""
+        """Of the unrelated text; None where none of its tokens follows another.
+
+        None for a classifier, too, and for a model that reads and writes apart.
+        """
         if self.meaning == "label" or self.model.is_encoder_decoder:
             return None
         losses = []
         for passage, own in zip(self.sample.passages, rows, strict=True):
             ids = torch.from_numpy(np.array(passage.ids))
             losses.append(-own[:-1].gather(1, ids[1:, None])[:, 0])
-        return float(torch.cat(losses).mean().exp())
+        following = torch.cat(losses)
+        return float(following.mean().exp()) if len(following) else None
 
 
 def _bench(

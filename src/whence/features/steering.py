@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isfinite, nan
 
 from jaxtyping import Float
 from torch import Tensor
@@ -91,22 +92,24 @@ def value_of(
     >>> value_of(mirror(whence.load("writer"), layer=1), 17, "5x", peak=2.0)
     10.0
     """
-    if not isinstance(to, str):
-        return float(to)
-    match = MULTIPLE.fullmatch(to.strip())
-    if match is not None:
-        return float(match[1]) * peak_of(autoencoder, feature, peak)
+    match = MULTIPLE.fullmatch(to.strip()) if isinstance(to, str) else None
+    factor = 1.0 if match is None else peak_of(autoencoder, feature, peak)
     try:
-        return float(to)
+        value = float(to if match is None else match[1]) * factor
     except ValueError:
+        value = nan
+    if not isfinite(value):
         raise InputError(
             f"a feature is clamped to an activation, such as 3.5, or to a multiple of the largest "
             f"one seen, such as 5x; not to {to!r}."
-        ) from None
+        )
+    return value
 
 
 def peak_of(autoencoder: Autoencoder, feature: int, peak: float | None = None) -> float:
     """The largest activation seen of a feature: as given, or in the training data."""
+    if peak is not None and not (peak > 0 and isfinite(peak)):
+        raise InputError(f"the largest activation (peak=…, --peak) is above zero, not {peak:g}.")
     if peak is None and autoencoder.about.peak is not None:
         peak = float(autoencoder.about.peak[feature])
     if peak is None:

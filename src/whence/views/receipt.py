@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console, Group, RenderableType
 from rich.style import Style
 from rich.table import Table
@@ -30,9 +32,9 @@ def sentences(r: Receipt) -> list[str]:
     """What was done, whether it worked, and what it cost: the numbers beside those of chance."""
     steered, plain = r.steered, r.plain
     done = (
-        f"Feature {r.feature} clamped to {r.asked:g} times its largest activation "
-        f"({r.asked * r.peak:.3g}): the {what(r)} goes from {wording.percent(plain.response)} to "
-        f"{wording.percent(steered.response)}"
+        f"Feature {r.feature} clamped to an activation of {r.asked * r.peak:.3g}, "
+        f"{r.asked:.3g} times its largest: the {what(r)} goes from "
+        f"{wording.percent(plain.response)} to {wording.percent(steered.response)}"
     )
     beside = []
     for direction in ("random", "difference"):
@@ -43,14 +45,15 @@ def sentences(r: Receipt) -> list[str]:
     costs = []
     if steered.perplexity is not None and plain.perplexity is not None:
         costs.append(
-            f"perplexity {plain.perplexity:.3g} → {steered.perplexity:.3g}"
+            f"perplexity {shown(plain.perplexity)} → {shown(steered.perplexity)}"
             f"{_chance(r, 'perplexity')}"
         )
     per = "token" if r.meaning == "promoted" else "text"
     costs.append(f"divergence {steered.divergence:.2g} nats a {per}{_chance(r, 'divergence')}")
     lines.append(f"On unrelated text ({r.texts} texts, {r.tokens} tokens): {', '.join(costs)}.")
-    moved = f"Other features move by {wording.percent(steered.others)} of what they were"
-    lines.append(f"{moved}{_chance(r, 'others', share=True)}.")
+    if steered.others is not None:
+        moved = f"Other features move by {moved_by(steered.others)} of what they were"
+        lines.append(f"{moved}{_chance(r, 'others', moved_by)}.")
     if steered.activity is not None and plain.activity is not None:
         lines.append(
             "In what is then written, read by the plain model, the feature is at "
@@ -66,12 +69,27 @@ def _by(r: Receipt, direction: Direction) -> str:
     return "the difference of means"
 
 
-def _chance(r: Receipt, name: str, share: bool = False) -> str:
-    value = r.mean("random", r.asked, name)
+def moved_by(share: float) -> str:
+    """How far features moved, of what they were: in percent, unless that would be no use.
+
+    >>> moved_by(1.53), moved_by(246665.4)
+    ('153 %', '2.47e+05x')
+    """
+    return wording.percent(share) if share < 100 else f"{share:.3g}x"
+
+
+def shown(value: float | None, write: Callable[[float], str] | None = None) -> str:
+    """A number, or a dash where there is none."""
     if value is None:
-        return ""
-    shown = wording.percent(value) if share else _shown(value)
-    return f" (random: {shown})"
+        return "–"
+    if write is not None:
+        return write(value)
+    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
+
+
+def _chance(r: Receipt, name: str, write: Callable[[float], str] | None = None) -> str:
+    value = r.mean("random", r.asked, name)
+    return "" if value is None else f" (random: {shown(value, write)})"
 
 
 def _activity(r: Receipt) -> str:
@@ -84,7 +102,7 @@ def dose_name(dose: Dose) -> str:
     name = NAMES[dose.direction]
     if dose.direction == "random":
         name = f"random direction {dose.number + 1}"
-    return f"{name}, {dose.multiple:g}x"
+    return f"{name}, {dose.multiple:.3g}x"
 
 
 def receipt_text(r: Receipt) -> str:
@@ -136,19 +154,13 @@ def _doses(r: Receipt) -> RenderableType:
     if r.plain.perplexity is not None:
         table.add_column("perplexity", justify="right")
     for multiple in r.multiples:
-        cells = [f"{multiple:g}x"]
+        cells = [f"{multiple:.3g}x"]
         for direction in NAMES:
-            cells.append(_shown(r.mean(direction, multiple, "response"), share=True))
-        cells.append(_shown(r.mean("feature", multiple, "divergence")))
-        cells.append(_shown(r.mean("random", multiple, "divergence")))
-        cells.append(_shown(r.mean("feature", multiple, "others"), share=True))
+            cells.append(shown(r.mean(direction, multiple, "response"), wording.percent))
+        cells.append(shown(r.mean("feature", multiple, "divergence")))
+        cells.append(shown(r.mean("random", multiple, "divergence")))
+        cells.append(shown(r.mean("feature", multiple, "others"), moved_by))
         if r.plain.perplexity is not None:
-            cells.append(_shown(r.mean("feature", multiple, "perplexity")))
+            cells.append(shown(r.mean("feature", multiple, "perplexity")))
         table.add_row(*cells, style=BOLD if multiple == r.asked else Style())
     return table
-
-
-def _shown(value: float | None, share: bool = False) -> str:
-    if value is None:
-        return "–"
-    return wording.percent(value) if share else f"{value:.2g}" if value < 100 else f"{value:.0f}"

@@ -9,9 +9,9 @@ from whence.core.receipt import Direction, Receipt
 from whence.views import wording
 from whence.views.document import GROUND, document, static
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
-from whence.views.receipt import NAMES, dose_name, sentences, shown_doses, what
+from whence.views.receipt import NAMES, dose_name, moved_by, sentences, shown, shown_doses, what
 
-WIDTH, HEIGHT = 360, 210
+WIDTH, HEIGHT = 300, 190  # as wide as the narrowest column, so that names are no smaller there
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 30
 CLASSES: dict[Direction, str] = {"feature": "own", "random": "chance", "difference": "means"}
 
@@ -35,7 +35,7 @@ def receipt_page(r: Receipt) -> str:
     ]
     content = "\n".join(parts)
     return document(
-        f"whence: feature {r.feature} at {r.asked:g}x",
+        f"whence: feature {r.feature} at {r.asked:.3g}x",
         element("main", f"\n{content}\n", class_="whence receipt"),
         styles=[static("report.css"), static("receipt.css"), GROUND],
         scripts=False,
@@ -88,7 +88,8 @@ def _figures(r: Receipt) -> str:
         panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, _number))
     unit = "token" if r.meaning == "promoted" else "text"
     panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, _number))
-    panels.append(("others", "how far other features move", 0.0, wording.percent))
+    if all(dose.others is not None for dose in r.doses):
+        panels.append(("others", "how far other features move", 0.0, moved_by))
     figures = [_figure(r, *panel) for panel in panels]
     return element("div", "".join(figures), class_="doses")
 
@@ -97,7 +98,7 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _figure(r: Receipt, name: str, title: str, plain: float, shown: Callable[[float], str]) -> str:
+def _figure(r: Receipt, name: str, title: str, plain: float, write: Callable[[float], str]) -> str:
     """One number against the dose, for all directions; a dashed line is the model as it is."""
     values = [getattr(dose, name) for dose in r.doses]
     low, high = min([plain, *values]), max([plain, *values])
@@ -111,15 +112,15 @@ def _figure(r: Receipt, name: str, title: str, plain: float, shown: Callable[[fl
         f'y2="{up(plain):.1f}"/>',
         f'<line class="asked" x1="{across(r.asked):.1f}" x2="{across(r.asked):.1f}" y1="{TOP}" '
         f'y2="{HEIGHT - BOTTOM}"/>',
-        _label(LEFT - 6, HEIGHT - BOTTOM, shown(low), "end"),
-        _label(LEFT - 6, TOP + 6, shown(high), "end"),
+        _label(LEFT - 6, HEIGHT - BOTTOM, write(low), "end"),
+        _label(LEFT - 6, TOP + 6, write(high), "end"),
     ]
     last = -math.inf
     for multiple in r.multiples:
         # names that would touch are left out
-        if across(multiple) - last > 26:
+        if across(multiple) - last > 36:
             last = across(multiple)
-            parts.append(_label(last, HEIGHT - BOTTOM + 16, f"{multiple:g}x", "middle"))
+            parts.append(_label(last, HEIGHT - BOTTOM + 17, f"{multiple:.3g}x", "middle"))
     for number in sorted({dose.number for dose in r.of("random")}):
         single = [(d.multiple, getattr(d, name)) for d in r.of("random") if d.number == number]
         parts.append(_path(single, across, up, "chance thin"))
@@ -194,9 +195,9 @@ def _table(r: Receipt) -> str:
             element("th", text(name), scope="row", class_="left"),
             element("td", wording.percent(dose.response)),
             element("td", f"{dose.divergence:.3g}"),
-            element("td", wording.percent(dose.others)),
-            element("td", "–" if dose.perplexity is None else f"{dose.perplexity:.4g}"),
-            element("td", "–" if dose.activity is None else wording.percent(dose.activity)),
+            element("td", shown(dose.others, moved_by)),
+            element("td", shown(dose.perplexity, "{:,.4g}".format)),
+            element("td", shown(dose.activity, wording.percent)),
         ]
         rows.append(element("tr", "".join(cells)))
     return table(element("tr", head), rows, class_="costs")
