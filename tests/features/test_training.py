@@ -24,6 +24,7 @@ from whence.core.errors import InputError, LoadError
 from whence.core.progress import Step
 from whence.features import training
 from whence.features.checkpoint import NAME as CHECKPOINT
+from whence.features.saving import load
 from whence.features.training import Trained, arms_of, train
 
 SMALL: dict[str, Any] = {
@@ -81,6 +82,8 @@ def test_arms_that_share_a_pass_are_those_that_train_alone(tmp_path: Path) -> No
     agreement = together[0].quality.agreement
     assert agreement is not None
     assert agreement.with_seed == 1
+    with pytest.raises(LoadError, match=r"holds 2 autoencoders.*all/topk-48-k4-seed0, .*seed1"):
+        load(tmp_path / "all")
 
 
 class Ended(Exception):
@@ -182,15 +185,21 @@ def test_two_processes_train_what_one_would(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
+    told: list[list[Step]] = [[], []]
+
     def run(number: int) -> None:
         os.environ |= {"RANK": str(number), "WORLD_SIZE": "2", "MASTER_PORT": str(port)}
         os.environ["MASTER_ADDR"] = "127.0.0.1"
-        trained(tmp_path / "two", size=40)
+        tell = told[number].append
+        trained(tmp_path / "two", size=40, progress=tell)
+        (tmp_path / f"told-{number}").write_text(str(len(told[number])))
 
     both = [in_background(partial(run, number)) for number in (0, 1)]
     for process in both:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
+    assert int((tmp_path / "told-0").read_text()) > 0
+    assert (tmp_path / "told-1").read_text() == "0"  # would catch: the forecast, twice
     (two,) = trained(tmp_path / "two", size=40)
     histories = [json.loads((f / "history.json").read_text()) for f in (alone.folder, two.folder)]
     losses = [[point["loss"] for point in history] for history in histories]
@@ -215,8 +224,12 @@ def test_what_is_trained_is_not_trained_again(
 def test_another_request_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     (first,) = trained(tmp_path)
     before = weights_in(tmp_path)
-    with pytest.raises(InputError, match=r"asked for something else. arms: .* name another folder"):
-        trained(tmp_path, k=6)
+    # would catch: the beginning of two long texts that are the same so far
+    said = r"something else. k: 4 there, 6 asked for now; seed: 0 there, 3 asked for now. Ask"
+    with pytest.raises(InputError, match=said):
+        trained(tmp_path, k=6, seeds=3)
+    with pytest.raises(InputError, match="autoencoders: 1 there, 2 asked for now"):
+        trained(tmp_path, seeds=[0, 1])
     assert weights_in(tmp_path) == before
     (anew,) = trained(tmp_path, k=6, restart=True)
     assert anew.autoencoder.about.settings["k"] == 6

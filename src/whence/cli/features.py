@@ -272,14 +272,15 @@ def _live() -> Iterator[Callable[[Step], None]]:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
-        task = bar.add_task("", total=None)
+        # nothing is shown before something is told: of several processes the first one tells
+        task = bar.add_task("", total=None, visible=False)
 
         def fill(step: Step) -> None:
             words = visible(left.words(step, time.monotonic()))
             if step.forecast is not None:
                 console.print(f"whence: {words}", markup=False, highlight=False, soft_wrap=True)
                 return
-            bar.update(task, description=words, completed=step.done, total=step.of)
+            bar.update(task, description=words, completed=step.done, total=step.of, visible=True)
 
         yield fill
 

@@ -24,6 +24,7 @@ from whence.features.rules import Gated, Relu, Rule, Threshold, TopK
 from whence.features.tensors import Tensors, read_tensors, write_tensors
 
 WEIGHTS, CONFIG = "weights.safetensors", "config.json"
+MOST_NAMED = 6
 
 
 def save(
@@ -67,6 +68,7 @@ def load(folder: str | Path) -> Autoencoder:
 def _place(folder: str | Path) -> Path:
     place = Path(folder)
     if place.is_dir():
+        _check_is_one(place)
         return place
     bundled = Path(str(files("whence.features"))) / "bundled"
     names = sorted(path.name for path in bundled.glob("*") if path.is_dir())
@@ -74,6 +76,20 @@ def _place(folder: str | Path) -> Path:
         return bundled / str(folder)
     known = f" Those that come with whence: {', '.join(names)}." if names else ""
     raise LoadError(f"there is no folder {str(folder)!r} with an autoencoder.{known}")
+
+
+def _check_is_one(place: Path) -> None:
+    """Raise where a folder holds several autoencoders in folders of their own."""
+    if (place / WEIGHTS).exists():
+        return
+    several = sorted(str(file.parent) for file in place.glob(f"*/{WEIGHTS}"))
+    if several:
+        named = ", ".join(several[:MOST_NAMED])
+        more = f" and {len(several) - MOST_NAMED} more" if len(several) > MOST_NAMED else ""
+        raise LoadError(
+            f"{str(place)!r} holds {len(several)} autoencoders, each in a folder of its own: name "
+            f"one of {named}{more}."
+        )
 
 
 def read_config(file: Path) -> Stored:

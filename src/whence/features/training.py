@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -138,10 +138,10 @@ def train(
     ...     one.autoencoder.size, one.quality.documents
     (8, 1)
     """
-    say = progress or (lambda _step: None)
     block_at(model, layer, kind)
     folder = _made(Path(out))
     together = processes()
+    say = progress if progress is not None and together.is_first else _say_nothing
     corpus = open_corpus(data, text=text)
     learns_special = (not model.is_causal) if special is None else special
     opened = partial(
@@ -203,6 +203,10 @@ def train(
         kept = opened()  # which now knows every shard
     work = _Work(model, corpus, kept, folder, request, arms, together, say, stop, held_out)
     return work.carry_out(checkpoint_seconds)
+
+
+def _say_nothing(_step: Step) -> None:
+    """Of several processes that share a batch, the first tells of progress."""
 
 
 def arms_of(
@@ -491,17 +495,40 @@ def _check_same(folder: Path, request: Request, restart: bool) -> None:
             f"{str(file)!r} is damaged: {problem}. Begin anew with --restart."
         ) from problem
     now = json.loads(json_text(asdict(request)))
-    differences = []
-    for name in sorted(now.keys() | before.keys()):
-        if now.get(name) != before.get(name):
-            there, here = _short(before.get(name)), _short(now.get(name))
-            differences.append(f"{name}: {there} there, {here} asked for now")
+    differences = _differences(before, now)
     if differences:
+        left = len(differences) - MOST_DIFFERENCES
+        more = f"; and {left} more" if left > 0 else ""
         raise InputError(
             f"the training in {str(folder)!r} was asked for something else. "
-            f"{'; '.join(differences[:MOST_DIFFERENCES])}. Ask for the same, name another folder "
-            "(--out), or begin anew with --restart."
+            f"{'; '.join(differences[:MOST_DIFFERENCES])}{more}. Ask for the same, name another "
+            "folder (--out), or begin anew with --restart."
         )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two requests, in words; of arms, the settings that do.
+
+    >>> _differences({"layer": 2, "arms": [{"k": 4}]}, {"layer": 2, "arms": [{"k": 8}]})
+    ['k: 4 there, 8 asked for now']
+    """
+    told = []
+    for name in sorted(now.keys() | before.keys()):
+        there, here = before.get(name), now.get(name)
+        if there == here:
+            continue
+        if name != "arms" or not _are_records(there) or not _are_records(here):
+            told.append(f"{name}: {_short(there)} there, {_short(here)} asked for now")
+        elif len(there) != len(here):
+            told.append(f"autoencoders: {len(there)} there, {len(here)} asked for now")
+        else:
+            for one, other in zip(there, here, strict=True):
+                told += _differences(one, other)
+    return list(dict.fromkeys(told))
+
+
+def _are_records(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _short(value: Any) -> str:
