@@ -15,7 +15,7 @@ SMALL = ("--size", 24, "--variant", "topk", "--k", 3, "--steps", 6, "--batch", 3
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     file = tmp_path / "corpus.txt"
-    file.write_text("\n".join(documents(30)) + "\n")
+    file.write_text("\n".join(documents(20)) + "\n")
     return file
 
 
@@ -36,6 +36,7 @@ def test_it_trains_tells_and_writes_the_folder(train, tmp_path):
     lines = done.out.splitlines()
     assert "24 features of" in lines[0]
     assert "layer 0 (topk)" in lines[0]
+    assert lines[1].endswith("held-out tokens of 1 document:")
     for name in ("autoencoder", "principal components", "random directions", "neurons"):
         assert sum(name in line and "loss recovered" in line for line in lines) == 1
     # on stderr: the forecast

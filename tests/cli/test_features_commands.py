@@ -74,6 +74,14 @@ def test_explain_prints_units_of_features(folder, tmp_path):
         typed("explain", text, folder, "--features", "5,9", "--no-evidence", "--json")
     )
     assert told["detail"]["features"] == [5, 9]
+    # would catch: a dump of names and numbers, and words where there are features
+    full = typed("explain", text, folder, "--top", "3", "--no-evidence", "--full")
+    full = " ".join(full.split())
+    assert f"The text is “{text}”, at its hidden states after block 2 (" in full
+    assert "are one unit" in full
+    assert "word for its number" not in page.read_text("utf-8")
+    assert "ranking of the features" in " ".join(typed("explain", "--help").split())
+    assert "to explain" not in typed("steer", "--help")
 
 
 def test_steer_prints_a_receipt(folder, tmp_path):

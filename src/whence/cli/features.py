@@ -231,7 +231,8 @@ def _tell(trained: Trained, as_json: bool) -> None:
             f"({about.variant}): {quality.dead:,} dead, {quality.dense:,} dense."
         )
     )
-    emit(f"On {quality.tokens:,} held-out tokens of {quality.documents:,} documents:")
+    of = "1 document" if quality.documents == 1 else f"{quality.documents:,} documents"
+    emit(f"On {quality.tokens:,} held-out tokens of {of}:")
     for fit in quality.fits:
         recovered = "" if fit.recovered is None else f", loss recovered {fit.recovered.mean:.3f}"
         emit(

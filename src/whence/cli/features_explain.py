@@ -38,6 +38,14 @@ Features = Annotated[
     typer.Option(help="These features instead, by number: 17,203.", metavar="NUMBERS"),
 ]
 
+Evidence = Annotated[
+    bool,
+    typer.Option(
+        "--evidence/--no-evidence",
+        help="Test whether each method's ranking of the features is better than random ones.",
+    ),
+]
+
 
 def explain(
     text: Words,
@@ -50,7 +58,7 @@ def explain(
     top: Top = 10,
     features: Features = None,
     seed: o.Seed = 0,
-    evidence: o.Evidence = True,
+    evidence: Evidence = True,
     rankings: o.Rankings = None,
     steps: o.Steps = None,
     model: ModelName = None,

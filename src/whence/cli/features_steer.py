@@ -22,6 +22,14 @@ To = Annotated[
         metavar="VALUE",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="The label (class) of a classifier whose probability is measured, by name or number. "
+        "[default: the one that the model predicts]",
+        metavar="LABEL",
+    ),
+]
 Tokens = Annotated[int, typer.Option(help="How many tokens are written, at most.", metavar="N")]
 Sample = Annotated[
     bool,
@@ -43,7 +51,7 @@ def steer(
     to: To = "5x",
     tokens: Tokens = 40,
     sample: Sample = False,
-    target: o.TargetLabel = None,
+    target: Target = None,
     data: Data = None,
     limit: Limit = 200,
     peak: Peak = None,

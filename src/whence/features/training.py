@@ -17,7 +17,7 @@ from functools import partial
 from itertools import product
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -527,7 +527,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     return list(dict.fromkeys(told))
 
 
-def _are_records(value: Any) -> bool:
+def _are_records(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 

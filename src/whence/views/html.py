@@ -339,7 +339,7 @@ def _legend(every: Sequence[Attribution]) -> str:
         parts.append(f"against the target{ramp(SIGNED_RAMP)}for it")
     if any(not a.signed for a in every):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
-    parts.append("Full colour is the method's largest score; point at a word for its number.")
+    parts.append("Full colour is the method's largest score; point at one for its number.")
     return element("p", elements("span", parts), class_="legend")
 
 

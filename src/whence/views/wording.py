@@ -329,11 +329,29 @@ def anchored(a: Attribution) -> list[int]:
     return sorted(int(i) for i in units if 0 <= int(i) < len(a.scores))
 
 
+def _of_features(facts: dict[str, Any]) -> str:
+    """What players of a hidden state are parts of; what is told of that goes out of ``facts``."""
+    missed = facts.pop("share not reconstructed", None)
+    if missed is None:
+        return ""
+    text, layer, variant = (facts.pop(name, "") for name in ("text", "layer", "variant"))
+    others, bias = facts.pop("other features", 0), facts.pop("only the decoder's bias", None)
+    parts = [
+        f"The text is “{text}”, at its hidden states after block {layer} ({variant}).",
+        f"All other features that are active ({others}) are one unit.",
+        f"The autoencoder does not reconstruct {percent(missed)} of the variance.",
+    ]
+    if bias is not None:
+        parts.append(f"With the decoder's bias alone the target is at {bias:.4g}.")
+    return visible(" ".join(parts))
+
+
 def detail(a: Attribution) -> str:
     """What else a method tells, in one line: the samples drawn, the estimator, the fit."""
     if anchor(a):  # which is told by itself
         return ""
     facts = {k: v for k, v in (a.detail or {}).items() if isinstance(v, (str, int, float))}
+    players = _of_features(facts)
     parts = []
 
     samples = facts.pop("samples", None)
@@ -353,7 +371,7 @@ def detail(a: Attribution) -> str:
     for name, fact in facts.items():
         shown = f"{fact:.4g}" if isinstance(fact, float) else str(fact)
         parts.append(f"{name} {shown}")
-    return visible("; ".join(parts))
+    return ". ".join(filter(None, [visible("; ".join(parts)), players]))
 
 
 def correlation(r: float) -> str:
