@@ -80,7 +80,9 @@ def test_explain_prints_units_of_features(folder, tmp_path):
     assert f"The text is “{text}”, at its hidden states after block 2 (" in full
     assert "are one unit" in full
     assert "word for its number" not in page.read_text("utf-8")
-    assert "ranking of the features" in " ".join(typed("explain", "--help").split())
+    assert "ranking of the features" in " ".join(
+        typed("explain", "--help").replace("│", "").split()
+    )
     assert "to explain" not in typed("steer", "--help")
 
 
