@@ -170,7 +170,7 @@ def _columns(
             if by_text is None:
                 continue
             own = _empty(len(records), len(methods))
-            control, beaten = own.copy(), own.copy()
+            control, beaten, spread = own.copy(), own.copy(), own.copy()
             random = np.full(len(records), np.nan)
             for place, items in by_text.items():
                 for item in items:
@@ -182,6 +182,8 @@ def _columns(
                     if item["control"] is not None:
                         control[place, number] = item["control"]
                         beaten[place, number] = item["beaten"]
+                        if item.get("spread") is not None:  # parts of before have none
+                            spread[place, number] = item["spread"]
             instance = settings_of(info, metric["settings"])
             built_in = {name for name, used in made_by.items() if removal and used == removal}
             columns.append(
@@ -199,6 +201,7 @@ def _columns(
                         beaten=beaten,
                         built_in=frozenset(built_in),
                         range=_range(instance, asked),
+                        spread=spread,
                     ),
                     methods,
                     seed,
