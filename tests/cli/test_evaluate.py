@@ -156,6 +156,7 @@ def test_mistakes_are_one_line_and_exit_code_two(whence: Whence, tmp_path: Path)
     few = ("--methods", "gradient-l2", "--metrics", "deletion")
     for arguments, message in [
         ((), "there are no data"),
+        (("--data", file, "--methods", ","), "there are no methods"),
         (("--data", file, "--methods", "gradient-l3"), "Did you mean 'gradient-l2'"),
         (("--data", file, "--metrics", "deletoin"), "Did you mean 'deletion'"),
         (("--data", tmp_path / "nowhere.csv", *few), "nowhere.csv"),

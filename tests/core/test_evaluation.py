@@ -16,6 +16,7 @@ from tests.views.evaluations import METHODS, TEXTS, evaluation, measured, same_e
 from whence.core.errors import LoadError, WhenceError
 from whence.core.evaluation import Column, Evaluation, Measured, _verdicts, column_of
 from whence.core.evidence import Verdict
+from whence.core.registry import find_metric, settings_dict, settings_of
 from whence.metrics.several import spread_by_chance
 
 
@@ -106,6 +107,32 @@ def test_removals_disagree_clearly_or_within_the_noise() -> None:
     assert evaluation(mask, measured((1.0, 0.0, 0.0), removal="delete")).disagreements == ()
     # the same winner of another metric is no disagreement with this one
     assert evaluation(mask, measured((0.0, 1.0, 0.0), "aopc")).disagreements == ()
+
+
+def test_removals_do_not_disagree_clearly_on_too_few_texts() -> None:
+    """The enemy: two texts have no groups, and so no winner was in the best group."""
+    (one,) = evaluation(
+        measured((1.0, 0.0, 0.0), texts=2), measured((0.0, 1.0, 0.0), removal="delete", texts=2)
+    ).disagreements
+    assert not one.is_clear
+
+
+def test_settings_that_are_not_the_usual_ones_stand_in_the_name() -> None:
+    """The enemy: variance and VSI under one name, in print and in the files."""
+    info = find_metric("consistency")
+    usual = settings_dict(settings_of(info, {})) | {"seed": 7}
+    of = {"metric": "consistency", "removal": "", "version": info.version}
+    plain = column_of(measured(settings=usual, **of), METHODS)
+    changed = column_of(measured(settings=usual | {"by": "vsi"}, **of), METHODS)
+    assert (plain.name, changed.name) == ("consistency", "consistency[by=vsi]")
+    table = replace(evaluation(), columns=(plain, changed))
+    assert {row["settings"] for row in table.records()} == {"", "by=vsi"}
+    assert table.column("consistency") is plain
+    assert "consistency[by=vsi]" in table.to_latex()
+    assert "consistency[by=vsi]" in table.to_html()
+    assert "[by=vsi] ↑" in str(table)
+    # a metric that nobody here knows, of a table that somebody sent
+    assert column_of(measured(settings={"a": 1}, metric="theirs"), METHODS).label == "theirs"
 
 
 def test_records_are_a_row_for_each_cell_and_the_control() -> None:

@@ -201,7 +201,13 @@ def command(
         note("what the model predicts is explained; labels are only kept (--gold explains them)")
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
-        from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
+        from whence.explaining.evaluate import (
+            check_none_added,
+            evaluated,
+            is_whole,
+            never_alone,
+            trial_rows,
+        )
         from whence.explaining.rows import ExplainRows
 
         added = _added(add or [])
@@ -221,6 +227,8 @@ def command(
         )
         explain = ExplainRows(loaded_model, request, is_of_labels, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
+        for name in never_alone(asked["metrics"] or {}):
+            note(f"{name} is measured, too: robustness says nothing without faithfulness beside it")
         if work.of_again:
             note(_what_is_dear(work))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:

@@ -21,7 +21,7 @@ from whence.core.evidence import Verdict
 from whence.core.gauge import Gauge
 from whence.core.many import Failure
 from whence.core.planted import PlantedTruth
-from whence.core.registry import Better
+from whence.core.registry import Better, metrics, settings_dict, settings_of
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, written
@@ -29,6 +29,7 @@ from whence.core.writing import write_json, written
 SCHEMA = 1
 SAME = 1e-9  # means that differ by less are equal but for rounding
 MOST_FAILURES = 100  # that a table names; the store has all
+SEED = "seed"  # a setting of metrics that is the evaluation's own
 RANDOM = "random"  # the method that is the control, and has a row of its own anyway
 
 
@@ -72,9 +73,26 @@ class Column:
             raise InputError("a column is of a metric, and this one has no name.")
 
     @property
+    def changed(self) -> str:
+        """The settings that are not the usual ones, as they are typed: "by=vsi, seeds=3"."""
+        info = metrics().get(self.metric)
+        if info is None or info.version != self.version:  # nobody here knows what is usual
+            return ""
+        usual = settings_dict(settings_of(info, {}))
+        given = {name: value for name, value in self.settings.items() if name != SEED}
+        return ", ".join(
+            f"{name}={value}" for name, value in given.items() if usual.get(name) != value
+        )
+
+    @property
+    def label(self) -> str:
+        """The metric, with the settings that are not the usual ones."""
+        return f"{self.metric}[{self.changed}]" if self.changed else self.metric
+
+    @property
     def name(self) -> str:
-        """The metric, and the removal where it has one."""
-        return f"{self.metric} ({self.removal})" if self.removal else self.metric
+        """The same, and the removal where it has one."""
+        return f"{self.label} ({self.removal})" if self.removal else self.label
 
     @property
     def arrow(self) -> str:
@@ -204,6 +222,7 @@ class Evaluation:
                 rows.append(
                     {
                         "metric": column.metric,
+                        "settings": column.changed,
                         "removal": column.removal,
                         "better": column.better,
                         "kind": column.kind,
@@ -311,13 +330,17 @@ def _plain(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def _are_clear(columns: Sequence[Column]) -> bool:
-    """Whether no winner of one removal is in the best group of all the others."""
+    """Whether no winner of one removal may be the best under all the others.
+
+    It may be where it is in the best group, and where nobody can tell: without a letter.
+    """
     winners = {column.best.method for column in columns if column.best}
-    for winner in winners:
-        letters = [column.cell(winner) for column in columns]
-        if all(cell is not None and "a" in cell.group for cell in letters):
-            return False
-    return True
+    return not any(all(_may_be_best(winner, column) for column in columns) for winner in winners)
+
+
+def _may_be_best(method: str, column: Column) -> bool:
+    cell = column.cell(method)
+    return cell is None or not cell.group or "a" in cell.group
 
 
 def _beats_all(method: str, columns: Sequence[Column]) -> bool:

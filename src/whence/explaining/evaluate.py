@@ -52,6 +52,7 @@ from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_for
 from whence.runs.run import Progress, Run, Stop, check_engine
 
+ROBUSTNESS, BESIDE_ROBUSTNESS = "robustness", "comprehensiveness"
 PART = 8  # texts that are done, written and lost together: each takes seconds
 MOST_GAUGED = 500  # texts by which the removals are gauged
 # what is measured once, as it is said
@@ -106,7 +107,8 @@ def evaluate(
     is; a name may be that of a group (``faithfulness``, ``gold``, ``again``, ``form``). Metrics
     that remove words do so by each of ``removals`` (two by default: ``mask`` and ``delete`` where
     there is a mask token), and read the target as ``measured_as`` says (a probability, where there
-    are classes). ``rationale`` names the column of what people marked.
+    are classes). ``rationale`` names the column of what people marked. Robustness never
+    stands without faithfulness: comprehensiveness is added where no such metric was asked for.
 
     ``added`` are results of other tools (``Attribution.from_scores``), each of which belongs to the
     text that it explains; they are tried beside the methods.
@@ -268,11 +270,27 @@ def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(metrics, Mapping):
         return metrics
     names = list(all_metrics()) if metrics is None else metrics
+    names = [names] if isinstance(names, str) else names
     wanted: dict[str, Mapping[str, Any]] = {}
     for name in names:
         of_group = [other for other, info in all_metrics().items() if info.group == name]
         wanted |= {one: {} for one in of_group or [find_metric(name).name]}
     return wanted
+
+
+def never_alone(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is measured beside metrics that say nothing by themselves.
+
+    An explanation that is always the same is perfectly robust: beside it stands how faithful it is.
+
+    >>> never_alone({"robustness": {}, "compactness": {}}), never_alone({"deletion": {}})
+    ({'comprehensiveness': {}}, {})
+    """
+    infos = [find_metric(name) for name in given]
+    is_robustness_there = any(info.name == ROBUSTNESS for info in infos)
+    if is_robustness_there and not any(info.group == "faithfulness" for info in infos):
+        return {BESIDE_ROBUSTNESS: {}}
+    return {}
 
 
 def check_none_added(added: Sequence[Attribution]) -> None:
@@ -298,9 +316,12 @@ def trial_rows(
         )
     if rankings < 1:
         raise InputError(f"a control needs at least one random ranking, not {rankings}.")
+    if not explain.request.wishes and not explain.added:
+        raise InputError("there are no methods: name some, or leave methods= out for all.")
     given = wanted_metrics(metrics)
     if not given:
         raise InputError("there are no metrics: name some, or leave metrics= out for all.")
+    given = {**never_alone(given), **given}
     model = explain.model
     names = usual_removals(model) if removals is None else removals
     chosen = dict.fromkeys(chosen_removal(model, name) for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,8 @@ FAILED_TEXTS = """
     where failure is not null
     order by row limit {most}
 """
+# baselines that are removals, too; a pad token that the model sees is none
+REMOVING_BASELINES = ("mask", "mean", "zero")
 GAUGES = "gauges.json"
 PLANTED = "planted.json"
 QUESTIONS = {"table": "whence.explaining.stored_trials:table_of"}
@@ -222,13 +225,15 @@ def _empty(texts: int, methods: int) -> Float[np.ndarray, "text method"]:
 
 
 def _removals_of_methods(records: list[dict[str, Any]]) -> dict[str, str]:
-    """The removal by which each method was made that plays itself."""
-    return {
-        result["method"]: result["removal"]
-        for record in records
-        for result in record["results"]
-        if result["removal"]
-    }
+    """The removal by which each method was made: it plays itself, or starts from a baseline."""
+    made_by = {}
+    for record in records:
+        for result in record["results"]:
+            baseline = json.loads(result["settings"]).get("baseline")
+            used = result["removal"] or baseline
+            if result["removal"] or baseline in REMOVING_BASELINES:
+                made_by[result["method"]] = used
+    return made_by
 
 
 def _curves(
