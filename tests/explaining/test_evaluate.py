@@ -132,6 +132,24 @@ def test_robustness_never_stands_without_faithfulness(model: whence.Model) -> No
     assert {column.metric for column in table} == {"deletion", "robustness"}
 
 
+def test_what_was_not_measured_and_copies_are_said(model: whence.Model) -> None:
+    """The enemy: a column, or a method in it, that is missing in silence."""
+    table = whence.evaluate(
+        model,
+        [TEXTS[0], TEXTS[1], TEXTS[0]],
+        ["random", "gradient-l2"],
+        {"consistency": {"by": "csi", "seeds": 1}, "auprc": {}},
+        rankings=2,
+        planted=0,
+    )
+    said = " ".join(table.notes)
+    assert "so auprc could not be measured" in said
+    assert (
+        "consistency was not measured of these methods, on so many of 3 texts: random (3)" in said
+    )
+    assert "1 of 3 texts is a copy of another" in said
+
+
 def test_random_scores_are_not_better_than_their_control(table: Evaluation) -> None:
     for column in table.columns:
         assert column.cell("random").verdict is not Verdict.BETTER

@@ -14,7 +14,7 @@ from whence.cli.run import (
     MOST_FAILURES,
     Methods,
     Out,
-    Set,
+    check_page,
     chosen_methods,
     method_name,
     with_settings,
@@ -27,7 +27,6 @@ from whence.cli.running import (
     loaded,
     note,
     show,
-    writable,
 )
 from whence.core.errors import InputError
 from whence.core.showing import visible
@@ -71,7 +70,15 @@ def command(
             metavar="NAMES",
         ),
     ] = None,
-    setting: Set = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of a method or a metric, such as lime.samples=500 or "
+            "consistency.by=vsi.",
+            metavar="NAME.SETTING=…",
+        ),
+    ] = None,
     add: Annotated[
         list[Path] | None,
         typer.Option(
@@ -156,7 +163,7 @@ def command(
     that cannot be explained is listed as a failure; the exit code is then 3.
     """
     del debug
-    writable(html)
+    check_page(html, out)
     if data is None:
         raise InputError("there are no data: name a file or a folder by --data.")
 

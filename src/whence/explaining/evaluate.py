@@ -10,8 +10,9 @@ from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
 from whence.core.planted import MECHANISMS, PlantedTruth
-from whence.core.registry import find_metric
+from whence.core.registry import METRIC_GROUPS, Needs, find_metric
 from whence.core.registry import metrics as all_metrics
+from whence.core.registry.names import found, not_found
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
 from whence.core.target import Reading
 from whence.core.units import UnitKind
@@ -173,6 +174,7 @@ def evaluated(
     say: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """The evaluation as asked, begun or continued in a place. ``say`` is told of each step."""
+    _check_rationale(work, data)
     order = Order(work, WORK, READER, asked_of_trials(work), work.explain.gold)
     stop = stop or Stop()
     if manner.again:
@@ -190,6 +192,16 @@ def evaluated(
 
     stop.at_once(measure_once)
     return evaluation_of(run)
+
+
+def _check_rationale(work: TrialRows, data: Data) -> None:
+    """Refuse metrics that all need what people marked, where nobody marked anything."""
+    if data.columns.rationale is None and all(call.needs & Needs.GOLD for call in work.metrics):
+        names = ", ".join(call.name for call in work.metrics)
+        raise InputError(
+            f"{names}: these compare with what people marked, and the data have no column of it: "
+            "name it by rationale= (--rationale COLUMN)."
+        )
 
 
 def is_whole(run: Run, planted: int) -> bool:
@@ -271,8 +283,12 @@ def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:
         return metrics
     names = list(all_metrics()) if metrics is None else metrics
     names = [names] if isinstance(names, str) else names
+    known = {name: info.aliases for name, info in all_metrics().items()}
+    known |= dict.fromkeys(METRIC_GROUPS, ())
     wanted: dict[str, Mapping[str, Any]] = {}
     for name in names:
+        if found(str(name), known) is None:
+            raise not_found("metric, or group of metrics,", name, known)
         of_group = [other for other, info in all_metrics().items() if info.group == name]
         wanted |= {one: {} for one in of_group or [find_metric(name).name]}
     return wanted

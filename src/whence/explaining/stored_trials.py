@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,11 @@ def evaluation_of(run: Run) -> Evaluation:
         gauges=gauges,
         planted=planted,
         skipped=_skipped(records, methods),
-        notes=_notes(run, no_gauges, planted, no_planted),
+        notes=(
+            *_notes(run, no_gauges, planted, no_planted),
+            *_not_measured(asked, records),
+            *_repeated(records),
+        ),
         forwards=forwards,
         failures=failed_texts(run, MOST_FAILURES) if state.failed else (),
     )
@@ -284,3 +288,37 @@ def _notes(
     if no_planted:
         notes.append(f"No method was tried where the truth is known: {no_planted}")
     return tuple(notes)
+
+
+def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> Iterator[str]:
+    """Metrics that say nothing of any text, or of some methods: they would be missed in silence."""
+    if not records:
+        return
+    of_gold = [m["name"] for m in asked["metrics"] if find_metric(m["name"]).needs & Needs.GOLD]
+    if of_gold and all(record["gold"] is None for record in records):
+        yield (
+            f"Nothing is marked in the data, so {', '.join(of_gold)} could not be measured: "
+            "rationale= (--rationale COLUMN) names the column of what people marked."
+        )
+    texts: dict[str, dict[str, int]] = {}  # by metric and method
+    reasons: dict[str, str] = {}
+    for record in records:
+        for what, reason in json.loads(record["unmeasured"] or "{}").items():
+            metric, _, method = what.partition(" of ")
+            of_metric = texts.setdefault(metric, {})
+            of_metric[method] = of_metric.get(method, 0) + 1
+            reasons.setdefault(metric, reason)
+    for metric, counts in texts.items():
+        methods = ", ".join(f"{method} ({count})" for method, count in counts.items())
+        yield (
+            f"{metric} was not measured of these methods, on so many of {len(records)} texts: "
+            f"{methods}. First reason: {reasons[metric]}"
+        )
+
+
+def _repeated(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Intervals take texts for independent, and a copy is not."""
+    copies = len(records) - len({tuple(record["units"]) for record in records})
+    if copies:
+        are = "are copies of others" if copies > 1 else "is a copy of another"
+        yield f"{copies} of {len(records)} texts {are}; intervals and verdicts take each for new."
