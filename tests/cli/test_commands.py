@@ -202,6 +202,10 @@ def test_metrics_explains_one_metric(run):
     words = " ".join(run("metrics", "Deletion").out.split())
     assert "lower is better" in words
     assert "steps=10 whole number In how many steps" in words
+    assert "whence evaluate --set deletion.steps=…, or keywords of whence.measure" in words
+    again = " ".join(run("metrics", "consistency").out.split())
+    assert 'whence.evaluate(…, metrics={"consistency": {"by": …}})' in again
+    assert "whence.measure" not in again  # it has one explanation, and no others of its kind
     assert {m["name"] for m in json.loads(run("metrics", "--json").out)} == set(metrics())
     assert "steps=10" not in run("metrics").out
     assert "steps=10" in run("metrics", "--settings").out

@@ -136,6 +136,17 @@ def test_settings_reach_methods_and_metrics(whence: Whence, tmp_path: Path) -> N
     assert method["settings"]["samples"] == 30
 
 
+def test_a_page_may_lie_in_the_folder_that_out_makes(whence: Whence, tmp_path: Path) -> None:
+    file, out = tmp_path / "a.txt", tmp_path / "run"
+    file.write_text("great food and great prices\n")
+    told = whence(
+        "evaluate", "--data", file, "--methods", "random", "--metrics", "compactness",
+        "--planted", 0, "--rankings", 2, "--out", out, "--html", out / "page.html",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert (out / "page.html").is_file()
+
+
 def test_a_run_of_explanations_is_no_evaluation(
     whence: Whence, run: Whence, tmp_path: Path
 ) -> None:
@@ -156,6 +167,9 @@ def test_mistakes_are_one_line_and_exit_code_two(whence: Whence, tmp_path: Path)
     few = ("--methods", "gradient-l2", "--metrics", "deletion")
     for arguments, message in [
         ((), "there are no data"),
+        (("--data", file, "--methods", ","), "there are no methods"),
+        (("--data", file, "--methods", "random", "--metrics", "auprc"), "--rationale COLUMN"),
+        (("--data", file, "--metrics", "faithfullness"), "Did you mean 'faithfulness'?"),
         (("--data", file, "--methods", "gradient-l3"), "Did you mean 'gradient-l2'"),
         (("--data", file, "--metrics", "deletoin"), "Did you mean 'deletion'"),
         (("--data", tmp_path / "nowhere.csv", *few), "nowhere.csv"),

@@ -13,11 +13,13 @@ def test_it_prints_the_answer_then_the_table(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     done = run(*FEW, "--methods", "occlusion,attention-mean,random")
     assert (done.code, done.err) == (0, "")
-    first, second, *_ = done.out.splitlines()
-    assert first.startswith("None of 2 methods finds")
-    assert second.startswith("On distractor, attention-mean ranks a decoy first")
+    assert done.out.startswith("3 texts of each mechanism cannot show")
+    assert "better 30.\nOn distractor, attention-mean ranks a decoy first" in done.out
     assert "random (control)" in done.out
     assert "chance, exactly" in done.out
+    assert "correction for 2 tests" in " ".join(done.out.split())
+    control = run(*FEW, "--methods", "random")
+    assert "Holm" not in control.out  # the control is not tested
 
 
 def test_json_csv_page_and_file_are_the_same_result(run, tmp_path):

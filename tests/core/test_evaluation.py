@@ -14,8 +14,10 @@ import pytest
 import whence
 from tests.views.evaluations import METHODS, TEXTS, evaluation, measured, same_everywhere, whole
 from whence.core.errors import LoadError, WhenceError
-from whence.core.evaluation import Column, Evaluation, column_of
+from whence.core.evaluation import Column, Evaluation, Measured, _verdicts, column_of
 from whence.core.evidence import Verdict
+from whence.core.registry import find_metric, settings_dict, settings_of
+from whence.metrics.several import spread_by_chance
 
 
 def verdicts(column: Column) -> list[Verdict | None]:
@@ -107,6 +109,32 @@ def test_removals_disagree_clearly_or_within_the_noise() -> None:
     assert evaluation(mask, measured((0.0, 1.0, 0.0), "aopc")).disagreements == ()
 
 
+def test_removals_do_not_disagree_clearly_on_too_few_texts() -> None:
+    """The enemy: two texts have no groups, and so no winner was in the best group."""
+    (one,) = evaluation(
+        measured((1.0, 0.0, 0.0), texts=2), measured((0.0, 1.0, 0.0), removal="delete", texts=2)
+    ).disagreements
+    assert not one.is_clear
+
+
+def test_settings_that_are_not_the_usual_ones_stand_in_the_name() -> None:
+    """The enemy: variance and VSI under one name, in print and in the files."""
+    info = find_metric("consistency")
+    usual = settings_dict(settings_of(info, {})) | {"seed": 7}
+    of = {"metric": "consistency", "removal": "", "version": info.version}
+    plain = column_of(measured(settings=usual, **of), METHODS)
+    changed = column_of(measured(settings=usual | {"by": "vsi"}, **of), METHODS)
+    assert (plain.name, changed.name) == ("consistency", "consistency[by=vsi]")
+    table = replace(evaluation(), columns=(plain, changed))
+    assert {row["settings"] for row in table.records()} == {"", "by=vsi"}
+    assert table.column("consistency") is plain
+    assert "consistency[by=vsi]" in table.to_latex()
+    assert "consistency[by=vsi]" in table.to_html()
+    assert "[by=vsi] ↑" in str(table)
+    # a metric that nobody here knows, of a table that somebody sent
+    assert column_of(measured(settings={"a": 1}, metric="theirs"), METHODS).label == "theirs"
+
+
 def test_records_are_a_row_for_each_cell_and_the_control() -> None:
     table = whole()
     rows = table.records()
@@ -195,3 +223,64 @@ def test_reading_changes_nothing_that_was_given() -> None:
     before = copy.deepcopy(stored)
     Evaluation.from_dict(stored)
     assert stored == before
+
+
+# ---------------------------------------------------------------------- few different values
+
+
+def found_by_chance(texts: int, methods: int, seed: int, is_constant: bool) -> Measured:
+    """1 where the one gold word of 8 to 15 is found by lot; the control is drawn 20 times."""
+    rng = np.random.default_rng([seed, texts, methods])
+    share = np.full((texts, 1), 0.1) if is_constant else 1 / rng.integers(8, 16, (texts, 1))
+    own = (rng.random((texts, methods)) < share).astype(float)
+    if is_constant:
+        control, spread = share, np.sqrt(share * (1 - share))
+    else:
+        copies = (rng.random((texts, 20)) < share).astype(float)
+        control = copies.mean(1, keepdims=True)
+        spread = np.array([[spread_by_chance(row)] for row in copies])
+    control, spread = control.repeat(methods, axis=1), spread.repeat(methods, axis=1)
+    given = {"own": own, "control": control, "spread": spread, "random": control[:, 0]}
+    return measured(metric="iou-f1", removal="", texts=texts, beaten=own, kind="gold", **given)
+
+
+@pytest.mark.parametrize(("texts", "methods"), [(5, 1), (10, 1), (10, 2), (20, 10), (50, 10)])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_methods_that_find_a_rare_thing_by_lot_are_told_apart_in_five_of_a_hundred(
+    texts: int, methods: int, is_constant: bool
+) -> None:
+    """The enemy: ten values of 0 that hardly vary, and are "worse than random" in 38 of 100."""
+    false = 0
+    for seed in range(100):
+        one = found_by_chance(texts, methods, seed, is_constant)
+        false += set(_verdicts(one, seed, draws=200)) != {Verdict.SAME}
+    assert false <= 8
+
+
+def test_what_finds_a_rare_thing_every_time_is_better_and_never_is_worse() -> None:
+    """The enemy: no verdict wherever values are alike."""
+    lot = found_by_chance(50, 2, 0, is_constant=False)
+    always = replace(lot, own=np.array([[1.0, 0.0]] * 50))
+    assert verdicts(column_of(always, METHODS[:2])) == [Verdict.BETTER, Verdict.WORSE]
+    ten = found_by_chance(10, 2, 0, is_constant=False)
+    few = replace(ten, own=np.array([[1.0, 0.0]] * 10))
+    assert verdicts(column_of(few, METHODS[:2])) == [Verdict.BETTER, Verdict.SAME]
+    # parts of before say nothing of the spread of chance
+    assert verdicts(column_of(replace(always, spread=None), METHODS[:2])) == [Verdict.SAME] * 2
+
+
+def test_values_that_differ_are_judged_as_before() -> None:
+    """The enemy: less power where nothing is rare."""
+    for ahead in ((0.05, 0.02, 0.0), (0.0, -0.03, 0.5)):
+        one = measured(ahead)
+        wide = replace(one, spread=np.full(one.own.shape, 99.0))
+        assert column_of(wide, METHODS) == column_of(one, METHODS)
+
+
+def test_one_value_on_all_texts_has_no_interval() -> None:
+    """The enemy: [0, 0] of ten texts, as if the eleventh were known."""
+    own = np.zeros((10, 3))
+    own[0, 1] = 0.5
+    column = column_of(measured(own=own, texts=10, random=np.full(10, 0.3)), METHODS)
+    assert [cell.interval is None for cell in column.cells] == [True, False, True]
+    assert column.random.interval is None

@@ -109,6 +109,47 @@ def test_a_method_is_marked_where_it_is_judged_by_its_own_removal(table: Evaluat
     assert marked == {(f"{m} (mask)", "occlusion") for m in METRICS[:3]}
 
 
+def test_a_method_is_marked_where_its_baseline_is_the_removal(model: whence.Model) -> None:
+    """The enemy: a path from the masked text is judged by masking, and nobody is told."""
+    methods = {
+        "integrated-gradients": {},
+        "attention-arbiter": {},
+        "gradient-l2": {},
+    }
+    table = whence.evaluate(
+        model, TEXTS[:2], methods, "deletion", removals=["mask", "mean"], rankings=2, planted=0
+    )
+    marked = {(c.removal, cell.method) for c in table for cell in c.cells if cell.built_in}
+    assert marked == {("mask", "integrated-gradients"), ("mean", "attention-arbiter")}
+
+
+def test_robustness_never_stands_without_faithfulness(model: whence.Model) -> None:
+    asked: dict[str, Any] = {"rankings": 2, "planted": 0, "removals": ["mask"]}
+    one = {"robustness": {"neighbours": 1}}
+    table = whence.evaluate(model, TEXTS[:2], "random", one, **asked)
+    assert [column.metric for column in table] == ["comprehensiveness", "robustness"]
+    table = whence.evaluate(model, TEXTS[:2], "random", one | {"deletion": {}}, **asked)
+    assert {column.metric for column in table} == {"deletion", "robustness"}
+
+
+def test_what_was_not_measured_and_copies_are_said(model: whence.Model) -> None:
+    """The enemy: a column, or a method in it, that is missing in silence."""
+    table = whence.evaluate(
+        model,
+        [TEXTS[0], TEXTS[1], TEXTS[0]],
+        ["random", "gradient-l2"],
+        {"consistency": {"by": "csi", "seeds": 1}, "auprc": {}},
+        rankings=2,
+        planted=0,
+    )
+    said = " ".join(table.notes)
+    assert "so auprc could not be measured" in said
+    assert (
+        "consistency was not measured of these methods, on so many of 3 texts: random (3)" in said
+    )
+    assert "1 of 3 texts is a copy of another" in said
+
+
 def test_random_scores_are_not_better_than_their_control(table: Evaluation) -> None:
     for column in table.columns:
         assert column.cell("random").verdict is not Verdict.BETTER
@@ -237,6 +278,8 @@ def test_results_of_others_are_tried_beside_the_methods(model: whence.Model) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"methods": []}, "there are no methods"),
+        ({"methods": {}}, "there are no methods"),
         ({"removals": "mask"}, "removals= is a list of names"),
         ({"rankings": 0}, "at least one random ranking"),
         ({"metrics": []}, "there are no metrics"),
@@ -247,7 +290,7 @@ def test_mistakes_are_said_before_anything_is_run(
     model: whence.Model, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((InputError, KeyError, ValueError), match=message):
-        whence.evaluate(model, TEXTS, ["gradient-l2"], planted=0, **options)
+        whence.evaluate(model, TEXTS, **{"methods": ["gradient-l2"], "planted": 0, **options})
 
 
 def test_planted_truth_and_gauges_come_with_it(model: whence.Model, tmp_path: Path) -> None:

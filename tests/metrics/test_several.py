@@ -40,6 +40,9 @@ def test_each_gets_what_it_gets_alone(name: str) -> None:
             )
         assert together.own[number] == pytest.approx(value, abs=1e-9)
         assert together.control[number] == pytest.approx(control.mean(), abs=1e-9)
+        # the variance of one more copy, and that of the mean of 30
+        spread = control.std(ddof=1) * np.sqrt(1 + 1 / 30)
+        assert together.spread[number] == pytest.approx(spread, abs=1e-9)
     assert ((together.beaten >= 0) & (together.beaten <= 1)).all()
 
 

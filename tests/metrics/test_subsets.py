@@ -47,10 +47,16 @@ def subsets_of(game: FeatureGame, sizes: np.ndarray, samples: int = FAST) -> np.
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_infidelity_is_captums_on_the_same_perturbations(normalise: bool, seed: int) -> None:
-    """The enemies: a scale for each subset, a scale with a constant, half of the square."""
+    """The enemies: a scale for each subset, a scale with a constant, half of the square.
+
+    Captum's scale may be negative, which ours may not: of s and -s, it is that with a fit.
+    """
     game = bent(7, seed)
     scores = np.random.default_rng([seed, 1]).normal(size=7)
     removed = subsets_of(game, steps_of(7)[1:])
+    falls = game.full - game(~removed)
+    if normalise:
+        scores *= np.sign(removed @ scores @ falls)
 
     def forward(masks: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(game(masks.numpy() > 0.5))
@@ -67,14 +73,16 @@ def test_infidelity_is_captums_on_the_same_perturbations(normalise: bool, seed: 
         n_perturb_samples=len(removed),
         normalize=normalise,
     )
-    (ours,) = Infidelity(normalise, FAST)(game, scores[None])
+    ours, of_the_reverse = Infidelity(normalise, FAST)(game, np.array([scores, -scores]))
     assert ours == pytest.approx(float(peer), rel=1e-9)
+    if normalise:
+        assert of_the_reverse == pytest.approx((falls**2).mean(), rel=1e-9)
 
 
 def test_infidelity_of_the_truth_is_zero_on_any_scale_but_only_if_normalised() -> None:
     game = additive(WEIGHTS, start=3.0)
     rows = np.array([WEIGHTS, 1000 * WEIGHTS, -WEIGHTS])
-    assert Infidelity()(game, rows) == pytest.approx([0, 0, 0], abs=1e-12)
+    assert Infidelity()(game, rows[:2]) == pytest.approx([0, 0], abs=1e-12)
     plain = Infidelity(normalise=False)(game, rows)
     assert plain[0] == pytest.approx(0, abs=1e-12)
     assert (plain[1:] > 1).all()
@@ -87,14 +95,25 @@ def test_scores_of_zero_explain_nothing() -> None:
     assert Infidelity(samples=FAST)(game, np.zeros((1, 5))) == pytest.approx([(falls**2).mean()])
 
 
+def test_the_reverse_of_the_truth_is_worse_than_random_scores() -> None:
+    """The enemy: a negative scale, by which it was as good as the truth."""
+    game = additive(WEIGHTS)
+    random = np.random.default_rng(0).normal(size=(200, 5))
+    truth, reverse, nothing, *others = Infidelity()(
+        game, np.concatenate([[WEIGHTS, -WEIGHTS, np.zeros(5)], random])
+    )
+    assert truth < np.mean(others) < reverse
+    assert reverse == nothing
+
+
 @given(scores_of_five)
 @settings(max_examples=30)
 def test_the_best_scale_is_the_best(scores: np.ndarray) -> None:
-    """Brute force beside it: no other factor has a smaller error."""
+    """Brute force beside it: no other factor from 0 has a smaller error."""
     game = bent(5, 2)
     (best,) = Infidelity(samples=FAST)(game, scores[None])
     largest = max(np.abs(scores).max(), 1e-9)
-    factors = np.linspace(-3, 3, 41)[:, None] / largest
+    factors = np.linspace(0, 3, 21)[:, None] / largest
     others = Infidelity(normalise=False, samples=FAST)(game, factors * scores)
     assert best <= others.min() + 1e-12
 

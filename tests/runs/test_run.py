@@ -137,7 +137,10 @@ def test_a_run_goes_on_where_it_was_and_is_the_same_in_the_end(
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"methods": ["occlusion"]}, r"asked\.methods"),
+        (
+            {"methods": ["occlusion"]},
+            r"asked\.methods: .*, .* in the run, occlusion asked .*now\. ",
+        ),
         ({"methods": {"lime": {"samples": 200}, "occlusion": {}}}, r"settings\.samples"),
         ({"data": TEXTS[:3]}, r"data\.rows: 4 in the run, 3 asked for now"),
         ({"data": [*TEXTS[:3], "another text"]}, r"data\.digest"),

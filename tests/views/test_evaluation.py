@@ -218,6 +218,23 @@ def test_latex_is_whole_and_escaped() -> None:
         assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
 
 
+def test_a_lopsided_interval_is_shown_by_its_ends() -> None:
+    """The enemy: 0.062 ± 0.503 for an interval from -0.005 to 1."""
+    lopsided, even = (-0.005, 1.0), (0.03, 0.1)
+    table = whole()
+    first = table.columns[0]
+    cells = tuple(
+        replace(cell, mean=0.062, interval=interval)
+        for cell, interval in zip(first.cells, (lopsided, even, even), strict=True)
+    )
+    table = replace(table, columns=(replace(first, cells=cells),))
+    assert "0.062 [-0.005, 1.00]" in evaluation_text(table)
+    assert "0.062 ±.035" in evaluation_text(table)
+    latex = table.to_latex()
+    assert "[$-$0.005, 1.00]" in latex
+    assert "[0.030, 0.100]" in latex
+
+
 def test_a_latex_table_has_at_most_six_metrics() -> None:
     many = evaluation(*(measured(metric=f"metric-{n}") for n in range(8)))
     latex = many.to_latex()

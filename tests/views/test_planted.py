@@ -76,6 +76,14 @@ def test_the_sentences_say_who_finds_all_who_is_fooled_and_what_chance_gives():
     ]
 
 
+def test_too_few_texts_find_nothing_in_most():
+    """The enemy: "none finds any" of a method that found it in three texts of three."""
+    mechanisms = (replace(planted("keyword"), texts=3),)
+    found = finding("occlusion", "keyword", 3.0, texts=3, interval=(0.44, 1.0))
+    first, *_ = planted_sentences(truth(mechanisms=mechanisms, findings=(found,), examples=()))
+    assert first.startswith("3 texts of each mechanism cannot show what a method finds in most")
+
+
 def test_of_one_method_it_says_what_it_misses():
     alone = [f for f in truth().findings if f.method == "attention-mean"]
     assert planted_sentences(truth(findings=tuple(alone)))[0] == (

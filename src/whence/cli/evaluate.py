@@ -14,7 +14,7 @@ from whence.cli.run import (
     MOST_FAILURES,
     Methods,
     Out,
-    Set,
+    check_page,
     chosen_methods,
     method_name,
     with_settings,
@@ -27,7 +27,6 @@ from whence.cli.running import (
     loaded,
     note,
     show,
-    writable,
 )
 from whence.core.errors import InputError
 from whence.core.showing import visible
@@ -71,7 +70,15 @@ def command(
             metavar="NAMES",
         ),
     ] = None,
-    setting: Set = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of a method or a metric, such as lime.samples=500 or "
+            "consistency.by=vsi.",
+            metavar="NAME.SETTING=…",
+        ),
+    ] = None,
     add: Annotated[
         list[Path] | None,
         typer.Option(
@@ -156,7 +163,7 @@ def command(
     that cannot be explained is listed as a failure; the exit code is then 3.
     """
     del debug
-    writable(html)
+    check_page(html, out)
     if data is None:
         raise InputError("there are no data: name a file or a folder by --data.")
 
@@ -201,7 +208,13 @@ def command(
         note("what the model predicts is explained; labels are only kept (--gold explains them)")
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
         from whence.explaining.data_set import check_can_be_loaded, request_of
-        from whence.explaining.evaluate import check_none_added, evaluated, is_whole, trial_rows
+        from whence.explaining.evaluate import (
+            check_none_added,
+            evaluated,
+            is_whole,
+            never_alone,
+            trial_rows,
+        )
         from whence.explaining.rows import ExplainRows
 
         added = _added(add or [])
@@ -221,6 +234,8 @@ def command(
         )
         explain = ExplainRows(loaded_model, request, is_of_labels, added)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
+        for name in never_alone(asked["metrics"] or {}):
+            note(f"{name} is measured, too: robustness says nothing without faithfulness beside it")
         if work.of_again:
             note(_what_is_dear(work))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:

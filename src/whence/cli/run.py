@@ -115,7 +115,7 @@ def command(
     explained is listed as a failure, and the others go on; the exit code is then 3.
     """
     del debug
-    writable(html)
+    check_page(html, out)
     if data is None:
         raise InputError("there are no data: name a file, a folder, or a run.")
 
@@ -172,6 +172,19 @@ def _methods(names: str | None, settings: list[str]) -> dict[str, dict[str, Any]
     """Methods with their settings; None for all of them."""
     chosen = None if names is None else chosen_methods(names)
     return with_settings(chosen, settings, "method", method_name) if settings else chosen
+
+
+def check_page(html: Path | None, out: str | None) -> None:
+    """Refuse a page that cannot be written; a folder that --out is about to make is none yet."""
+    is_made_by_out = (
+        html is not None
+        and out is not None
+        and "://" not in out
+        and html.parent.resolve() == Path(out).resolve()
+        and not html.parent.exists()
+    )
+    if not is_made_by_out:
+        writable(html)
 
 
 def chosen_methods(names: str) -> dict[str, dict[str, Any]]:

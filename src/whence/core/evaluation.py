@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import check_schema
-from whence.core.bootstrap import FEWEST_TEXTS, Mean, groups, means, told_apart, within
+from whence.core.bootstrap import DRAWS, FEWEST_TEXTS, Mean, groups, means, told_apart, within
 from whence.core.errors import InputError, unknown_name
 from whence.core.evidence import Verdict
 from whence.core.gauge import Gauge
 from whence.core.many import Failure
 from whence.core.planted import PlantedTruth
-from whence.core.registry import Better
+from whence.core.registry import Better, metrics, settings_dict, settings_of
 from whence.core.render import draw, render
 from whence.core.stored import Stored, as_stored
 from whence.core.writing import write_json, written
@@ -29,6 +29,7 @@ from whence.core.writing import write_json, written
 SCHEMA = 1
 SAME = 1e-9  # means that differ by less are equal but for rounding
 MOST_FAILURES = 100  # that a table names; the store has all
+SEED = "seed"  # a setting of metrics that is the evaluation's own
 RANDOM = "random"  # the method that is the control, and has a row of its own anyway
 
 
@@ -72,9 +73,26 @@ class Column:
             raise InputError("a column is of a metric, and this one has no name.")
 
     @property
+    def changed(self) -> str:
+        """The settings that are not the usual ones, as they are typed: "by=vsi, seeds=3"."""
+        info = metrics().get(self.metric)
+        if info is None or info.version != self.version:  # nobody here knows what is usual
+            return ""
+        usual = settings_dict(settings_of(info, {}))
+        given = {name: value for name, value in self.settings.items() if name != SEED}
+        return ", ".join(
+            f"{name}={value}" for name, value in given.items() if usual.get(name) != value
+        )
+
+    @property
+    def label(self) -> str:
+        """The metric, with the settings that are not the usual ones."""
+        return f"{self.metric}[{self.changed}]" if self.changed else self.metric
+
+    @property
     def name(self) -> str:
-        """The metric, and the removal where it has one."""
-        return f"{self.metric} ({self.removal})" if self.removal else self.metric
+        """The same, and the removal where it has one."""
+        return f"{self.label} ({self.removal})" if self.removal else self.label
 
     @property
     def arrow(self) -> str:
@@ -204,6 +222,7 @@ class Evaluation:
                 rows.append(
                     {
                         "metric": column.metric,
+                        "settings": column.changed,
                         "removal": column.removal,
                         "better": column.better,
                         "kind": column.kind,
@@ -311,13 +330,17 @@ def _plain(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def _are_clear(columns: Sequence[Column]) -> bool:
-    """Whether no winner of one removal is in the best group of all the others."""
+    """Whether no winner of one removal may be the best under all the others.
+
+    It may be where it is in the best group, and where nobody can tell: without a letter.
+    """
     winners = {column.best.method for column in columns if column.best}
-    for winner in winners:
-        letters = [column.cell(winner) for column in columns]
-        if all(cell is not None and "a" in cell.group for cell in letters):
-            return False
-    return True
+    return not any(all(_may_be_best(winner, column) for column in columns) for winner in winners)
+
+
+def _may_be_best(method: str, column: Column) -> bool:
+    cell = column.cell(method)
+    return cell is None or not cell.group or "a" in cell.group
 
 
 def _beats_all(method: str, columns: Sequence[Column]) -> bool:
@@ -333,8 +356,9 @@ def _beats_all(method: str, columns: Sequence[Column]) -> bool:
 class Measured:
     """What one metric gave every method on every text; NaN where it was not measured.
 
-    ``control`` and ``beaten`` are None where the control is the method ``random`` itself. ``range``
-    is what the metric can be on these texts: no interval reaches beyond.
+    ``control`` and ``beaten`` are NaN where there was no control. ``range`` is what the metric can
+    be on these texts: no interval reaches beyond. ``spread`` is the standard deviation of
+    own - control where the method's scores are one more random copy; None where nobody kept it.
     """
 
     metric: str
@@ -349,6 +373,7 @@ class Measured:
     beaten: Float[np.ndarray, "text method"]
     built_in: frozenset[str] = frozenset()
     range: tuple[float, float] = (-inf, inf)
+    spread: Float[np.ndarray, "text method"] | None = None
 
 
 def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Column:
@@ -373,7 +398,7 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
             Cell(
                 method=method,
                 mean=of_methods[number].mean,
-                interval=within(of_methods[number].interval, measured.range),
+                interval=_interval(of_methods[number], own[:, number], measured.range),
                 texts=of_methods[number].texts,
                 control=_mean_or_none(measured.control[:, number]),
                 beaten=_mean_or_none(measured.beaten[:, number]),
@@ -390,15 +415,25 @@ def column_of(measured: Measured, methods: Sequence[str], seed: int = 0) -> Colu
         better=measured.better,
         kind=measured.kind,
         removal=measured.removal,
-        random=_random_cell(random, measured.range),
+        random=_random_cell(random, measured),
         cells=tuple(cells),
     )
 
 
-def _random_cell(random: Mean, possible: tuple[float, float]) -> Cell:
+def _random_cell(random: Mean, measured: Measured) -> Cell:
     """A control that was measured nowhere is told by its texts: JSON knows no mean of nothing."""
-    interval = within(random.interval, possible)
+    interval = _interval(random, measured.random, measured.range)
     return Cell("", random.mean if random.texts else 0.0, interval, random.texts)
+
+
+def _interval(
+    mean: Mean, values: Float[np.ndarray, " text"], possible: tuple[float, float]
+) -> tuple[float, float] | None:
+    """None where all texts have one value: no draw of them says how often another one comes."""
+    finite = values[np.isfinite(values)]
+    if len(finite) and np.ptp(finite) <= SAME * max(1.0, float(np.abs(finite).max())):
+        return None
+    return within(mean.interval, possible)
 
 
 def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:
@@ -406,12 +441,12 @@ def _mean_or_none(values: Float[np.ndarray, " text"]) -> float | None:
     return float(finite.mean()) if len(finite) else None
 
 
-def _verdicts(measured: Measured, seed: int) -> list[Verdict | None]:
+def _verdicts(measured: Measured, seed: int, draws: int = DRAWS) -> list[Verdict | None]:
     """Each method against its control, text by text; all methods are judged together."""
     sign = 1 if measured.better == "higher" else -1
     ahead = sign * (measured.own - measured.control)
     scale = float(np.abs(np.nan_to_num(measured.control)).max(initial=0.0))
-    apart = told_apart(ahead, seed, scale=scale)
+    apart = told_apart(ahead, seed, draws, scale, _least_errors(measured))
     verdicts: list[Verdict | None] = []
     for method, is_apart in enumerate(apart):
         measured_on = ahead[np.isfinite(ahead[:, method]), method]
@@ -422,3 +457,33 @@ def _verdicts(measured: Measured, seed: int) -> list[Verdict | None]:
         else:
             verdicts.append(Verdict.BETTER if measured_on.mean() > 0 else Verdict.WORSE)
     return verdicts
+
+
+def _least_errors(measured: Measured) -> Float[np.ndarray, " method"]:
+    """Where most texts give a method one value, its error is at least that of random scores.
+
+    Ten values of 0 hardly vary, whatever the truth is: a random ranking finds one gold word of ten
+    on no text of ten in every third case. Where the spread of random scores was not kept, nothing
+    is told apart.
+    """
+    least = np.zeros(measured.own.shape[1])
+    for method, own in enumerate(measured.own.T):
+        judged = np.isfinite(own) & np.isfinite(measured.control[:, method])
+        if not _is_mostly_one_value(own[judged]):
+            continue
+        if measured.spread is None:
+            least[method] = inf
+            continue
+        spread = measured.spread[judged, method]
+        error = float(np.sqrt((spread**2).sum()) / len(spread))
+        least[method] = error if isfinite(error) else inf
+    return least
+
+
+def _is_mostly_one_value(values: Float[np.ndarray, " text"]) -> bool:
+    """Whether half of the texts, or more, have the same value; not asked of too few texts."""
+    if len(values) < FEWEST_TEXTS:
+        return False
+    nearest = SAME * max(1.0, float(np.abs(values).max()))
+    _, counts = np.unique(np.round(values / nearest), return_counts=True)
+    return 2 * int(counts.max()) >= len(values)

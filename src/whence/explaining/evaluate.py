@@ -10,8 +10,9 @@ from whence.core.attribution import Attribution
 from whence.core.errors import InputError, WhenceError
 from whence.core.evaluation import Evaluation
 from whence.core.planted import MECHANISMS, PlantedTruth
-from whence.core.registry import find_metric
+from whence.core.registry import METRIC_GROUPS, Needs, find_metric
 from whence.core.registry import metrics as all_metrics
+from whence.core.registry.names import found, not_found
 from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_given
 from whence.core.target import Reading
 from whence.core.units import UnitKind
@@ -52,6 +53,7 @@ from whence.runs.manner import Engine, Manner
 from whence.runs.places import Place, place_for
 from whence.runs.run import Progress, Run, Stop, check_engine
 
+ROBUSTNESS, BESIDE_ROBUSTNESS = "robustness", "comprehensiveness"
 PART = 8  # texts that are done, written and lost together: each takes seconds
 MOST_GAUGED = 500  # texts by which the removals are gauged
 # what is measured once, as it is said
@@ -106,7 +108,8 @@ def evaluate(
     is; a name may be that of a group (``faithfulness``, ``gold``, ``again``, ``form``). Metrics
     that remove words do so by each of ``removals`` (two by default: ``mask`` and ``delete`` where
     there is a mask token), and read the target as ``measured_as`` says (a probability, where there
-    are classes). ``rationale`` names the column of what people marked.
+    are classes). ``rationale`` names the column of what people marked. Robustness never
+    stands without faithfulness: comprehensiveness is added where no such metric was asked for.
 
     ``added`` are results of other tools (``Attribution.from_scores``), each of which belongs to the
     text that it explains; they are tried beside the methods.
@@ -171,6 +174,7 @@ def evaluated(
     say: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """The evaluation as asked, begun or continued in a place. ``say`` is told of each step."""
+    _check_rationale(work, data)
     order = Order(work, WORK, READER, asked_of_trials(work), work.explain.gold)
     stop = stop or Stop()
     if manner.again:
@@ -188,6 +192,16 @@ def evaluated(
 
     stop.at_once(measure_once)
     return evaluation_of(run)
+
+
+def _check_rationale(work: TrialRows, data: Data) -> None:
+    """Refuse metrics that all need what people marked, where nobody marked anything."""
+    if data.columns.rationale is None and all(call.needs & Needs.GOLD for call in work.metrics):
+        names = ", ".join(call.name for call in work.metrics)
+        raise InputError(
+            f"{names}: these compare with what people marked, and the data have no column of it: "
+            "name it by rationale= (--rationale COLUMN)."
+        )
 
 
 def is_whole(run: Run, planted: int) -> bool:
@@ -268,11 +282,31 @@ def wanted_metrics(metrics: Metrics | None) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(metrics, Mapping):
         return metrics
     names = list(all_metrics()) if metrics is None else metrics
+    names = [names] if isinstance(names, str) else names
+    known = {name: info.aliases for name, info in all_metrics().items()}
+    known |= dict.fromkeys(METRIC_GROUPS, ())
     wanted: dict[str, Mapping[str, Any]] = {}
     for name in names:
+        if found(str(name), known) is None:
+            raise not_found("metric, or group of metrics,", name, known)
         of_group = [other for other, info in all_metrics().items() if info.group == name]
         wanted |= {one: {} for one in of_group or [find_metric(name).name]}
     return wanted
+
+
+def never_alone(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is measured beside metrics that say nothing by themselves.
+
+    An explanation that is always the same is perfectly robust: beside it stands how faithful it is.
+
+    >>> never_alone({"robustness": {}, "compactness": {}}), never_alone({"deletion": {}})
+    ({'comprehensiveness': {}}, {})
+    """
+    infos = [find_metric(name) for name in given]
+    is_robustness_there = any(info.name == ROBUSTNESS for info in infos)
+    if is_robustness_there and not any(info.group == "faithfulness" for info in infos):
+        return {BESIDE_ROBUSTNESS: {}}
+    return {}
 
 
 def check_none_added(added: Sequence[Attribution]) -> None:
@@ -298,9 +332,12 @@ def trial_rows(
         )
     if rankings < 1:
         raise InputError(f"a control needs at least one random ranking, not {rankings}.")
+    if not explain.request.wishes and not explain.added:
+        raise InputError("there are no methods: name some, or leave methods= out for all.")
     given = wanted_metrics(metrics)
     if not given:
         raise InputError("there are no metrics: name some, or leave metrics= out for all.")
+    given = {**never_alone(given), **given}
     model = explain.model
     names = usual_removals(model) if removals is None else removals
     chosen = dict.fromkeys(chosen_removal(model, name) for name in names)

@@ -318,5 +318,6 @@ def _text(value: Any) -> str:
 
 def wishes_of(methods: Sequence[str] | Mapping[str, Mapping[str, Any]]) -> tuple[Wish, ...]:
     """Methods by name, or with their settings, under the names that results carry."""
-    given = methods if isinstance(methods, Mapping) else {name: {} for name in methods}
+    names = [methods] if isinstance(methods, str) else methods
+    given = names if isinstance(names, Mapping) else {name: {} for name in names}
     return tuple(Wish(find_method(name).name, dict(settings)) for name, settings in given.items())

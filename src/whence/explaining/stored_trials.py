@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ FAILED_TEXTS = """
     where failure is not null
     order by row limit {most}
 """
+# baselines that are removals, too; a pad token that the model sees is none
+REMOVING_BASELINES = ("mask", "mean", "zero")
 GAUGES = "gauges.json"
 PLANTED = "planted.json"
 QUESTIONS = {"table": "whence.explaining.stored_trials:table_of"}
@@ -110,7 +113,11 @@ def evaluation_of(run: Run) -> Evaluation:
         gauges=gauges,
         planted=planted,
         skipped=_skipped(records, methods),
-        notes=_notes(run, no_gauges, planted, no_planted),
+        notes=(
+            *_notes(run, no_gauges, planted, no_planted),
+            *_not_measured(asked, records),
+            *_repeated(records),
+        ),
         forwards=forwards,
         failures=failed_texts(run, MOST_FAILURES) if state.failed else (),
     )
@@ -170,7 +177,7 @@ def _columns(
             if by_text is None:
                 continue
             own = _empty(len(records), len(methods))
-            control, beaten = own.copy(), own.copy()
+            control, beaten, spread = own.copy(), own.copy(), own.copy()
             random = np.full(len(records), np.nan)
             for place, items in by_text.items():
                 for item in items:
@@ -182,6 +189,8 @@ def _columns(
                     if item["control"] is not None:
                         control[place, number] = item["control"]
                         beaten[place, number] = item["beaten"]
+                        if item.get("spread") is not None:  # parts of before have none
+                            spread[place, number] = item["spread"]
             instance = settings_of(info, metric["settings"])
             built_in = {name for name, used in made_by.items() if removal and used == removal}
             columns.append(
@@ -199,6 +208,7 @@ def _columns(
                         beaten=beaten,
                         built_in=frozenset(built_in),
                         range=_range(instance, asked),
+                        spread=spread,
                     ),
                     methods,
                     seed,
@@ -219,13 +229,15 @@ def _empty(texts: int, methods: int) -> Float[np.ndarray, "text method"]:
 
 
 def _removals_of_methods(records: list[dict[str, Any]]) -> dict[str, str]:
-    """The removal by which each method was made that plays itself."""
-    return {
-        result["method"]: result["removal"]
-        for record in records
-        for result in record["results"]
-        if result["removal"]
-    }
+    """The removal by which each method was made: it plays itself, or starts from a baseline."""
+    made_by = {}
+    for record in records:
+        for result in record["results"]:
+            baseline = json.loads(result["settings"]).get("baseline")
+            used = result["removal"] or baseline
+            if result["removal"] or baseline in REMOVING_BASELINES:
+                made_by[result["method"]] = used
+    return made_by
 
 
 def _curves(
@@ -276,3 +288,37 @@ def _notes(
     if no_planted:
         notes.append(f"No method was tried where the truth is known: {no_planted}")
     return tuple(notes)
+
+
+def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> Iterator[str]:
+    """Metrics that say nothing of any text, or of some methods: they would be missed in silence."""
+    if not records:
+        return
+    of_gold = [m["name"] for m in asked["metrics"] if find_metric(m["name"]).needs & Needs.GOLD]
+    if of_gold and all(record["gold"] is None for record in records):
+        yield (
+            f"Nothing is marked in the data, so {', '.join(of_gold)} could not be measured: "
+            "rationale= (--rationale COLUMN) names the column of what people marked."
+        )
+    texts: dict[str, dict[str, int]] = {}  # by metric and method
+    reasons: dict[str, str] = {}
+    for record in records:
+        for what, reason in json.loads(record["unmeasured"] or "{}").items():
+            metric, _, method = what.partition(" of ")
+            of_metric = texts.setdefault(metric, {})
+            of_metric[method] = of_metric.get(method, 0) + 1
+            reasons.setdefault(metric, reason)
+    for metric, counts in texts.items():
+        methods = ", ".join(f"{method} ({count})" for method, count in counts.items())
+        yield (
+            f"{metric} was not measured of these methods, on so many of {len(records)} texts: "
+            f"{methods}. First reason: {reasons[metric]}"
+        )
+
+
+def _repeated(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Intervals take texts for independent, and a copy is not."""
+    copies = len(records) - len({tuple(record["units"]) for record in records})
+    if copies:
+        are = "are copies of others" if copies > 1 else "is a copy of another"
+        yield f"{copies} of {len(records)} texts {are}; intervals and verdicts take each for new."

@@ -30,7 +30,7 @@ from whence.metrics.again import AgainMetric
 from whence.metrics.control import Subject
 from whence.metrics.curves import STEPS, Curves, curves
 from whence.metrics.rankings import random_rankings, rankings_of
-from whence.metrics.several import Candidate, values_of_several
+from whence.metrics.several import Candidate, spread_by_chance, values_of_several
 from whence.models.model import Model
 from whence.runs.arrow import arrow
 from whence.runs.data import Row
@@ -188,6 +188,7 @@ class TrialRows:
                         "value": float(values.own[number]),
                         "control": float(values.control[number]),
                         "beaten": float(values.beaten[number]),
+                        "spread": float(values.spread[number]),
                     }
                 )
             records.append(about | {"method": CONTROL, "value": values.random})
@@ -239,6 +240,7 @@ def _values_made_again(
                 ahead = sign * (measured.value - measured.control)
                 record["control"] = control
                 record["beaten"] = float(((ahead > 0) + (ahead == 0) / 2).mean())
+                record["spread"] = spread_by_chance(measured.control)
             records.append(record)
     for metric, means in controls.items():
         about = {"metric": metric, "removal": NO_REMOVAL, "method": CONTROL}
@@ -356,6 +358,7 @@ def schema() -> pa.Schema:
             ("value", pa.float64()),
             ("control", pa.float64()),
             ("beaten", pa.float64()),
+            ("spread", pa.float64()),
         ]
     )
     curve = pa.struct(

@@ -13,14 +13,14 @@ from whence.metrics.curves import steps_of
 from whence.metrics.walks import SO_MANY_SUBSETS, WALKS, check_samples, removals, usual_sizes
 
 
-@metric("infidelity", version=1, cites="yeh2019infidelity")
+@metric("infidelity", version=2, cites="yeh2019infidelity")
 @dataclass(frozen=True, slots=True)
 class Infidelity:
     """How wrongly the scores of many words, added up, foretell the fall without these words.
 
     It is the mean squared error over random subsets of several sizes, in the target's unit squared.
     ``normalise`` first brings the scores to the scale that fits best, so that methods whose scores
-    have another unit compare.
+    have another unit compare. It never turns the signs round: such scores are scaled to zero.
     """
 
     normalise: bool = setting(True, "Bring the scores to the scale that fits best.")
@@ -31,7 +31,7 @@ class Infidelity:
     chance: ClassVar[float] = 0.0097  # by simulation: twice the variance of a fall of one size
     misleads: ClassVar[str] = (
         "Scores that are all alike fit well where the fall depends on how many words are gone. "
-        "The best scale may be negative, so scores that are wrong in every sign lose nothing."
+        "Scores that are wrong in every sign are no worse than none at all."
     )
 
     def __post_init__(self) -> None:
@@ -61,9 +61,12 @@ class Infidelity:
 def _on_the_best_scale(
     sums: Float[np.ndarray, "attribution walk size"], falls: Float[np.ndarray, "walk size"]
 ) -> Float[np.ndarray, "attribution walk size"]:
-    """The sums, times the factor with the least squared error: E[sum · fall] / E[sum²]."""
+    """The sums, times the factor with the least squared error: E[sum · fall] / E[sum²], or 0.
+
+    A negative factor would make the reverse of the truth as good as the truth.
+    """
     largest = np.abs(sums).max((1, 2), keepdims=True)
     sums = sums / np.where(largest > 0, largest, 1.0)  # so that no square vanishes
     products = (sums * falls).sum((1, 2), keepdims=True)
     squares = (sums**2).sum((1, 2), keepdims=True)
-    return sums * products / np.where(squares > 0, squares, 1.0)
+    return sums * np.maximum(products, 0.0) / np.where(squares > 0, squares, 1.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 from jaxtyping import Float
@@ -32,13 +33,15 @@ class Values:
     """What a metric gives several methods on one text.
 
     ``control`` is the mean over permuted copies of each method's own scores, and ``beaten`` the
-    share of these that it does better than (a half is chance). ``random`` is the mean over
-    rankings, or scores, that mean nothing.
+    share of these that it does better than (a half is chance). ``spread`` is the standard
+    deviation of own - control for one more such copy. ``random`` is the mean over rankings, or
+    scores, that mean nothing.
     """
 
     own: Float[np.ndarray, " method"]
     control: Float[np.ndarray, " method"]
     beaten: Float[np.ndarray, " method"]
+    spread: Float[np.ndarray, " method"]
     random: float
 
 
@@ -87,7 +90,9 @@ def _of_rankings(
     random = values[len(owners) :]
     mean = float(random.mean())
     beaten = np.array([_beaten(value, random, metric.better) for value in own])
-    return Values(own, np.full(len(candidates), mean), beaten, mean)
+    # ties are broken twice, and the mean of both varies no more than one of them
+    every = np.ones(len(candidates))
+    return Values(own, mean * every, beaten, spread_by_chance(random) * every, mean)
 
 
 def _of_scores(
@@ -112,7 +117,19 @@ def _of_scores(
     own, copied = blocks[:, 0], blocks[:, 1:]
     pairs = zip(own, copied, strict=True)
     beaten = np.array([_beaten(value, others, metric.better) for value, others in pairs])
-    return Values(own, copied.mean(1), beaten, float(values[-len(rows[-1]) :].mean()))
+    spread = np.array([spread_by_chance(others) for others in copied])
+    return Values(own, copied.mean(1), beaten, spread, float(values[-len(rows[-1]) :].mean()))
+
+
+def spread_by_chance(copies: Float[np.ndarray, " copy"]) -> float:
+    """The standard deviation of one more copy less the mean of these; NaN if there is only one.
+
+    >>> round(spread_by_chance(np.array([0.0, 0.0, 0.0, 1.0])), 3)
+    0.559
+    """
+    if len(copies) < 2:
+        return nan
+    return float(copies.std(ddof=1)) * sqrt(1 + 1 / len(copies))
 
 
 def _beaten(value: float, others: Float[np.ndarray, " row"], better: Better) -> float:

@@ -18,6 +18,8 @@ NAME = "run.json"
 SCHEMA = 1
 # where the data lie may change; that they are the same is told by their digest
 MAY_DIFFER = ("data.source", "data.notes")
+# lists of names with settings, and where else the same names stand
+LISTED = {"methods": ("asked.request.methods", "asked.request.wishes"), "metrics": ()}
 MOST_SHOWN = 5  # differences, in the line of a refusal
 
 
@@ -55,14 +57,25 @@ class Manifest:
     def differences(self, other: Manifest) -> list[str]:
         """What another one asks for differently, one line each: where, here, there."""
         mine, theirs = dict(_leaves(asdict(self))), dict(_leaves(asdict(other)))
-        lines = []
+        lines, told = [], MAY_DIFFER
+        for what, more in LISTED.items():
+            here, there = _names(self.asked, what), _names(other.asked, what)
+            if here != there:
+                lines.append(f"asked.{what}: {here} in the run, {there} asked for now")
+                told += (f"asked.{what}", *more)  # each setting of each would be a line
         for path in sorted(mine.keys() | theirs.keys()):
-            if path.startswith(MAY_DIFFER):
+            if path.startswith(told):
                 continue
             here, there = mine.get(path, "nothing"), theirs.get(path, "nothing")
             if here != there:
                 lines.append(f"{path}: {_short(here)} in the run, {_short(there)} asked for now")
         return lines
+
+
+def _names(asked: Mapping[str, Any], what: str) -> str:
+    """The names in a list of what was asked, as one types them."""
+    listed = asked.get(what) or ()
+    return ", ".join(one["name"] if isinstance(one, Mapping) else str(one) for one in listed)
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

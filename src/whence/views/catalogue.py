@@ -129,7 +129,14 @@ def metric_view(metric: Mapping[str, Any]) -> RenderableType:
     }
     how = ""
     if metric["settings"]:
-        how = f"keywords of whence.measure: {metric['settings'][0]['name']}=…"
+        name = metric["settings"][0]["name"]
+        # whence.measure has one explanation, and these need others of its kind
+        is_alone = metric["group"] != "again"
+        how = f"whence evaluate --set {metric['name']}.{name}=…, " + (
+            f"or keywords of whence.measure: {name}=…"
+            if is_alone
+            else f'in Python whence.evaluate(…, metrics={{"{metric["name"]}": {{"{name}": …}}}})'
+        )
     return _explained(metric, facts, how, _keyword)
 
 

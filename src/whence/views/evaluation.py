@@ -41,7 +41,14 @@ MARKS_MEAN = (
     "group. ° is judged by the very removal that it was made by: half of that is built in. "
     "↑ higher is better, ↓ lower."
 )
-HOW_TO_READ = f"Each cell: the mean over texts ± half its 95 % bootstrap interval. {MARKS_MEAN}"
+HOW_TO_READ = (
+    "Each cell: the mean over texts ± half its 95 % bootstrap interval, or [from, to] where one "
+    f"side of it is much longer. {MARKS_MEAN}"
+)
+IN_A_PAPER = (
+    f"Each cell: the mean over texts [its 95 % bootstrap interval]; bold is better. {MARKS_MEAN}"
+)
+LOPSIDED = 1.5  # times the shorter side of an interval, from which both ends are said
 
 
 # ---------------------------------------------------------------------- words
@@ -255,7 +262,7 @@ def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Ite
 def _head(column: Column) -> list[str]:
     """The name of a metric in lines about as wide as its cells, and the removal."""
     lines = [""]
-    for piece in re.findall(r"[^-]+-?", column.metric):
+    for piece in re.findall(r"[^-\[]+-?|\[.+", column.label):
         if lines[-1] and len(lines[-1] + piece) > HEAD:
             lines.append("")
         lines[-1] += piece
@@ -312,13 +319,22 @@ def _value(cell: Cell) -> str:
 
     >>> _value(Cell("lime", 0.4213, (0.39, 0.45), 80))
     '0.421 ±.030'
+    >>> _value(Cell("lime", 0.0621, (-0.0052, 1.0), 6))
+    '0.062 [-0.005, 1.00]'
     """
     if not cell.texts:
         return NOTHING
     if cell.interval is None:
         return number(cell.mean)
     low, high = cell.interval
+    shorter, longer = sorted((cell.mean - low, high - cell.mean))
+    if longer > LOPSIDED * shorter:
+        return f"{number(cell.mean)} {_between(low, high)}"
     return f"{number(cell.mean)} ±{number((high - low) / 2).removeprefix('0')}"
+
+
+def _between(low: float, high: float) -> str:
+    return f"[{number(low)}, {number(high)}]"
 
 
 def _mark(cell: Cell) -> str:
@@ -359,14 +375,14 @@ def evaluation_latex(table: Evaluation) -> str:
 
 
 def _comments(table: Evaluation) -> Iterator[str]:
-    for line in (*evaluation_sentences(table), HOW_TO_READ):
+    for line in (*evaluation_sentences(table), IN_A_PAPER):
         yield " ".join(wording.visible(line).split())
     yield f"seed {table.seed}, {table.forwards:,} passes; needs \\usepackage{{booktabs}}"
 
 
 def _tabular(columns: Sequence[Column], methods: Sequence[str]) -> str:
     arrows = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
-    head = ["method", *(f"{escaped(c.metric)} {arrows[c.arrow]}" for c in columns)]
+    head = ["method", *(f"{escaped(c.label)} {arrows[c.arrow]}" for c in columns)]
     rows = []
     for method in methods:
         cells = [column.cell(method) for column in columns]
@@ -382,8 +398,8 @@ def _in_latex(cell: Cell | None) -> str:
     mean = number(cell.mean).replace("-", "$-$")
     spread = ""
     if cell.interval is not None:
-        half = (cell.interval[1] - cell.interval[0]) / 2
-        spread = rf" {{\footnotesize $\pm${number(half)}}}"
+        between = _between(*cell.interval).replace("-", "$-$")
+        spread = rf" {{\footnotesize {between}}}"
     letters = rf"$^{{\mathrm{{{cell.group}}}}}$" if cell.group else ""
     marked = BUILT_IN_LATEX if cell.built_in else ""
     bold = cell.verdict is Verdict.BETTER

@@ -116,7 +116,7 @@ def _tables(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _table(columns: Sequence[Column], methods: Sequence[str]) -> str:
-    names = [text(f"{c.metric}\N{NO-BREAK SPACE}{c.arrow}") for c in columns]
+    names = [text(f"{c.label}\N{NO-BREAK SPACE}{c.arrow}") for c in columns]
     head = elements("th", ["method", *names], scope="col")
     rows = []
     for method in methods:

@@ -24,6 +24,7 @@ CHANCE = "chance, exactly"
 NARROWEST = 12  # cells of the column of methods
 GAP = 1
 HALF = 0.5
+FEWEST_TEXTS = 4  # all of them must be found for an interval that lies above a half
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
 
@@ -47,6 +48,12 @@ def _who_finds_all(truth: PlantedTruth) -> str:
     methods = explaining(truth)
     if not methods:
         return "Only the random control was tried."
+    most = max(mechanism.texts for mechanism in truth.mechanisms)
+    if most < FEWEST_TEXTS:
+        return (
+            f"{most} {'text' if most == 1 else 'texts'} of each mechanism cannot show what a "
+            f"method finds in most: take at least {FEWEST_TEXTS}, better 30."
+        )
     every = [method for method in truth.finding_all() if method != CONTROL]
     what = _all_mechanisms(truth)
     if len(methods) == 1:
@@ -142,11 +149,12 @@ def how_to_read(truth: PlantedTruth) -> list[str]:
     tests = sum(finding.method != CONTROL for finding in truth.findings)
     texts = sorted({mechanism.texts for mechanism in truth.mechanisms})
     of = str(texts[0]) if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
+    judged = f" {MARKS[Verdict.SAME]} {Verdict.SAME}, after Holm's correction for {tests} tests."
     return [
         f"Of {of} texts, those in which all planted words are ranked first (tied scores count by "
         "the share of tie-breaks), and Wilson's 95 % interval in percent.",
-        f"A method finds a mechanism if the whole interval lies above 50 %. "
-        f"{MARKS[Verdict.SAME]} {Verdict.SAME}, after Holm's correction for {tests} tests.",
+        "A method finds a mechanism if the whole interval lies above 50 %."
+        + (judged if tests else ""),
     ]
 
 
