@@ -20,7 +20,7 @@ from whence.core.errors import InputError, LoadError, SettingsError, UnknownName
 from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
-from whence.explaining.audits import MOST
+from whence.explaining.audits import MOST, opened, spread
 from whence.explaining.stored_audit import CONTRAST
 from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
@@ -281,6 +281,22 @@ def test_without_heads_or_texts_there_is_no_curve(model: whence.Model, tmp_path:
     assert is_whole(whence.open_run(tmp_path / "one"))
 
 
+def test_the_curve_is_of_texts_from_the_whole_of_sorted_data(
+    model: whence.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch: the first held-out texts, which in sorted data are of one label."""
+    monkeypatch.setattr("whence.explaining.pruning.MOST_TEXTS", 2)
+    found = whence.audit(model, TEXTS, ["heads"], rankings=2)
+    _, held_out = halves(len(TEXTS), found.seed)
+    assert found.pruning is not None
+    assert (found.pruning.texts, found.pruning.held_out) == (2, len(held_out))
+    losses = []
+    for row in (held_out[0], held_out[-1]):
+        logits = model.logits([model.encode(TEXTS[row])])[0]
+        losses.append(np.logaddexp.reduce(logits) - logits.max())
+    assert found.pruning.control.loss[0].mean == pytest.approx(np.mean(losses), rel=1e-5)
+
+
 def test_a_damaged_curve_is_named(model: whence.Model, tmp_path: Path) -> None:
     whence.audit(model, TEXTS[:2], ["heads"], out=tmp_path / "run")
     file = tmp_path / "run" / "pruning.json"
@@ -309,9 +325,32 @@ def test_dear_tests_look_at_texts_from_the_whole_of_sorted_data(
     monkeypatch.setitem(MOST, "adversary", 3)
     found = whence.audit(model, TEXTS, {"uniform": {}, "adversary": {"steps": 1, "restarts": 1}})
     jsd = found.effect("adversary", "jsd")
-    of_all = whence.audit(model, TEXTS[::2], {"adversary": {"steps": 1, "restarts": 1}})
+    spread = [TEXTS[0], TEXTS[2], TEXTS[5]]
+    of_all = whence.audit(model, spread, {"adversary": {"steps": 1, "restarts": 1}})
     expected = of_all.effect("adversary", "jsd")
     assert jsd is not None
     assert expected is not None
     assert jsd.values == pytest.approx(expected.values, abs=1e-4)
     assert len(jsd.values) == 3
+
+
+@pytest.mark.parametrize("texts", [1, 59, 60, 61, 130, 5000])
+def test_dear_tests_look_at_as_many_texts_as_are_promised(model: whence.Model, texts: int) -> None:
+    """The enemy: one of every two of 61 texts, which are 31."""
+    work = spread(audit_rows(model, ["adversary"], 2, targets=targets_of(None, None)), texts)
+    (adversary,) = work.tests
+    places = set(work._looked_at(adversary, range(texts)))
+    assert len(places) == min(texts, 60)
+    assert places <= set(range(texts))
+    assert {0, texts - 1} <= places
+    assert max(np.diff(sorted(places)), default=1) <= -(-texts // 59)
+
+
+def test_an_audit_of_an_older_version_is_not_gone_on_with(
+    model: whence.Model, tmp_path: Path
+) -> None:
+    whence.audit(model, TEXTS[:2], ["uniform"], out=tmp_path / "run")
+    run = whence.open_run(tmp_path / "run")
+    older = {name: value for name, value in run.manifest.asked.items() if name != "most"}
+    with pytest.raises(InputError, match="older version.*Begin anew with --restart"):
+        opened(older | {"every": {}})

@@ -251,7 +251,7 @@ def test_curves_are_drawn_from_their_means() -> None:
     lower = [a > b for a, b in zip(heights, of_control, strict=True)]
     assert lower == [False, True, True, True, False]
     page = audit_page(audit_with(TOLD_APART))
-    assert "The order comes from 11 texts, and the curve from 12 others (the first of 30)" in page
+    assert "The order comes from 11 texts, and the curve from 12 others (of 30)" in page
 
 
 def test_few_texts_have_no_band() -> None:

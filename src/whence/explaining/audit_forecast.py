@@ -68,7 +68,7 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
     places = places_in(plain_trace(explain.model, case))
     passes: dict[str, int] = {}
     for test in work.tests:
-        on_texts = -(-texts // work.every.get(test.name, 1))
+        on_texts = work.most.get(test.name, texts)
         passes[test.name] = on_texts * _weight(price_on([test], places))
     if HeadRemoval.name in passes:
         heads = sum(place.head is not None for place in places)

@@ -23,6 +23,7 @@ from whence.core.pruning import (
     Pruning,
     PruningCurves,
     even_steps,
+    evenly_spaced,
     halves,
     least_moving_first,
     least_worth_first,
@@ -101,7 +102,9 @@ def _pruning(work: AuditRows, run: Run, stop: Stop) -> Pruning | None:
         orders[f"random {number + 1}"] = _named(order, heads)
     steps = even_steps(len(heads))
 
-    tried = [rows[text] for text in tested[held_out][:MOST_TEXTS]]
+    # from the whole of them: data are often sorted by their label
+    chosen = held_out[evenly_spaced(len(held_out), MOST_TEXTS)]
+    tried = [rows[text] for text in tested[chosen]]
     curves = _curves(work, _rows_of(run, tried), orders, steps, stop)
     if curves is None:
         return None

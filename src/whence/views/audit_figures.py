@@ -264,7 +264,7 @@ def about_pruning(audit: Audit) -> str:
     pruning = audit.pruning
     if pruning is None:
         return ""
-    rest = "" if pruning.texts == pruning.held_out else f" (the first of {pruning.held_out})"
+    rest = "" if pruning.texts == pruning.held_out else f" (of {pruning.held_out})"
     return (
         f"Heads are set to zero one after the other. The order comes from {pruning.ordered_on} "
         f"texts, and the curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
