@@ -352,5 +352,5 @@ def test_an_audit_of_an_older_version_is_not_gone_on_with(
     whence.audit(model, TEXTS[:2], ["uniform"], out=tmp_path / "run")
     run = whence.open_run(tmp_path / "run")
     older = {name: value for name, value in run.manifest.asked.items() if name != "most"}
-    with pytest.raises(InputError, match="older version.*Begin anew with --restart"):
+    with pytest.raises(InputError, match=r"older version.*Begin anew with --restart"):
         opened(older | {"every": {}})

@@ -13,6 +13,7 @@ import pytest
 
 from tests.views.audits import audit_with, observed
 from whence.core.audit import Effect, Place
+from whence.core.audited import FEWEST_TO_RULE_OUT
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
@@ -37,7 +38,13 @@ TOLD_APART = observed(
 
 
 def test_layers_are_told_apart_in_words() -> None:
-    said = " ".join(audit_sentences(audit_with(TOLD_APART)))
+    enough = observed(
+        FEWEST_TO_RULE_OUT,
+        change=lambda: 0.4,
+        jsd=lambda: 0.3,
+        jsd_of_layer={0: 0.9 * LN_2, 1: 0.01},
+    )
+    said = " ".join(audit_sentences(audit_with(enough)))
     assert "In layer 1 attention may be read as an explanation" in said
     assert "In layer 0 attention may be read as one explanation of several: the output" in said
     assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
@@ -46,9 +53,14 @@ def test_layers_are_told_apart_in_words() -> None:
 
 
 def test_layers_with_one_verdict_are_named_together() -> None:
-    idle = audit_with(observed(12, change=lambda: 0.0, jsd=lambda: LN_2))
+    idle = audit_with(observed(FEWEST_TO_RULE_OUT, change=lambda: 0.0, jsd=lambda: LN_2))
     said = audit_sentences(idle)
     assert said[1].startswith("In layers 0 and 1 attention may not be read as an explanation: the")
+    few = audit_with(observed(FEWEST_TO_RULE_OUT - 1, change=lambda: 0.0, jsd=lambda: LN_2))
+    assert audit_sentences(few)[1] == (
+        "In layers 0 and 1 attention is neither cleared nor ruled out: the texts are too few to "
+        "rule it out (40 are needed)."
+    )
 
 
 def test_the_terminal_has_the_numbers_beside_the_verdicts() -> None:

@@ -96,8 +96,9 @@ def range_of(one: Observation, is_number: bool = False) -> tuple[float, float]:
 class Effect:
     """A quantity of a test over all texts, at a place or for a reading.
 
-    The interval is of 95 %, and all of one test and quantity hold together, however many heads
-    there are; None where there are too few texts. ``values`` are those of each text, where a figure
+    The intervals of all heads of one test and quantity are made to hold together in 95 of 100
+    cases, however many there are; ``docs/audit.md`` says in how many they do. None where there are
+    too few texts. ``values`` are those of each text, where a figure
     shows them.
     """
 

@@ -36,6 +36,9 @@ EVERYWHERE = Place()
 MATTERS = 0.05  # of probability: a smaller change of the output is hardly one
 ANOTHER = 0.5  # of ln 2, the most that two attentions can differ by
 READS = 0.6  # of random rankings that a reading beats; a half is chance
+# Where a large effect is rare, few texts hold none of it, and intervals of few texts end too soon
+# (``bench/audit_coverage.py``). So "may not" takes more texts than a bootstrap does.
+FEWEST_TO_RULE_OUT = 40
 
 
 class May(StrEnum):
@@ -57,6 +60,7 @@ class Why(StrEnum):
     WEAK = "it names words that matter no better than chance, or hardly so"
     READS = "the words that it names matter more than random ones"
     UNSURE = "the texts do not tell"
+    FEW = f"the texts are too few to rule it out ({FEWEST_TO_RULE_OUT} are needed)"
 
 
 @dataclass(frozen=True)
@@ -103,16 +107,21 @@ def may_be_read(
     ``adversary`` is how different another attention was where the search found one, and
     ``at_least`` the same with 0 on the other texts. That there *is* another attention must hold
     with the texts on which none was found, and that there is *none* without them.
+
+    "May not" is said of forty texts and more: where attention matters on one text of ten, and
+    there very much, few texts are likely to hold none of these.
     """
     matters = permutation.is_above(MATTERS) if permutation else None
     needed = uniform.is_above(MATTERS) if uniform else None
     at_least = at_least or adversary
     is_another = at_least.is_above(ANOTHER * log(2)) if at_least else None
     is_near = adversary.is_above(ANOTHER * log(2)) if adversary else None
-    if matters is False:
+    if _rules_out(permutation, MATTERS):
         return May.NO, Why.IDLE
-    if needed is False:
+    if _rules_out(uniform, MATTERS):
         return May.NO, Why.EVEN
+    if matters is False or needed is False:
+        return May.OPEN, Why.FEW
     if matters and needed and is_another:
         return May.SEVERAL, Why.ANOTHER
     if matters and needed and is_near is False:
@@ -120,12 +129,21 @@ def may_be_read(
     return May.OPEN, Why.UNSURE
 
 
+def _rules_out(effect: Effect | None, bar: float) -> bool:
+    """Whether an effect is below its bar, on enough texts to say so."""
+    if effect is None or effect.texts < FEWEST_TO_RULE_OUT:
+        return False
+    return effect.is_above(bar) is False
+
+
 def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
     """The verdict on a reading: it must beat clearly more than half of the random rankings."""
     reads = beaten.is_above(READS) if beaten else None
-    if reads is None:
-        return May.OPEN, Why.UNSURE
-    return (May.YES, Why.READS) if reads else (May.NO, Why.WEAK)
+    if reads:
+        return May.YES, Why.READS
+    if _rules_out(beaten, READS):
+        return May.NO, Why.WEAK
+    return May.OPEN, Why.UNSURE if reads is None else Why.FEW
 
 
 @dataclass(frozen=True)
