@@ -168,6 +168,7 @@ RANGES = [
     ("correlation", "tau-loo", -1.0, 1.0),
     ("correlation", "significant-gradient", 0.0, 1.0),
     ("heads", "right", 0.0, 1.0),
+    ("heads", "whole-right", 0.0, 1.0),
 ]
 
 
@@ -196,7 +197,7 @@ def test_a_change_of_a_number_and_of_a_loss_may_be_larger() -> None:
     (change,) = effects_of(of_head)
     assert change.interval is not None
     assert change.interval[0] < change.mean < 0
-    whole = [[Observation("heads", "loss", value)] for value in (0.0, 0.0, 0.0, 0.0, 2.0)]
+    whole = [[Observation("heads", "whole-loss", value)] for value in (0.0, 0.0, 0.0, 0.0, 2.0)]
     (loss,) = effects_of(whole)
     assert loss.interval is not None
     assert loss.interval[0] == 0.0

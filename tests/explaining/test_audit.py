@@ -14,14 +14,14 @@ from tests.audits.removing import counted
 from tests.families import build
 from whence.audits.case import Case
 from whence.audits.pruning import pruning_curve
-from whence.core.audit import Place
-from whence.core.audited import Audit, May
+from whence.core.audit import Observation, Place, effects_of
+from whence.core.audited import TOLERANCE, Audit, May
 from whence.core.errors import InputError, LoadError, SettingsError, UnknownName, Unsupported
 from whence.core.pruning import halves
 from whence.core.request import targets_of
 from whence.explaining.audit import audit_rows, audited, is_whole
 from whence.explaining.audits import MOST, opened, spread
-from whence.explaining.stored_audit import CONTRAST
+from whence.explaining.stored_audit import CONTRAST, _heads
 from whence.runs.data import Choice, open_data
 from whence.runs.manner import Manner
 from whence.runs.places import place_of
@@ -78,6 +78,25 @@ def test_every_test_speaks_of_every_place(model: whence.Model, audit: Audit) -> 
     assert audit.heads.of == layers * heads
     assert {v.reading for v in audit.readings} >= {"attention-mean", "rollout"}
     assert audit.effect("correlation", "tau-gradient-loo") is not None
+
+
+def test_marks_of_heads_follow_from_the_intervals_that_are_shown() -> None:
+    """A head that helps, by itself; would catch: judged with other columns, or by another test."""
+    rng = np.random.default_rng(0)
+    observed = [
+        [Observation("heads", "loss", float(v), Place(0, h)) for h, v in enumerate(row)]
+        + [Observation("heads", "whole-loss", 50.0 * rng.exponential())]
+        for row in rng.normal([0.02, 0.2, 0.0, -0.2, -0.015], 0.02, size=(60, 5))
+    ]
+    effects = effects_of(observed)
+    found = _heads(observed, effects, 0)
+    assert found is not None
+    low = {e.place: e.interval[0] for e in effects if e.quantity == "loss" and e.interval}
+    high = {e.place: e.interval[1] for e in effects if e.quantity == "loss" and e.interval}
+    assert set(found.help) == {place for place in low if low[place] > TOLERANCE}
+    assert set(found.spared) == {place for place in high if high[place] < TOLERANCE}
+    assert Place(0, 3) in found.hurt
+    assert all(high[place] < -TOLERANCE for place in found.hurt)
 
 
 def test_an_untrained_model_is_not_called_readable(audit: Audit) -> None:
@@ -165,7 +184,7 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
     ]
     columns = {"text": "text", "label": "right", "foil": "wrong"}
     found = whence.audit(model, rows, ["heads"], **columns)
-    whole = found.effect("heads", "loss")
+    whole = found.effect("heads", "whole-loss")
     assert whole is not None
     losses = []
     for row in rows:

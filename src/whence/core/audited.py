@@ -36,6 +36,7 @@ EVERYWHERE = Place()
 MATTERS = 0.05  # of probability: a smaller change of the output is hardly one
 ANOTHER = 0.5  # of ln 2, the most that two attentions can differ by
 READS = 0.6  # of random rankings that a reading beats; a half is chance
+TOLERANCE = 0.01  # nats of loss: a head that helps is worth more, and one that can go less
 # Where a large effect is rare, few texts hold none of it, and intervals of few texts end too soon
 # (``bench/audit_coverage.py``). So "may not" takes more texts than a bootstrap does.
 FEWEST_TO_RULE_OUT = 40
@@ -150,9 +151,9 @@ def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
 class HeadsFound:
     """What single heads are worth to the task, all heads judged together.
 
-    Without those that ``help`` the loss rises. Those that ``hurt`` were named on one half of the
-    texts, as the loss falls without them, and confirmed on the other. Without one of ``spared``
-    the loss rises by less than ``tolerance``.
+    Without one of those that ``help`` the loss rises by more than ``tolerance``, and without one of
+    ``spared`` by less, with the whole interval. Without one of ``hurt`` it falls by more: on all
+    texts, and on each half of them, one of which named it and the other confirmed.
     """
 
     of: int

@@ -150,9 +150,9 @@ def _worth(audit: Audit) -> list[str]:
         f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
     )
     return [
-        f"To the task, {len(heads.help)} of {heads.of} heads are worth something beyond doubt, and "
-        f"{len(heads.spared)} could go, each alone, at less than {heads.tolerance:g} nats of "
-        f"loss{hurt}."
+        f"To the task, {len(heads.help)} of {heads.of} heads are worth more than "
+        f"{heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, each "
+        f"alone, at less{hurt}."
     ]
 
 
