@@ -39,7 +39,7 @@ class HeadRemoval:
     >>> case = Case(model.encode("a dull and lifeless film"), Target("negative", index=0), label=0)
     >>> (observations,) = HeadRemoval()(model, [case])
     >>> len(observations), observations[1].quantity, str(observations[2].place)
-    (98, 'right', 'layer 0, head 0')
+    (98, 'whole-right', 'layer 0, head 0')
     """
 
     tokens: int = RERUN_TOKENS

@@ -60,7 +60,9 @@ class Known(Protocol):
     """Something whose mean lies in an interval: a Mean, or an Effect."""
 
     @property
-    def interval(self) -> tuple[float, float] | None: ...
+    def interval(self) -> tuple[float, float] | None:
+        """None where too little is known."""
+        ...
 
 
 def helping(heads: Sequence[Known], tolerance: float) -> Bool[np.ndarray, " head"]:

@@ -31,6 +31,7 @@ from whence.models.changes import copy_of
 from whence.models.model import TOKENS_PER_BATCH, Model
 from whence.models.untouched import configs_of
 from whence.retraining.labelled import encoded, labelled, numbered
+from whence.retraining.paired import gains
 from whence.retraining.training import Training, check_trainable, fit, guesses
 from whence.retraining.tuning import split
 from whence.theory.divergence import MOST, jsd
@@ -144,7 +145,7 @@ def frozen_attention(
     return Frozen(
         free=tuple(float(right.mean()) for right in free),
         uniform=tuple(float(right.mean()) for right in uniform_ones),
-        lost=_lost(free, uniform_ones),
+        lost=_lost(free, uniform_ones, seed),
         majority=float(counts.max() / counts.sum()),
         between_seeds=_between_seeds(maps, seed),
         trained_on=len(train),
@@ -189,13 +190,14 @@ def _attention_of(model: Model, passages: Sequence[Passage]) -> list[Float[Tenso
 
 
 def _lost(
-    free: Sequence[Bool[np.ndarray, " text"]], frozen: Sequence[Bool[np.ndarray, " text"]]
+    free: Sequence[Bool[np.ndarray, " text"]],
+    frozen: Sequence[Bool[np.ndarray, " text"]],
+    seed: int,
 ) -> Estimate:
     """The fall of accuracy, the mean over seeds on each text, with an interval over texts."""
     fall = np.stack(free).mean(0) - np.stack(frozen).mean(0)
-    (mean,) = means(fall[:, None])
-    low, high = mean.interval or (-1.0, 1.0)
-    return Estimate(mean.mean, max(low, -1.0), min(high, 1.0))
+    (lost,) = gains(fall[:, None], seed)
+    return lost
 
 
 def _between_seeds(
