@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -48,9 +49,12 @@ RULES = [
     ((UNSURE, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, UNSURE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, BETWEEN), (May.OPEN, Why.UNSURE)),
-    ((LARGE, LARGE, None), (May.OPEN, Why.UNSURE)),
-    ((None, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
-    ((None, None, FAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, None), (May.OPEN, Why.NOT_SEARCHED)),
+    ((None, LARGE, NEAR), (May.OPEN, Why.NOT_SHUFFLED)),
+    ((None, None, FAR), (May.OPEN, Why.NOT_SHUFFLED)),
+    ((LARGE, None, FAR), (May.OPEN, Why.NOT_EVENED)),
+    ((None, SMALL, None), (May.NO, Why.EVEN)),
+    ((TOO_FEW, None, None), (May.OPEN, Why.FEW)),
     ((TOO_FEW, LARGE, NEAR), (May.OPEN, Why.FEW)),
     ((LARGE, TOO_FEW, NEAR), (May.OPEN, Why.FEW)),
     ((TOO_FEW, SMALL, NEAR), (May.NO, Why.EVEN)),
@@ -118,7 +122,7 @@ def test_a_rare_and_large_effect_is_not_ruled_out(texts: int) -> None:
         audit = Audit("made up", "", texts, 0, 0, effects_of(observations, seed))
         wrong += sum(verdict.may is May.NO for verdict in audit.of_heads)
         if texts < FEWEST_TO_RULE_OUT:
-            assert {v.why for v in audit.of_heads} <= {Why.FEW, Why.UNSURE}
+            assert {v.why for v in audit.of_heads} <= {Why.FEW, Why.NOT_SEARCHED}
     assert wrong <= (0 if texts < FEWEST_TO_RULE_OUT else 0.01 * 53 * audits)
 
 
@@ -215,8 +219,25 @@ def test_it_survives_json(tmp_path: Path) -> None:
 
 def test_the_bars_are_those_that_the_words_name() -> None:
     """Whoever changes a bar sees the page change with it."""
-    from whence.views.audit import HOW_TO_READ, READINGS_MEAN
+    from whence.views.audit import READINGS_MEAN, how_to_read
 
-    assert f"{MATTERS:.2f}" in HOW_TO_READ
-    assert f"{ANOTHER:.0%}" in HOW_TO_READ
-    assert f"{READS:.0%}" in READINGS_MEAN
+    said = how_to_read(audit_with(observed(5, change=lambda: 0.4, jsd=lambda: 0.1)))
+    assert f"{MATTERS:.2f}" in said
+    assert f"{100 * ANOTHER:.0f} %" in said
+    assert f"{FEWEST_TO_RULE_OUT} texts" in said
+    assert f"{100 * READS:.0f} %" in READINGS_MEAN
+
+
+def test_of_an_output_that_is_a_number_there_is_no_verdict(tmp_path: Path) -> None:
+    """Would catch: 0.05 of whatever unit the output has, held to be large or small."""
+    plain = audit_with(observed(50, change=lambda: 0.0, jsd=lambda: LN_2))
+    number = replace(plain, is_number=True)
+    assert {verdict.may for verdict in plain.places} == {May.NO}
+    assert {(v.may, v.why) for v in number.places} == {(May.OPEN, Why.NUMBER)}
+    assert number.readings == plain.readings
+    back = whence.read(number.save(tmp_path / "audit.json"))
+    assert isinstance(back, Audit)
+    assert back.is_number
+    stored = plain.to_dict()
+    del stored["is_number"]  # as older files are
+    assert not Audit.from_dict(stored).is_number

@@ -295,7 +295,7 @@ def test_without_heads_or_texts_there_is_no_curve(model: whence.Model, tmp_path:
     assert one.pruning is None
     assert one.notes == (
         "There is no pruning curve: one half of the texts orders the heads and the other tries the "
-        "order, so it takes two texts on which heads were tested; there are 1.",
+        "order, so it takes two texts on which heads were tested; there is 1.",
     )
     assert is_whole(whence.open_run(tmp_path / "one"))
 

@@ -61,6 +61,10 @@ class Why(StrEnum):
     WEAK = "it names words that matter no better than chance, or hardly so"
     READS = "the words that it names matter more than random ones"
     UNSURE = "the texts do not tell"
+    NOT_SHUFFLED = "shuffling was not tested"
+    NOT_EVENED = "making the weights even was not tested"
+    NOT_SEARCHED = "no other attention was searched for"
+    NUMBER = "the output is a number on a scale of its own, for which there is no bar"
     FEW = f"the texts are too few to rule it out ({FEWEST_TO_RULE_OUT} are needed)"
 
 
@@ -123,6 +127,14 @@ def may_be_read(
         return May.NO, Why.EVEN
     if matters is False or needed is False:
         return May.OPEN, Why.FEW
+    tests = {
+        Why.NOT_SHUFFLED: permutation,
+        Why.NOT_EVENED: uniform,
+        Why.NOT_SEARCHED: at_least,
+    }
+    untested = [why for why, effect in tests.items() if effect is None]
+    if untested:
+        return May.OPEN, untested[0]
     if matters and needed and is_another:
         return May.SEVERAL, Why.ANOTHER
     if matters and needed and is_near is False:
@@ -169,7 +181,9 @@ class Audit:
 
     ``effects`` is all that was measured, over texts; ``pruning`` is what several heads are worth
     together; ``retrained`` is what training has shown, where it was asked for. ``skipped`` says
-    which test was not done, and why. The verdicts follow from the effects.
+    which test was not done, and why. The verdicts follow from the effects. ``is_number``: the
+    output of the model is a number on a scale of its own. The bars are of probabilities, so that
+    there is no verdict on its layers and heads then.
     """
 
     model: str
@@ -185,6 +199,7 @@ class Audit:
     notes: tuple[str, ...] = ()
     forwards: int = 0
     backwards: int = 0
+    is_number: bool = False
 
     @property
     def layers(self) -> int:
@@ -219,6 +234,8 @@ class Audit:
             adversary = self.effect(ADVERSARY, "jsd", layer)
             at_least = self.effect(ADVERSARY, AT_LEAST, layer) or adversary
             may, why = may_be_read(permutation, uniform, adversary, at_least)
+            if self.is_number:
+                may, why = May.OPEN, Why.NUMBER
             verdicts.append(PlaceVerdict(place, may, why, permutation, uniform, at_least))
         return tuple(verdicts)
 
@@ -297,6 +314,7 @@ class Audit:
         stored = as_stored(stored, "audit")
         pruning = stored.get("pruning")
         retrained = stored.get("retrained")
+        is_number = stored.get("is_number")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -311,6 +329,7 @@ class Audit:
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),
             backwards=stored["backwards"].whole(),
+            is_number=is_number is not None and is_number.flag(),
         )
 
     def save(self, path: str | Path) -> Path:

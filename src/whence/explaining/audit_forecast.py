@@ -46,8 +46,9 @@ class AuditForecast:
     def __str__(self) -> str:
         every = sum(self.passes.values())
         shares = [f"{name} {passes / every:.0%}" for name, passes in self.passes.items()]
+        texts = "1 text" if self.texts == 1 else f"{self.texts:,} texts"
         return (
-            f"about {every:,} passes on {self.texts:,} texts, {spoken(self.seconds)} in one "
+            f"about {every:,} passes on {texts}, {spoken(self.seconds)} in one "
             f"process: {', '.join(shares).replace('%', ' %')}"
         )
 

@@ -87,9 +87,10 @@ def _pruning(work: AuditRows, run: Run, stop: Stop) -> Pruning | None:
     tested = np.flatnonzero(np.isfinite(values).all(1)) if heads else np.zeros(0, dtype=int)
     ordering, held_out = halves(len(tested), seed)
     if not len(ordering):
+        are = "is 1" if len(tested) else "are none"
         raise InputError(
             "one half of the texts orders the heads and the other tries the order, so it takes two "
-            f"texts on which heads were tested; there are {len(tested)}."
+            f"texts on which heads were tested; there {are}."
         )
 
     values = values[tested[ordering]]

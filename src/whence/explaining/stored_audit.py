@@ -72,7 +72,8 @@ def audit_of(run: Run) -> Audit:
         observed.append(of_tests + _beaten(record))
     state = run.state
     seed = int(asked["request"]["seed"])
-    effects = effects_of(observed, seed, _is_shown, asked.get("is_number", False))
+    is_number = asked.get("is_number", False)
+    effects = effects_of(observed, seed, _is_shown, is_number)
     pruning, no_pruning = stored_pruning(run.place)
     return Audit(
         model=asked["model"]["model"],
@@ -81,7 +82,8 @@ def audit_of(run: Run) -> Audit:
         failed=state.failed,
         seed=seed,
         effects=effects,
-        heads=_heads(observed, effects, seed),
+        # of a number, a loss is in squared units of it, and has no bar either
+        heads=None if is_number else _heads(observed, effects, seed),
         pruning=pruning,
         retrained=stored_retrained(run.place),
         skipped=_skipped(records),
@@ -89,6 +91,7 @@ def audit_of(run: Run) -> Audit:
         forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
         + (0 if pruning is None else pruning.forwards),
         backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
+        is_number=is_number,
     )
 
 

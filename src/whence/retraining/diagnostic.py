@@ -103,13 +103,16 @@ class Diagnostic:
             False: "The weights do not help a model without context",
             None: "Whether the weights help a model without context is undecided",
         }
+        copied, uniform, permuted, own = (
+            f"{100 * np.mean(shares):.1f} %"
+            for shares in (self.copied, self.uniform, self.permuted, self.own)
+        )
         return visible(
-            f"{answers[self.helps]}: with those of {self.reading}, a bag of words gets "
-            f"{np.mean(self.copied):.1%} of {self.held_out} held-out texts right, with even ones "
-            f"{np.mean(self.uniform):.1%} ({_points(self.over_uniform)}), with the same weights on "
-            f"other words {np.mean(self.permuted):.1%} ({_points(self.over_permuted)}), with its "
-            f"own attention {np.mean(self.own):.1%} ({_points(self.over_own)}); the most frequent "
-            f"label: {self.majority:.1%}."
+            f"{answers[self.helps]}: with those of {self.reading}, a bag of words gets {copied} of "
+            f"{self.held_out} held-out texts right, with even ones {uniform} "
+            f"({_points(self.over_uniform)}), with the same weights on other words {permuted} "
+            f"({_points(self.over_permuted)}), with its own attention {own} "
+            f"({_points(self.over_own)}); the most frequent label: {100 * self.majority:.1f} %."
         )
 
     __repr__ = __str__

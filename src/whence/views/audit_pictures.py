@@ -44,14 +44,18 @@ class Picture:
 
 
 def scatter(
-    across: Sequence[float], up: Sequence[float], names: tuple[str, str], label: str
+    across: Sequence[float],
+    up: Sequence[float],
+    names: tuple[str, str],
+    label: str,
+    most: float = 1.0,
 ) -> Picture:
-    """A point for each text; both axes go from 0 to 1."""
+    """A point for each text; the axis across goes from 0 to 1, and the other to the most."""
     points = [
-        f'<circle class="text" cx="{_x(x):.1f}" cy="{_y(y):.1f}" r="2.2"/>'
+        f'<circle class="text" cx="{_x(x):.1f}" cy="{_y(y / most):.1f}" r="2.2"/>'
         for x, y in zip(across, up, strict=True)
     ]
-    return _small([*_frame(names, ("0", "1"), "1"), *points], label)
+    return _small([*_frame(names, ("0", "1"), f"{most:.3g}"), *points], label)
 
 
 def histogram(values: Sequence[float], most: float, names: tuple[str, str], label: str) -> Picture:
