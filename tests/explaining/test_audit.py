@@ -11,11 +11,12 @@ import pytest
 
 import whence
 from tests.audits.removing import counted
+from tests.audits.test_heads import bert
 from tests.families import build
 from whence.audits.case import Case
 from whence.audits.pruning import pruning_curve
 from whence.core.audit import Observation, Place, effects_of
-from whence.core.audited import TOLERANCE, Audit, May
+from whence.core.audited import TOLERANCE, Audit, May, Why
 from whence.core.errors import InputError, LoadError, SettingsError, UnknownName, Unsupported
 from whence.core.pruning import halves
 from whence.core.request import targets_of
@@ -204,6 +205,19 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
     assert CONTRAST not in whence.audit(model, ["the food is"], ["uniform"]).notes
 
 
+def test_a_regression_has_effects_and_no_verdict_on_places() -> None:
+    """Its loss is in squared units: no head is worth "0.01 nats" either."""
+    model = bert(num_labels=1)
+    tests = {"uniform": {}, "heads": {}}
+    found = whence.audit(model, TEXTS, tests, rankings=2)
+    assert found.failed == 0
+    assert (found.is_number, found.heads) == (True, None)
+    assert {verdict.why for verdict in found.places} == {Why.NUMBER}
+    assert found.effect("uniform", "change") is not None
+    assert found.effect("heads", "loss", Place(0, 0)) is not None
+    assert "probabilities move" not in str(found)
+
+
 def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match=r"DebertaV2.*cannot be edited.*whence\.attend"):
         whence.audit(build("deberta-v2"), TEXTS)
@@ -332,7 +346,8 @@ def test_values_for_figures_are_kept_of_layers_and_readings(audit: Audit) -> Non
     assert len(tau.values) == len(shuffled.values) == tau.texts
     significant = audit.effect("correlation", "significant-loo", reading="rollout")
     assert significant is not None
-    assert significant.control == pytest.approx(0.05)
+    assert significant.control is not None
+    assert 0 <= significant.control < 0.2  # of copies, on texts of five to nine words
     for name in FIGURES:
         assert audit.figure(name).svg.startswith("<svg xmlns")
 

@@ -10,7 +10,7 @@ import whence
 from tests.families import build
 from whence.core.errors import InputError
 from whence.explaining.audit import audit_rows
-from whence.explaining.audit_forecast import CURVE, TRIAL, forecast_audit
+from whence.explaining.audit_forecast import CURVE, TRIAL, AuditForecast, forecast_audit
 from whence.runs.data import Choice, open_data
 
 TEXTS = ["the food is great but not the prices", "not bad at all", "", "bad food and bad service"]
@@ -65,3 +65,7 @@ def test_texts_that_cannot_be_read_are_passed_over() -> None:
     assert forecast_audit(work, open_data(TEXTS), Choice()).texts == len(TEXTS)
     with pytest.raises(InputError, match="none of the first"):
         forecast_audit(work, open_data(["", " "]), Choice())
+
+
+def test_one_text_is_one() -> None:
+    assert str(AuditForecast(1, {"readings": 60}, 1.0)).startswith("about 60 passes on 1 text, ")

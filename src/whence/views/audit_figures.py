@@ -53,8 +53,8 @@ ABOUT_CORRELATION = (
     "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
     "the upright line is their mean, and the grey outline is what the same weights reach when they "
     "stand on other words. The last row is the yardstick: how far gradients agree with leaving "
-    "words out. At the end of a row: the mean, and on how many texts p < .05; chance reaches that "
-    "on 5 %."
+    "words out. At the end of a row: the mean, on how many texts p < .05, and on how many the same "
+    "weights on other words reach that by chance."
 )
 ABOUT_HEADS = (
     "How far the loss rises (orange) or falls (blue), on average over texts, when the output of "
@@ -160,6 +160,8 @@ def _distribution(audit: Audit, other: str, reading: str, name: str) -> list[pic
     said = f"{tau.mean:z.2f}"
     if significant is not None:
         said += f"; {significant.mean:.0%}"
+        if significant.control is not None:
+            said += f" ({significant.control:.0%})"
     of_chance = () if chance is None else chance.values
     return [pictures.Distribution(name, tau.values, of_chance, said)]
 
