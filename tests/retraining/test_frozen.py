@@ -80,17 +80,18 @@ def test_seeds_differ_by_the_same_mean_as_the_adversary() -> None:
     """Of the last layer the row of [CLS] counts alone, which is read. The enemy: all rows."""
     one, other = build("bert"), build("bert", seed=5)
     passages = [one.encode(text) for text in ("the food is great", "not bad", "bad prices")]
-    expected = []
+    expected, of_all_rows = [], []
     for passage in passages:
         maps = [
             trace(m, [passage], needs=Needs.ATTENTION).attentions["encoder"] for m in (one, other)
         ]
         first, last = (jsd(p[0], q[0]) for p, q in zip(*maps, strict=True))
+        of_all_rows.append(float(first.mean() + last.mean()) / 2)
         expected.append(float(first.mean() + last[:, 0].mean()) / 2)
     found = _between_seeds([one, other], passages, 0)
     assert found is not None
     assert found.mean == pytest.approx(np.mean(expected), rel=1e-5)
-    assert abs(float(last[:, 0].mean() - last.mean())) > 1e-3
+    assert abs(found.mean - np.mean(of_all_rows)) > 1e-4
     three = _between_seeds([one, other, one], passages, 0)
     assert three is not None
     assert three.mean == pytest.approx(found.mean * 2 / 3, rel=1e-5)
