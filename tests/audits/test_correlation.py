@@ -12,7 +12,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from whence.audits.correlation import Correlation, kendall, p_value, shuffled_taus, tiers
+from whence.audits.correlation import (
+    SHUFFLE_STREAM,
+    Correlation,
+    kendall,
+    p_value,
+    share_significant,
+    shuffled_taus,
+    tiers,
+)
 from whence.core.audit import Observation
 from whence.core.errors import InputError
 
@@ -129,7 +137,24 @@ def test_what_is_significant_is_so_in_both_directions() -> None:
         "opposite": 1.0,
         "other": 0.0,
     }
-    assert shares["same"].control == 0.05
+    copies = shuffled_taus(one, one, 20, seed=0)
+    assert shares["same"].control == np.mean(np.abs(copies) > 0.9)  # the two orders of 120
+
+
+def test_the_share_of_copies_with_a_small_p_is_counted_one_by_one() -> None:
+    """Ties and none, short and long; the enemy: 5 %, which three or four units never reach."""
+    rng = np.random.default_rng(0)
+    for units in (3, 4, 6, 12, 40):
+        one, other = rng.integers(0, 6, size=(2, units)).astype(float)
+        one[0], one[1], other[0], other[1] = 7.0, 0.0, 7.0, 0.0
+        for first, second in ((one, other), rng.normal(size=(2, units))):
+            orders = np.random.default_rng([3, SHUFFLE_STREAM, units])
+            ps = [p_value(first[orders.permutation(units)], second) for _ in range(60)]
+            taus = shuffled_taus(first, second, 60, seed=3)
+            share = share_significant(first, second, taus, seed=3)
+            assert share == pytest.approx(np.mean(np.array(ps) < 0.05))
+    short = np.arange(4.0)
+    assert share_significant(short, short, shuffled_taus(short, short, 60, seed=0), seed=0) == 0
 
 
 def test_what_ranks_nothing_gives_no_number() -> None:

@@ -54,7 +54,7 @@ def test_the_loss_without_a_head_is_that_of_a_model_whose_weights_lack_it(family
 
     whole = model.logits(passages)
     np.testing.assert_allclose(
-        of_whole(observations, "loss"), cross_entropies(whole, labels), atol=CLOSE
+        of_whole(observations, "whole-loss"), cross_entropies(whole, labels), atol=CLOSE
     )
     expected, right = [], []
     for place in HEADS:
@@ -87,9 +87,9 @@ def test_without_a_label_the_truth_is_what_the_whole_model_predicts() -> None:
     other = [Target(label=model.labels[i], index=i) for i in ((predicted + 1) % 3).tolist()]
     cases = [Case(p, target) for p, target in zip(passages, other, strict=True)]
     observations = HeadRemoval()(model, cases)
-    assert (of_whole(observations, "right") == 1.0).all()
+    assert (of_whole(observations, "whole-right") == 1.0).all()
     np.testing.assert_allclose(
-        of_whole(observations, "loss"),
+        of_whole(observations, "whole-loss"),
         cross_entropies(model.logits(passages), predicted.tolist()),
         atol=CLOSE,
     )
@@ -107,15 +107,15 @@ def test_a_language_model_with_a_contrast_chooses_between_its_two_words() -> Non
         cases.append(Case(passage, model.resolve(pair, row, passage), label=one))
     observations = HeadRemoval()(model, cases)
     np.testing.assert_allclose(
-        of_whole(observations, "loss"),
+        of_whole(observations, "whole-loss"),
         cross_entropies(logits, [one] * 3, among=[one, other]),
         atol=CLOSE,
     )
-    assert np.array_equal(of_whole(observations, "right"), logits[:, one] > logits[:, other])
+    assert np.array_equal(of_whole(observations, "whole-right"), logits[:, one] > logits[:, other])
     assert (logits.argmax(1) != one).all()
     # without a label, the truth is the likelier of the two
     unlabelled = [replace(case, label=None) for case in cases]
-    assert (of_whole(HeadRemoval()(model, unlabelled), "right") == 1.0).all()
+    assert (of_whole(HeadRemoval()(model, unlabelled), "whole-right") == 1.0).all()
 
 
 def bert(**config: Any) -> Model:
@@ -135,15 +135,15 @@ def test_a_regression_has_squared_errors_and_is_never_right() -> None:
     cases = [replace(case, label=2) for case in cases_of(model)]
     observations = HeadRemoval()(model, cases)
     whole = model.logits(passages)[:, 0]
-    np.testing.assert_allclose(of_whole(observations, "loss"), (whole - 2) ** 2, atol=CLOSE)
+    np.testing.assert_allclose(of_whole(observations, "whole-loss"), (whole - 2) ** 2, atol=CLOSE)
     cut = cut_out(model, "bert", [HEADS[5]]).logits(passages)[:, 0]
     np.testing.assert_allclose(
         table(observations, "loss")[:, 5], (cut - 2) ** 2 - (whole - 2) ** 2, atol=CLOSE
     )
-    assert {o.quantity for of_text in observations for o in of_text} == {"loss"}
+    assert {o.quantity for of_text in observations for o in of_text} == {"loss", "whole-loss"}
     # without a number, how far the output moves
     moved = HeadRemoval()(model, cases_of(model))
-    assert (of_whole(moved, "loss") == 0.0).all()
+    assert (of_whole(moved, "whole-loss") == 0.0).all()
     np.testing.assert_allclose(table(moved, "loss")[:, 5], (cut - whole) ** 2, atol=CLOSE)
 
 
@@ -154,8 +154,8 @@ def test_labels_that_may_all_hold_have_their_own_yes_or_no() -> None:
     cases = [replace(case, label=1) for case in cases_of(model)]
     observations = HeadRemoval()(model, cases)
     expected = -torch.nn.functional.logsigmoid(logits[:, 1]).numpy()
-    np.testing.assert_allclose(of_whole(observations, "loss"), expected, atol=CLOSE)
-    assert np.array_equal(of_whole(observations, "right"), (logits[:, 1] > 0).numpy())
+    np.testing.assert_allclose(of_whole(observations, "whole-loss"), expected, atol=CLOSE)
+    assert np.array_equal(of_whole(observations, "whole-right"), (logits[:, 1] > 0).numpy())
 
 
 def test_every_head_of_an_encoder_decoder_has_its_kind() -> None:
@@ -254,7 +254,7 @@ def test_a_head_that_is_planted_to_hurt_is_found_and_confirmed() -> None:
     assert fall.mean() > 0.1
 
     changes = table(HeadRemoval()(model, cases), "loss")
-    result = hurting(changes, seed=1)
+    result = hurting(changes, 0.01, seed=1)
     planted = HEADS.index(Place(1, 1))
     assert planted in result.confirmed
     held_out = dict(zip(result.named, result.held_out, strict=True))
@@ -266,4 +266,4 @@ def test_a_head_that_is_planted_to_hurt_is_found_and_confirmed() -> None:
     # the same head, turned round, helps: the enemy calls every change a harm
     helpful = planted_to_hurt(head=1, label=0, push=-6.0)
     turned = table(HeadRemoval()(helpful, cases), "loss")
-    assert planted not in hurting(turned, seed=1).named
+    assert planted not in hurting(turned, 0.01, seed=1).named

@@ -12,18 +12,22 @@ from whence.audits.adversary import Adversary
 from whence.audits.permutation import Permutation
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place, effects_of
-from whence.core.audited import Audit, May, Why
+from whence.core.audited import FEWEST_TO_RULE_OUT, Audit, May, Why
 
 SEEDS = range(20)
 FEW = range(2)
 TEXTS = 12
-TESTS = (Permutation(permutations=5, of_heads=1), Uniform(), Adversary())
+TESTS = {  # on how many texts, of those that there are: the search is dear
+    Permutation(permutations=3, of_heads=1): FEWEST_TO_RULE_OUT,
+    Uniform(): FEWEST_TO_RULE_OUT,
+    Adversary(): TEXTS,
+}
 
 
 def audit_of(planted: Planted) -> Audit:
     observed: list[list[Observation]] = [[] for _ in planted.cases]
-    for test in TESTS:
-        for seen, found in zip(observed, test(planted.model, planted.cases), strict=True):
+    for test, texts in TESTS.items():
+        for seen, found in zip(observed, test(planted.model, planted.cases[:texts]), strict=False):
             seen += found
     return Audit("planted", "made up", len(observed), 0, 0, effects_of(observed))
 
@@ -37,7 +41,7 @@ def is_right_where_it_selects(seed: int) -> bool:
 
 
 def is_right_where_it_is_irrelevant(seed: int) -> bool:
-    audit = audit_of(irrelevant(seed, TEXTS))
+    audit = audit_of(irrelevant(seed, FEWEST_TO_RULE_OUT))
     jsd = audit.effect("adversary", "jsd")
     change = audit.effect("permutation", "change")
     assert jsd is not None
@@ -50,7 +54,7 @@ def is_right_where_it_is_irrelevant(seed: int) -> bool:
 
 
 def is_right_on_layers(seed: int) -> bool:
-    audit = audit_of(second_layer_only(seed, TEXTS))
+    audit = audit_of(second_layer_only(seed, FEWEST_TO_RULE_OUT))
     return (verdict_on(audit, Place(0)), verdict_on(audit, Place(1))) == (May.NO, May.YES)
 
 

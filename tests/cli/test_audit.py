@@ -34,7 +34,7 @@ def reviews(tmp_path: Path) -> Path:
 
 
 def test_an_audit_is_told_kept_and_told_again(
-    whence: Whence, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whence: Whence, run: Whence, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     folder = tmp_path / "audit"
@@ -45,15 +45,19 @@ def test_an_audit_is_told_kept_and_told_again(
     assert "1 of 6 texts failed" in done.out
     for name in ("effects.csv", "audit.json", "audit.html"):
         assert (folder / name).stat().st_size > 100
-    again = whence("audit", "--data", folder)
+    again = run("audit", "--data", folder)
     assert again.out.splitlines()[0] == done.out.splitlines()[0]
-    as_json = whence("audit", "--data", folder, "--json")
+    mistyped = ("--tests", "permutaton", "--retrain", "--sample", 3, "--model", "x")
+    unused = run("audit", "--data", folder, *mistyped)
+    assert (unused.code, unused.out, unused.err.count("\n")) == (2, "", 1)
+    assert "no use for --model, --tests, --sample, --retrain. To go on" in unused.err
+    as_json = run("audit", "--data", folder, "--json")
     stored = json.loads(as_json.out)
     assert (stored["kind"], stored["texts"], stored["failed"]) == ("audit", 5, 1)
 
 
 def test_a_curve_that_is_left_is_made_by_the_same_command(
-    whence: Whence, reviews: Path, tmp_path: Path
+    whence: Whence, run: Whence, reviews: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "audit"
     few = ("--limit", 3, "--rankings", 1)  # of which one is empty
@@ -62,7 +66,7 @@ def test_a_curve_that_is_left_is_made_by_the_same_command(
     assert "heads removed one after the other" in first.err
     assert "held-out text is" in first.out
     (folder / "pruning.json").unlink()
-    left = whence("audit", "--data", folder)
+    left = run("audit", "--data", folder)
     assert left.out.endswith(
         "The pruning curve is not done. The command that began this goes on from here.\n"
     )

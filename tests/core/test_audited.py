@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 import whence
+from bench.audit_coverage import rare_and_large
 from tests.views.audits import audit_with, observed
 from whence.core.audit import Effect, Observation, Place, effects_of
 from whence.core.audited import (
     ANOTHER,
+    FEWEST_TO_RULE_OUT,
     MATTERS,
     READS,
     Audit,
@@ -26,13 +29,14 @@ from whence.core.audited import (
 LN_2 = log(2)
 
 
-def effect(low: float, high: float, test: str = "permutation") -> Effect:
-    return Effect(test, "change", Place(), "", (low + high) / 2, (low, high), 100)
+def effect(low: float, high: float, texts: int = 100) -> Effect:
+    return Effect("permutation", "change", Place(), "", (low + high) / 2, (low, high), texts)
 
 
 LARGE, SMALL, UNSURE = effect(0.2, 0.3), effect(0.0, 0.01), effect(0.01, 0.2)
 NEAR, FAR = effect(0.0, 0.1), effect(0.5, 0.6)
 BETWEEN = effect(0.2, 0.5)
+TOO_FEW = effect(0.0, 0.01, texts=FEWEST_TO_RULE_OUT - 1)
 
 RULES = [
     ((LARGE, LARGE, NEAR), (May.YES, Why.TIED)),
@@ -45,9 +49,15 @@ RULES = [
     ((UNSURE, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, UNSURE, NEAR), (May.OPEN, Why.UNSURE)),
     ((LARGE, LARGE, BETWEEN), (May.OPEN, Why.UNSURE)),
-    ((LARGE, LARGE, None), (May.OPEN, Why.UNSURE)),
-    ((None, LARGE, NEAR), (May.OPEN, Why.UNSURE)),
-    ((None, None, FAR), (May.OPEN, Why.UNSURE)),
+    ((LARGE, LARGE, None), (May.OPEN, Why.NOT_SEARCHED)),
+    ((None, LARGE, NEAR), (May.OPEN, Why.NOT_SHUFFLED)),
+    ((None, None, FAR), (May.OPEN, Why.NOT_SHUFFLED)),
+    ((LARGE, None, FAR), (May.OPEN, Why.NOT_EVENED)),
+    ((None, SMALL, None), (May.NO, Why.EVEN)),
+    ((TOO_FEW, None, None), (May.OPEN, Why.FEW)),
+    ((TOO_FEW, LARGE, NEAR), (May.OPEN, Why.FEW)),
+    ((LARGE, TOO_FEW, NEAR), (May.OPEN, Why.FEW)),
+    ((TOO_FEW, SMALL, NEAR), (May.NO, Why.EVEN)),
 ]
 
 
@@ -82,10 +92,13 @@ def test_the_rules_of_a_reading() -> None:
     assert reading_may_be_read(effect(READS + 0.01, 0.9)) == (May.YES, Why.READS)
     assert reading_may_be_read(effect(0.4, READS - 0.01)) == (May.NO, Why.WEAK)
     assert reading_may_be_read(effect(0.5, 0.7)) == (May.OPEN, Why.UNSURE)
+    assert reading_may_be_read(effect(0.7, 0.9, texts=5)) == (May.YES, Why.READS)
+    assert reading_may_be_read(effect(0.4, 0.5, texts=39)) == (May.OPEN, Why.FEW)
+    assert reading_may_be_read(effect(0.4, 0.5, texts=40)) == (May.NO, Why.WEAK)
     assert reading_may_be_read(None) == (May.OPEN, Why.UNSURE)
 
 
-@pytest.mark.parametrize("texts", [20, 400])
+@pytest.mark.parametrize("texts", [40, 400])
 def test_more_texts_never_make_a_small_effect_count(texts: int) -> None:
     """The enemy: a test whether the change is zero, which enough texts always deny."""
     rng = np.random.default_rng(0)
@@ -95,6 +108,22 @@ def test_more_texts_never_make_a_small_effect_count(texts: int) -> None:
     assert audit.of_all.permutation is not None
     assert audit.of_all.permutation.is_above(0.0)
     assert (audit.of_all.may, audit.of_all.why) == (May.NO, Why.IDLE)
+
+
+@pytest.mark.parametrize("texts", [5, 12, 39, 40])
+def test_a_rare_and_large_effect_is_not_ruled_out(texts: int) -> None:
+    """Heads that move the output by 0.5 on 15 texts of 100: the mean is above the bar.
+
+    The enemy says of a third of them, on five texts, that they may not be read.
+    """
+    wrong, audits = 0, 10
+    for seed in range(audits):
+        observations = rare_and_large(texts, 53, seed)
+        audit = Audit("made up", "", texts, 0, 0, effects_of(observations, seed))
+        wrong += sum(verdict.may is May.NO for verdict in audit.of_heads)
+        if texts < FEWEST_TO_RULE_OUT:
+            assert {v.why for v in audit.of_heads} <= {Why.FEW, Why.NOT_SEARCHED}
+    assert wrong <= (0 if texts < FEWEST_TO_RULE_OUT else 0.01 * 53 * audits)
 
 
 def test_few_texts_decide_nothing() -> None:
@@ -143,6 +172,7 @@ RANGES = [
     ("correlation", "tau-loo", -1.0, 1.0),
     ("correlation", "significant-gradient", 0.0, 1.0),
     ("heads", "right", 0.0, 1.0),
+    ("heads", "whole-right", 0.0, 1.0),
 ]
 
 
@@ -171,7 +201,7 @@ def test_a_change_of_a_number_and_of_a_loss_may_be_larger() -> None:
     (change,) = effects_of(of_head)
     assert change.interval is not None
     assert change.interval[0] < change.mean < 0
-    whole = [[Observation("heads", "loss", value)] for value in (0.0, 0.0, 0.0, 0.0, 2.0)]
+    whole = [[Observation("heads", "whole-loss", value)] for value in (0.0, 0.0, 0.0, 0.0, 2.0)]
     (loss,) = effects_of(whole)
     assert loss.interval is not None
     assert loss.interval[0] == 0.0
@@ -189,8 +219,25 @@ def test_it_survives_json(tmp_path: Path) -> None:
 
 def test_the_bars_are_those_that_the_words_name() -> None:
     """Whoever changes a bar sees the page change with it."""
-    from whence.views.audit import HOW_TO_READ, READINGS_MEAN
+    from whence.views.audit import READINGS_MEAN, how_to_read
 
-    assert f"{MATTERS:.2f}" in HOW_TO_READ
-    assert f"{ANOTHER:.0%}" in HOW_TO_READ
-    assert f"{READS:.0%}" in READINGS_MEAN
+    said = how_to_read(audit_with(observed(5, change=lambda: 0.4, jsd=lambda: 0.1)))
+    assert f"{MATTERS:.2f}" in said
+    assert f"{100 * ANOTHER:.0f} %" in said
+    assert f"{FEWEST_TO_RULE_OUT} texts" in said
+    assert f"{100 * READS:.0f} %" in READINGS_MEAN
+
+
+def test_of_an_output_that_is_a_number_there_is_no_verdict(tmp_path: Path) -> None:
+    """Would catch: 0.05 of whatever unit the output has, held to be large or small."""
+    plain = audit_with(observed(50, change=lambda: 0.0, jsd=lambda: LN_2))
+    number = replace(plain, is_number=True)
+    assert {verdict.may for verdict in plain.places} == {May.NO}
+    assert {(v.may, v.why) for v in number.places} == {(May.OPEN, Why.NUMBER)}
+    assert number.readings == plain.readings
+    back = whence.read(number.save(tmp_path / "audit.json"))
+    assert isinstance(back, Audit)
+    assert back.is_number
+    stored = plain.to_dict()
+    del stored["is_number"]  # as older files are
+    assert not Audit.from_dict(stored).is_number

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from whence.core.audit import Place
+from whence.core.bootstrap import means_together
 from whence.core.errors import InputError, UnknownName
 from whence.core.pruning import (
     Pruning,
@@ -26,6 +27,8 @@ from whence.core.pruning import (
     worth,
 )
 from whence.core.stored import Stored
+
+TINY = 1e-9  # what a head may be worth, where the test is of chance and not of sizes
 
 
 def noise(seed: int, texts: int = 60, heads: int = 12) -> np.ndarray:
@@ -46,7 +49,7 @@ def test_heads_of_noise_are_called_hurting_in_at_most_five_of_a_hundred_families
     named, uncorrected, confirmed = 0, 0, 0
     for seed in range(200):
         values = draw(seed)
-        result = hurting(values, seed, draws=300)
+        result = hurting(values, TINY, seed, draws=300)
         named += bool(result.named)
         confirmed += bool(result.confirmed)
         first, _ = halves(len(values), seed)
@@ -61,7 +64,7 @@ def test_a_head_that_hurts_is_named_and_confirmed() -> None:
     """Its held-out mean is that of the second half; the enemy: that of the texts that named it."""
     values = noise(1, texts=80, heads=12)
     values[:, 7] -= 1.0
-    result = hurting(values, seed=4)
+    result = hurting(values, TINY, seed=4)
     assert result.named == result.confirmed == (7,)
     first, second = halves(80, seed=4)
     assert result.held_out[0].mean == pytest.approx(values[second, 7].mean())
@@ -74,7 +77,7 @@ def test_what_hurts_on_one_half_only_is_not_confirmed() -> None:
     first, second = halves(80, seed=0)
     values[first, 3] -= 2.0
     values[second, 3] += 2.0
-    result = hurting(values, seed=0)
+    result = hurting(values, TINY, seed=0)
     assert result.named == (3,)
     assert result.confirmed == ()
 
@@ -82,18 +85,31 @@ def test_what_hurts_on_one_half_only_is_not_confirmed() -> None:
 def test_a_head_that_helps_is_not_one_that_hurts() -> None:
     values = noise(3, heads=5) * 0.1
     values[:, 2] += 1.0
-    assert hurting(values).named == ()
-    assert np.flatnonzero(helping(values)).tolist() == [2]
+    assert hurting(values, TINY).named == ()
+    assert np.flatnonzero(helping(means_together(values), TINY)).tolist() == [2]
     assert worth(values)[2].mean == pytest.approx(values[:, 2].mean())
     assert least_worth_first(values)[-1] == 2
+
+
+def test_what_is_sure_and_tiny_neither_helps_nor_hurts() -> None:
+    """5,000 texts and a change of 0.0005 nats: the enemy asks whether it is zero."""
+    values = np.random.default_rng(0).normal(0.0005, 0.002, size=(5000, 8))
+    values[:, :4] *= -1
+    heads = means_together(values)
+    sure = [head.interval is not None and 0 not in np.sign(head.interval) for head in heads]
+    assert all(sure)
+    assert not helping(heads, 0.01).any()
+    assert hurting(values, 0.01).named == ()
+    assert spared(heads, 0.01).all()
+    assert hurting(values - np.array([0.0] * 7 + [0.02]), 0.01).confirmed == (7,)
 
 
 def test_heads_without_any_effect_neither_help_nor_hurt_and_can_go() -> None:
     """Zeros have no spread; the enemy divides by it."""
     values = np.zeros((40, 3))
-    assert hurting(values).named == ()
-    assert not helping(values).any()
-    assert spared(values, 0.01).all()
+    assert hurting(values, TINY).named == ()
+    assert not helping(means_together(values), TINY).any()
+    assert spared(means_together(values), 0.01).all()
 
 
 def test_a_head_can_go_only_where_that_is_shown() -> None:
@@ -104,23 +120,24 @@ def test_a_head_can_go_only_where_that_is_shown() -> None:
     spares, insignificant = 0, 0
     for seed in range(200):
         values = noise(seed, texts=40, heads=8) + 0.2
-        spares += bool(spared(values, 0.2, seed, draws=300).any())
-        insignificant += bool((~helping(values, seed, draws=300)).any())
+        heads = means_together(values, seed, draws=300)
+        spares += bool(spared(heads, 0.2).any())
+        insignificant += bool((~helping(heads, TINY)).any())
     assert spares <= 20
     assert insignificant > 150
 
 
 def test_too_few_texts_name_no_head() -> None:
     values = np.full((8, 2), -1.0)  # four in each half
-    assert hurting(values).named == ()
-    assert hurting(np.full((10, 2), -1.0)).confirmed == (0, 1)
+    assert hurting(values, TINY).named == ()
+    assert hurting(np.full((10, 2), -1.0), TINY).confirmed == (0, 1)
 
 
 def test_what_was_not_measured_claims_nothing() -> None:
     values = noise(5, heads=3)
     values[:, 1] = np.nan
-    assert hurting(values).named == ()
-    assert not spared(values, 1e-9)[1]
+    assert hurting(values, TINY).named == ()
+    assert not spared(means_together(values), 1e-9)[1]
     assert least_worth_first(values)[-1] == 1
 
 
@@ -182,7 +199,7 @@ def test_orders_that_are_not_there_are_refused() -> None:
     with pytest.raises(InputError, match="at least one other"):
         curves().below("found", [])
     with pytest.raises(InputError, match="above 0"):
-        spared(np.zeros((9, 1)), 0.0)
+        spared(means_together(np.zeros((9, 1))), 0.0)
 
 
 # ---------------------------------------------------------------------- what an audit keeps

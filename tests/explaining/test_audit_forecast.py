@@ -10,7 +10,7 @@ import whence
 from tests.families import build
 from whence.core.errors import InputError
 from whence.explaining.audit import audit_rows
-from whence.explaining.audit_forecast import CURVE, TRIAL, forecast_audit
+from whence.explaining.audit_forecast import CURVE, TRIAL, AuditForecast, forecast_audit
 from whence.runs.data import Choice, open_data
 
 TEXTS = ["the food is great but not the prices", "not bad at all", "", "bad food and bad service"]
@@ -54,7 +54,7 @@ def test_a_test_on_a_few_texts_costs_no_more_than_these() -> None:
     data = open_data(TEXTS * 50)
     of_all = forecast_audit(work, data, Choice())
     of_some = forecast_audit(work, data, Choice(limit=100))
-    # on 100 and 60 texts at most: every second and fourth of 200, and all and every second of 100
+    # on 100 and 60 texts at most, however many there are
     assert of_all.passes["permutation"] == of_some.passes["permutation"]
     assert of_all.passes["adversary"] == of_some.passes["adversary"]
     assert of_all.passes[TRIAL] == 2 * of_some.passes[TRIAL]
@@ -65,3 +65,7 @@ def test_texts_that_cannot_be_read_are_passed_over() -> None:
     assert forecast_audit(work, open_data(TEXTS), Choice()).texts == len(TEXTS)
     with pytest.raises(InputError, match="none of the first"):
         forecast_audit(work, open_data(["", " "]), Choice())
+
+
+def test_one_text_is_one() -> None:
+    assert str(AuditForecast(1, {"readings": 60}, 1.0)).startswith("about 60 passes on 1 text, ")

@@ -15,7 +15,14 @@ from tests.audits.planted import Planted, irrelevant, selects
 from whence.core.errors import InputError
 from whence.core.roar import Estimate
 from whence.models.changes import copy_of
-from whence.retraining.adversarial import Adversarial, Opponent, adversarial_model, opposed
+from whence.retraining.adversarial import (
+    Adversarial,
+    Opponent,
+    _Measured,
+    _opponents,
+    adversarial_model,
+    opposed,
+)
 
 QUICK = whence.Training(epochs=20, batch=16, rate=3e-2, decay=0.0)
 WORDS_ALONE = [("a fine film", "good"), ("a dull film", "bad")] * 20
@@ -167,3 +174,18 @@ def test_strengths_that_are_none_are_refused(
 def test_a_label_that_the_model_does_not_have_is_refused(model: whence.Model) -> None:
     with pytest.raises(InputError, match="'odd' is no label of this model"):
         adversarial_model(model, [*WORDS_ALONE, *[("an odd film", "odd")] * 9])
+
+
+def test_intervals_of_all_copies_hold_together() -> None:
+    """The furthest of them is picked; the enemy: an interval for each by itself."""
+    rng = np.random.default_rng(0)
+    measured = [
+        _Measured(rng.uniform(0, 0.1, 40), rng.uniform(0, 0.6, 40), np.ones(40, dtype=bool))
+        for _ in range(8)
+    ]
+    together = _opponents([float(i) for i in range(8)], measured, 0)
+    for one, number in zip(together, measured, strict=True):
+        (alone,) = _opponents([0.0], [number], 0)
+        assert one.tvd.high - one.tvd.low > 1.1 * (alone.tvd.high - alone.tvd.low)
+        assert one.jsd.high - one.jsd.low > 1.1 * (alone.jsd.high - alone.jsd.low)
+        assert one.jsd.mean == pytest.approx(number.jsd.mean())

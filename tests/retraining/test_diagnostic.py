@@ -153,13 +153,23 @@ def test_what_is_said_follows_from_both_controls() -> None:
         gains = over_uniform, Estimate(0.1, 0.0, 0.2), over_permuted
         return Diagnostic("attention-mean", *numbers, *gains, 0.5, 30, 10, QUICK).helps
 
-    above, around = Estimate(0.1, 0.01, 0.2), Estimate(0.1, -0.01, 0.2)
-    none, below = Estimate(0.0, 0.0, 0.0), Estimate(-0.1, -0.2, -0.01)
+    above, around = Estimate(0.1, 0.02, 0.2), Estimate(0.1, -0.01, 0.2)
+    tiny, below = Estimate(0.005, 0.001, 0.009), Estimate(-0.1, -0.2, -0.01)
     assert said(above, above) is True
     assert said(above, around) is None
     assert said(around, above) is None
     assert said(above, below) is False
-    assert said(none, above) is False
+    assert said(tiny, above) is False
+
+
+def test_a_few_texts_that_all_get_right_decide_nothing() -> None:
+    """The enemy: an interval of no width, by which weights that were no better do not help."""
+    texts = [("a fine film", "good"), ("a dull film", "bad")] * 20
+    model = whence.train_small(texts)
+    diagnostic = attention_diagnostic(model, texts, seeds=1)
+    assert diagnostic.copied == diagnostic.uniform == (1.0,)
+    assert diagnostic.helps is None
+    assert diagnostic.over_uniform.low < -0.2 < 0.2 < diagnostic.over_uniform.high
 
 
 @pytest.mark.parametrize(

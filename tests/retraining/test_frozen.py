@@ -7,8 +7,11 @@ import pytest
 import torch
 
 import whence
+from tests.families import build
 from whence.core.errors import InputError
-from whence.retraining.frozen import frozen_attention, with_uniform
+from whence.core.registry import Needs
+from whence.retraining.frozen import _between_seeds, frozen_attention, with_uniform
+from whence.theory.divergence import jsd
 from whence.trace.edits import uniform
 from whence.trace.trace import trace
 
@@ -48,6 +51,10 @@ def test_words_alone_need_no_attention(
     assert frozen.lost.mean == 0.0
     assert frozen.between_seeds is not None
     assert 0 < frozen.between_seeds.mean < np.log(2)
+    held_out = frozen.held_out
+    assert frozen.free_mean.mean == pytest.approx(frozen.free_mean.high) == 1.0
+    assert frozen.free_mean.low == pytest.approx(held_out / (held_out + 1.959964**2))
+    assert "are right, with free attention 100.0 % [72.2, 100.0]" in str(frozen)
     for name, weight in model.hf.state_dict().items():
         assert torch.equal(weight, before[name])
 
@@ -67,6 +74,27 @@ def test_before_any_training_it_is_the_edit(model: whence.Model) -> None:
     assert frozen.uniform == (of_uniform.mean(),)
     assert frozen.lost.mean == pytest.approx(of_free.mean() - of_uniform.mean())
     assert frozen.between_seeds is None
+
+
+def test_seeds_differ_by_the_same_mean_as_the_adversary() -> None:
+    """Of the last layer the row of [CLS] counts alone, which is read. The enemy: all rows."""
+    one, other = build("bert"), build("bert", seed=5)
+    passages = [one.encode(text) for text in ("the food is great", "not bad", "bad prices")]
+    expected, of_all_rows = [], []
+    for passage in passages:
+        maps = [
+            trace(m, [passage], needs=Needs.ATTENTION).attentions["encoder"] for m in (one, other)
+        ]
+        first, last = (jsd(p[0], q[0]) for p, q in zip(*maps, strict=True))
+        of_all_rows.append(float(first.mean() + last.mean()) / 2)
+        expected.append(float(first.mean() + last[:, 0].mean()) / 2)
+    found = _between_seeds([one, other], passages, 0)
+    assert found is not None
+    assert found.mean == pytest.approx(np.mean(expected), rel=1e-5)
+    assert abs(found.mean - np.mean(of_all_rows)) > 1e-4
+    three = _between_seeds([one, other, one], passages, 0)
+    assert three is not None
+    assert three.mean == pytest.approx(found.mean * 2 / 3, rel=1e-5)
 
 
 def test_no_copies_are_refused(model: whence.Model, words_alone: list[tuple[str, str]]) -> None:

@@ -35,7 +35,7 @@ def observed(
             seen.append(
                 Observation("adversary", "jsd", jsd() if of_layer is None else of_layer, place)
             )
-        seen.append(Observation("heads", "loss", 0.5))
+        seen.append(Observation("heads", "whole-loss", 0.5))
         for number, place in enumerate(heads):
             rise = (number - 1) / 10
             seen.append(Observation("heads", "loss", rise, place, control=0.0))

@@ -12,11 +12,20 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from tests.views.audits import audit_with, observed
-from whence.core.audit import Effect, Place
+from whence.core.audit import Effect, Place, effects_of
+from whence.core.audited import FEWEST_TO_RULE_OUT
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
-from whence.views.audit import audit_sentences, audit_text, shown, shown_of_most
+from whence.core.retrained import Retrained
+from whence.views.audit import (
+    READINGS_MEAN,
+    audit_sentences,
+    audit_text,
+    how_to_read,
+    shown,
+    shown_of_most,
+)
 from whence.views.audit_figures import FIGURES
 from whence.views.audit_page import audit_page
 from whence.views.audit_pictures import (
@@ -24,6 +33,7 @@ from whence.views.audit_pictures import (
     MARKS,
     NAMES_WIDE,
     PLOT_WIDE,
+    TOP,
     Line,
     curves,
     histogram,
@@ -37,7 +47,13 @@ TOLD_APART = observed(
 
 
 def test_layers_are_told_apart_in_words() -> None:
-    said = " ".join(audit_sentences(audit_with(TOLD_APART)))
+    enough = observed(
+        FEWEST_TO_RULE_OUT,
+        change=lambda: 0.4,
+        jsd=lambda: 0.3,
+        jsd_of_layer={0: 0.9 * LN_2, 1: 0.01},
+    )
+    said = " ".join(audit_sentences(audit_with(enough)))
     assert "In layer 1 attention may be read as an explanation" in said
     assert "In layer 0 attention may be read as one explanation of several: the output" in said
     assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
@@ -46,9 +62,14 @@ def test_layers_are_told_apart_in_words() -> None:
 
 
 def test_layers_with_one_verdict_are_named_together() -> None:
-    idle = audit_with(observed(12, change=lambda: 0.0, jsd=lambda: LN_2))
+    idle = audit_with(observed(FEWEST_TO_RULE_OUT, change=lambda: 0.0, jsd=lambda: LN_2))
     said = audit_sentences(idle)
     assert said[1].startswith("In layers 0 and 1 attention may not be read as an explanation: the")
+    few = audit_with(observed(FEWEST_TO_RULE_OUT - 1, change=lambda: 0.0, jsd=lambda: LN_2))
+    assert audit_sentences(few)[1] == (
+        "In layers 0 and 1 attention is neither cleared nor ruled out: the texts are too few to "
+        "rule it out (40 are needed)."
+    )
 
 
 def test_the_terminal_has_the_numbers_beside_the_verdicts() -> None:
@@ -189,10 +210,97 @@ def test_a_test_alone_is_shown_place_by_place(test: str) -> None:
     said = audit_text(audit)
     assert "layer 1" in said
     assert "every layer" in said
+    # nothing is said of tests that were never asked for, nor that the texts are to blame
+    assert "the texts do not tell" not in " ".join(said.split())
+    missing = "making the weights even" if test == "permutation" else "shuffling"
+    assert f"{missing} was not tested" in " ".join(said.split())
+    (head,) = [line.split() for line in said.splitlines() if line.startswith("attention of")]
+    columns = {"permutation": "shuffled", "uniform": "even", "adversary": "another"}
+    assert head == ["attention", "of", columns[test]]
+    assert f'<th scope="col">{columns[test]}</th>' in audit_page(audit)
+    assert ">–<" not in audit_page(audit)
     assert audit.figure(test).svg.count("every layer") >= 1
     has_heads = test != "adversary"
     assert bool(audit.of_heads) is has_heads
     assert ("Head by head" in audit_page(audit)) is has_heads
+
+
+def test_a_cell_of_a_head_has_both_numbers_and_the_caption_says_which_is_shown() -> None:
+    """Would catch: what *even* has ruled out, explained by the number of shuffling alone."""
+    seen = observed(FEWEST_TO_RULE_OUT, change=lambda: 0.4, jsd=lambda: 0.3)
+    for of_text in seen:
+        for number, one in enumerate(of_text):
+            if one.test == "uniform":
+                of_text[number] = replace(one, value=0.01)
+    page = audit_page(audit_with(seen))
+    assert "layer 0, head 0: shuffled 0.40 [0.40, 0.40]; even 0.01 [0.01, 0.01]; may not" in page
+    assert "when the weights of one head are shuffled." in page
+    alone = [[one for one in of_text if one.test == "uniform"] for of_text in seen]
+    page = audit_page(audit_with(alone))
+    assert "when the weights of one head are made even: every token" in page
+    assert "layer 0, head 0: even 0.01 [0.01, 0.01]; may not" in page
+
+
+def test_the_answer_of_the_page_names_the_readings_too() -> None:
+    page = audit_page(audit_with(TOLD_APART))
+    answer = page.partition('class="answer"')[2].partition("</p>")[0]
+    assert "In layer 1 attention may be read" in answer
+    assert "In layer 0 attention may be read as one explanation of several" in answer
+    assert "attention-mean may be read" in answer
+    assert "To the task" not in answer
+
+
+def test_sentences_have_one_kind_of_per_cent() -> None:
+    for said in (READINGS_MEAN, how_to_read(audit_with(TOLD_APART))):
+        assert " %" in said
+        assert not re.search(r"\d%", said)
+
+
+def test_a_number_is_told_in_its_own_units() -> None:
+    """Would catch: probabilities and bars of an output that has neither; points beyond an axis."""
+    seen = observed(12, change=lambda: 3.0, jsd=lambda: 0.3)
+    effects = effects_of(seen, shown=lambda one: one.place.head is None, is_number=True)
+    number = replace(audit_with(seen), effects=effects, heads=None, is_number=True)
+    said = " ".join(audit_text(number).split())
+    assert "how far the output moves, in its own units," in said
+    assert "probabilities" not in said
+    assert "nats" not in said
+    assert "0.05" not in said
+    assert "a scale of its own" in said
+    assert ">3.00<" in number.figure("uniform").svg
+    heights = [
+        float(dot.get("cy", 0)) for dot in of_class(parsed(number.figure("permutation")), "text")
+    ]
+    assert set(heights) == {float(TOP)}
+
+
+def test_seeds_are_told_beside_the_adversary() -> None:
+    apart = {"mean": 0.2, "low": 0.1, "high": 0.3}
+    numbers = {"between_seeds": apart, "free_mean": {}}
+    frozen = Retrained("frozen attention", "Nothing is lost.", numbers)
+    said = audit_sentences(replace(audit_with(TOLD_APART), retrained=(frozen,)))
+    assert said[-1].startswith(
+        "Two copies that differ in their seed alone attend 0.20 nats apart [0.10, 0.30], on "
+        "average over held-out texts; the attention that was searched for in all layers, with the "
+        "same output, is 0.30 [0.30, 0.30] away."
+    )
+    # of another quantity, as files of before have it
+    older = replace(frozen, numbers={"between_seeds": apart})
+    said = audit_sentences(replace(audit_with(TOLD_APART), retrained=(older,)))
+    assert "Two copies" not in " ".join(said)
+
+
+def test_curves_of_few_texts_are_not_said_to_have_bands() -> None:
+    audit = audit_with(TOLD_APART)
+    assert "Bands are 95 % intervals" in FIGURES["pruning"].about(audit)
+    pruning = audit.pruning
+    assert pruning is not None
+    few = tuple(replace(mean, interval=None) for mean in pruning.control.loss)
+    control = replace(pruning.control, loss=few)
+    without = replace(audit, pruning=replace(pruning, control=control))
+    assert "Bands" not in FIGURES["pruning"].about(without)
+    for said in (FIGURES["pruning"].about(without), " ".join(audit_sentences(without))):
+        assert "So few texts have no intervals" in said
 
 
 def test_a_figure_that_is_not_there_is_named() -> None:
@@ -251,7 +359,7 @@ def test_curves_are_drawn_from_their_means() -> None:
     lower = [a > b for a, b in zip(heights, of_control, strict=True)]
     assert lower == [False, True, True, True, False]
     page = audit_page(audit_with(TOLD_APART))
-    assert "The order comes from 11 texts, and the curve from 12 others (the first of 30)" in page
+    assert "The order comes from 11 texts, and the curve from 12 others (of 30)" in page
 
 
 def test_few_texts_have_no_band() -> None:

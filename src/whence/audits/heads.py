@@ -26,8 +26,9 @@ class HeadRemoval:
 
     ``loss`` at a head is the loss without it, less that of the whole model: above 0 the head
     helped, below 0 it hurt. ``right`` at a head is 1 where the model is right without it, else 0,
-    with the whole model's as the control. The place "every layer" holds the whole model's own loss
-    and whether it is right. A regression has a loss only, the squared error.
+    with the whole model's as the control. ``whole-loss`` and ``whole-right``, at the place "every
+    layer", are the whole model's own: no change of a loss, and so not judged with those. A
+    regression has a loss only, the squared error.
 
     The truth is the label of the case. Where there is none, it is what the whole model predicts.
     ``tokens`` is how many a batch holds, padding included.
@@ -38,7 +39,7 @@ class HeadRemoval:
     >>> case = Case(model.encode("a dull and lifeless film"), Target("negative", index=0), label=0)
     >>> (observations,) = HeadRemoval()(model, [case])
     >>> len(observations), observations[1].quantity, str(observations[2].place)
-    (98, 'right', 'layer 0, head 0')
+    (98, 'whole-right', 'layer 0, head 0')
     """
 
     tokens: int = RERUN_TOKENS
@@ -67,10 +68,10 @@ class HeadRemoval:
 
         every: list[list[Observation]] = []
         for text in range(len(cases)):
-            observations = [Observation(self.name, "loss", float(whole.loss[text]))]
+            observations = [Observation(self.name, "whole-loss", float(whole.loss[text]))]
             was_right = None if model.is_regression else float(whole.right[text])
             if was_right is not None:
-                observations.append(Observation(self.name, "right", was_right))
+                observations.append(Observation(self.name, "whole-right", was_right))
             for column, place in enumerate(whole.heads):
                 loss = float(change[text, column])
                 observations.append(Observation(self.name, "loss", loss, place, control=0.0))

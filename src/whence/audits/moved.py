@@ -5,6 +5,9 @@ is *why A rather than B*, the output is the choice between these two, and the ch
 
     P(A) / (P(A) + P(B))
 
+Of several labels that may hold together it is the largest change of a probability, and of a number
+its difference, in its own units.
+
 A language model has a vocabulary of rivals that nobody asked about. Over all of it, attention that
 moves the probability of a comma would count as if it had moved the choice, and attention under
 which *herself* and *himself* change places, both unlikely, would not count at all.
@@ -20,6 +23,8 @@ from torch import Tensor
 
 from whence.core.target import Target
 from whence.models.model import Model
+
+MEASURED = "total variation, or the largest of several labels (0 to 1); of a number the difference"
 
 
 def output_moved(

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whence.audits.case import Case, Price
+from whence.audits.moved import MEASURED
 from whence.audits.places import (
     Change,
     changes_at,
@@ -62,7 +63,7 @@ class Permutation:
 
     name: ClassVar[str] = "permutation"
     null: ClassVar[str] = "where the weights lie does not matter: shuffling changes nothing"
-    effect: ClassVar[str] = "median change of the output, as total variation (0 to 1)"
+    effect: ClassVar[str] = f"median change of the output: {MEASURED}"
 
     def __post_init__(self) -> None:
         if min(self.permutations, self.of_heads) < 1:

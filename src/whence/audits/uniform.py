@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from whence.audits.case import Case, Price
+from whence.audits.moved import MEASURED
 from whence.audits.places import changes_at, check_can_edit, places_in, plain_trace
 from whence.core.audit import Observation
 from whence.models.model import Model
@@ -32,7 +33,7 @@ class Uniform:
 
     name: ClassVar[str] = "uniform"
     null: ClassVar[str] = "where a head looks does not matter: uniform attention changes nothing"
-    effect: ClassVar[str] = "change of the output, as total variation (0 to 1)"
+    effect: ClassVar[str] = f"change of the output: {MEASURED}"
 
     def passes(self, heads: int, wholes: int) -> Price:
         """One for each place, and the text as it is."""

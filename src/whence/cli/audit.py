@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from whence.runs.run import Run
 
 EXAMPLE = "Example: whence audit --model sentiment --data reviews.csv --sample 200 --out audits/m"
+SHOWING = ("data", "html", "as_json", "debug")  # options that a finished audit has use for
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Form:
 
 
 def command(
+    context: typer.Context,
     data: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +123,7 @@ def command(
     from whence.runs.run import is_run, open_run
 
     if out is None and is_run(data):
+        _refuse_unused(context, data)
         run = open_run(data)
         left = _what_is_left(run, [])
         left = f"{left} The command that began this goes on from here." if left else ""
@@ -191,6 +194,22 @@ def command(
             raise typer.Exit(INTERRUPTED)
         if run.state.failed:
             raise typer.Exit(SOME_FAILED)
+
+
+def _refuse_unused(context: typer.Context, folder: str) -> None:
+    """What is given beside a finished audit, and would change nothing of it."""
+    given = []
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        if name not in SHOWING and source is not None and source.name == "COMMANDLINE":
+            given.append(option.opts[0])
+    if given:
+        raise InputError(
+            f"{folder!r} is an audit, whose verdict is shown as it is: it has no use for "
+            f"{', '.join(given)}. To go on with it or to ask for something else, name the texts by "
+            "--data and a folder by --out."
+        )
 
 
 def _wanted(tests: str | None, settings: list[str]) -> dict[str, dict[str, Any]]:

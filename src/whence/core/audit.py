@@ -67,6 +67,8 @@ RANGES = {
     "largest": SHARE,
     "jsd": (0.0, log(2)),
     "right": SHARE,
+    "whole-right": SHARE,
+    "whole-loss": (0.0, inf),
     "beaten": SHARE,
     "tau": SIGNED,
     "shuffled": SIGNED,
@@ -81,12 +83,10 @@ def range_of(one: Observation, is_number: bool = False) -> tuple[float, float]:
     >>> range_of(Observation("correlation", "tau-loo", 0.3))
     (-1.0, 1.0)
     """
-    if one.quantity == "loss":
-        # of a head it is the change of the loss, and may fall
-        return (-inf, inf) if one.place.head is not None else (0.0, inf)
     if one.quantity == "change" and is_number:
         return 0.0, inf
-    return RANGES.get(one.quantity.split("-")[0], (-inf, inf))
+    first, _, _ = one.quantity.partition("-")
+    return RANGES.get(one.quantity) or RANGES.get(first, (-inf, inf))
 
 
 # ---------------------------------------------------------------------- over the texts
@@ -96,8 +96,9 @@ def range_of(one: Observation, is_number: bool = False) -> tuple[float, float]:
 class Effect:
     """A quantity of a test over all texts, at a place or for a reading.
 
-    The interval is of 95 %, and all of one test and quantity hold together, however many heads
-    there are; None where there are too few texts. ``values`` are those of each text, where a figure
+    The intervals of all heads of one test and quantity are made to hold together in 95 of 100
+    cases, however many there are; ``docs/audit.md`` says in how many they do. None where there are
+    too few texts. ``values`` are those of each text, where a figure
     shows them.
     """
 

@@ -36,6 +36,10 @@ EVERYWHERE = Place()
 MATTERS = 0.05  # of probability: a smaller change of the output is hardly one
 ANOTHER = 0.5  # of ln 2, the most that two attentions can differ by
 READS = 0.6  # of random rankings that a reading beats; a half is chance
+TOLERANCE = 0.01  # nats of loss: a head that helps is worth more, and one that can go less
+# Where a large effect is rare, few texts hold none of it, and intervals of few texts end too soon
+# (``bench/audit_coverage.py``). So "may not" takes more texts than a bootstrap does.
+FEWEST_TO_RULE_OUT = 40
 
 
 class May(StrEnum):
@@ -57,6 +61,11 @@ class Why(StrEnum):
     WEAK = "it names words that matter no better than chance, or hardly so"
     READS = "the words that it names matter more than random ones"
     UNSURE = "the texts do not tell"
+    NOT_SHUFFLED = "shuffling was not tested"
+    NOT_EVENED = "making the weights even was not tested"
+    NOT_SEARCHED = "no other attention was searched for"
+    NUMBER = "the output is a number on a scale of its own, for which there is no bar"
+    FEW = f"the texts are too few to rule it out ({FEWEST_TO_RULE_OUT} are needed)"
 
 
 @dataclass(frozen=True)
@@ -103,16 +112,29 @@ def may_be_read(
     ``adversary`` is how different another attention was where the search found one, and
     ``at_least`` the same with 0 on the other texts. That there *is* another attention must hold
     with the texts on which none was found, and that there is *none* without them.
+
+    "May not" is said of forty texts and more: where attention matters on one text of ten, and
+    there very much, few texts are likely to hold none of these.
     """
     matters = permutation.is_above(MATTERS) if permutation else None
     needed = uniform.is_above(MATTERS) if uniform else None
     at_least = at_least or adversary
     is_another = at_least.is_above(ANOTHER * log(2)) if at_least else None
     is_near = adversary.is_above(ANOTHER * log(2)) if adversary else None
-    if matters is False:
+    if _rules_out(permutation, MATTERS):
         return May.NO, Why.IDLE
-    if needed is False:
+    if _rules_out(uniform, MATTERS):
         return May.NO, Why.EVEN
+    if matters is False or needed is False:
+        return May.OPEN, Why.FEW
+    tests = {
+        Why.NOT_SHUFFLED: permutation,
+        Why.NOT_EVENED: uniform,
+        Why.NOT_SEARCHED: at_least,
+    }
+    untested = [why for why, effect in tests.items() if effect is None]
+    if untested:
+        return May.OPEN, untested[0]
     if matters and needed and is_another:
         return May.SEVERAL, Why.ANOTHER
     if matters and needed and is_near is False:
@@ -120,21 +142,30 @@ def may_be_read(
     return May.OPEN, Why.UNSURE
 
 
+def _rules_out(effect: Effect | None, bar: float) -> bool:
+    """Whether an effect is below its bar, on enough texts to say so."""
+    if effect is None or effect.texts < FEWEST_TO_RULE_OUT:
+        return False
+    return effect.is_above(bar) is False
+
+
 def reading_may_be_read(beaten: Effect | None) -> tuple[May, Why]:
     """The verdict on a reading: it must beat clearly more than half of the random rankings."""
     reads = beaten.is_above(READS) if beaten else None
-    if reads is None:
-        return May.OPEN, Why.UNSURE
-    return (May.YES, Why.READS) if reads else (May.NO, Why.WEAK)
+    if reads:
+        return May.YES, Why.READS
+    if _rules_out(beaten, READS):
+        return May.NO, Why.WEAK
+    return May.OPEN, Why.UNSURE if reads is None else Why.FEW
 
 
 @dataclass(frozen=True)
 class HeadsFound:
     """What single heads are worth to the task, all heads judged together.
 
-    Without those that ``help`` the loss rises. Those that ``hurt`` were named on one half of the
-    texts, as the loss falls without them, and confirmed on the other. Without one of ``spared``
-    the loss rises by less than ``tolerance``.
+    Without one of those that ``help`` the loss rises by more than ``tolerance``, and without one of
+    ``spared`` by less, with the whole interval. Without one of ``hurt`` it falls by more: on all
+    texts, and on each half of them, one of which named it and the other confirmed.
     """
 
     of: int
@@ -150,7 +181,9 @@ class Audit:
 
     ``effects`` is all that was measured, over texts; ``pruning`` is what several heads are worth
     together; ``retrained`` is what training has shown, where it was asked for. ``skipped`` says
-    which test was not done, and why. The verdicts follow from the effects.
+    which test was not done, and why. The verdicts follow from the effects. ``is_number``: the
+    output of the model is a number on a scale of its own. The bars are of probabilities, so that
+    there is no verdict on its layers and heads then.
     """
 
     model: str
@@ -166,6 +199,7 @@ class Audit:
     notes: tuple[str, ...] = ()
     forwards: int = 0
     backwards: int = 0
+    is_number: bool = False
 
     @property
     def layers(self) -> int:
@@ -200,6 +234,8 @@ class Audit:
             adversary = self.effect(ADVERSARY, "jsd", layer)
             at_least = self.effect(ADVERSARY, AT_LEAST, layer) or adversary
             may, why = may_be_read(permutation, uniform, adversary, at_least)
+            if self.is_number:
+                may, why = May.OPEN, Why.NUMBER
             verdicts.append(PlaceVerdict(place, may, why, permutation, uniform, at_least))
         return tuple(verdicts)
 
@@ -278,6 +314,7 @@ class Audit:
         stored = as_stored(stored, "audit")
         pruning = stored.get("pruning")
         retrained = stored.get("retrained")
+        is_number = stored.get("is_number")
         return cls(
             model=stored["model"].text(),
             data=stored["data"].text(),
@@ -292,6 +329,7 @@ class Audit:
             notes=stored["notes"].texts(),
             forwards=stored["forwards"].whole(),
             backwards=stored["backwards"].whole(),
+            is_number=is_number is not None and is_number.flag(),
         )
 
     def save(self, path: str | Path) -> Path:

@@ -121,7 +121,10 @@ def ratio_of_sums(
 def means_together(
     values: Float[np.ndarray, "text column"], seed: int = 0, draws: int = DRAWS
 ) -> list[Mean]:
-    """The same, with intervals that all hold together in 95 of 100 cases, however many there are.
+    """The same, with wider intervals that are to hold together in 95 of 100 cases.
+
+    How many columns there are does not matter, where their values are near to normal. Columns of
+    mostly small values with a rare large one hold less often, the fewer texts there are.
 
     They are balanced (Beran 1988): each column leaves its own in as many cases as any other. One
     width for all, as the largest deviation asks for, would be that of the most skewed column.

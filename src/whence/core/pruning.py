@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -55,48 +56,63 @@ def worth(values: Float[np.ndarray, "text head"], seed: int = 0) -> list[Mean]:
     return means(values, seed)
 
 
-def helping(
-    values: Float[np.ndarray, "text head"], seed: int = 0, draws: int = DRAWS
-) -> Bool[np.ndarray, " head"]:
-    """Heads without which the loss rises, where all heads are judged together.
+class Known(Protocol):
+    """Something whose mean lies in an interval: a Mean, or an Effect."""
 
-    >>> helping(np.array([[0.5, 0.0], [0.7, 0.0], [0.6, 0.0], [0.4, 0.0], [0.3, 0.0]])).tolist()
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where too little is known."""
+        ...
+
+
+def helping(heads: Sequence[Known], tolerance: float) -> Bool[np.ndarray, " head"]:
+    """Heads without which the loss rises by more than ``tolerance``, with the whole interval.
+
+    >>> from whence.core.bootstrap import means_together
+    >>> values = np.array([[0.5, 0.0], [0.7, 0.0], [0.6, 0.0], [0.4, 0.0], [0.3, 0.0]])
+    >>> helping(means_together(values), 0.01).tolist()
     [True, False]
     """
-    return told_apart(values, seed, draws) & (_mean(values) > 0)
+    _check(tolerance)
+    return np.array([h.interval is not None and h.interval[0] > tolerance for h in heads])
 
 
-def spared(
-    values: Float[np.ndarray, "text head"], tolerance: float, seed: int = 0, draws: int = DRAWS
-) -> Bool[np.ndarray, " head"]:
+def spared(heads: Sequence[Known], tolerance: float) -> Bool[np.ndarray, " head"]:
     """Heads that can go: without one of them the loss rises by less than ``tolerance``.
 
     That is shown, and not just not refuted: a head of which too little is known is not among them.
     It is said of each head alone; what several cost together is for the pruning curve to say.
 
+    >>> from whence.core.bootstrap import means_together
     >>> rng = np.random.default_rng(0)
     >>> idle, unclear = rng.normal(0, 0.01, size=50), rng.normal(0, 3.0, size=50)
-    >>> spared(np.stack([idle, unclear], axis=1), tolerance=0.05).tolist()
+    >>> spared(means_together(np.stack([idle, unclear], axis=1)), tolerance=0.05).tolist()
     [True, False]
     """
+    _check(tolerance)
+    return np.array([h.interval is not None and h.interval[1] < tolerance for h in heads])
+
+
+def _check(tolerance: float) -> None:
     if tolerance <= 0:
         raise InputError(f"tolerance is a rise of the loss above 0, not {tolerance}.")
-    beyond = values - tolerance
-    return told_apart(beyond, seed, draws, scale=tolerance) & (_mean(beyond) < 0)
 
 
-def hurting(values: Float[np.ndarray, "text head"], seed: int = 0, draws: int = DRAWS) -> Hurting:
-    """Heads without which the loss falls, on one half of the texts and again on the other.
+def hurting(
+    values: Float[np.ndarray, "text head"], tolerance: float, seed: int = 0, draws: int = DRAWS
+) -> Hurting:
+    """Heads without which the loss falls by more than ``tolerance``, on both halves of the texts.
 
     >>> rng = np.random.default_rng(0)
     >>> values = rng.normal(0, 0.1, size=(60, 3)) - np.array([0.0, 0.2, 0.0])
-    >>> hurting(values).confirmed
+    >>> hurting(values, 0.01).confirmed
     (1,)
     """
+    _check(tolerance)
     first, second = halves(len(values), seed)
-    named = np.flatnonzero(_falls(values[first], seed, draws))
+    named = np.flatnonzero(_falls(values[first], tolerance, seed, draws))
     held_out = values[second][:, named]
-    again = _falls(held_out, seed, draws)
+    again = _falls(held_out, tolerance, seed, draws)
     return Hurting(
         named=tuple(named.tolist()),
         confirmed=tuple(named[again].tolist()),
@@ -105,11 +121,13 @@ def hurting(values: Float[np.ndarray, "text head"], seed: int = 0, draws: int = 
 
 
 def _falls(
-    values: Float[np.ndarray, "text head"], seed: int, draws: int
+    values: Float[np.ndarray, "text head"], tolerance: float, seed: int, draws: int
 ) -> Bool[np.ndarray, " head"]:
     if not values.shape[1]:
         return np.zeros(0, dtype=bool)
-    return told_apart(values, seed, draws) & (_mean(values) < 0)
+    # the largest statistic of all: of skewed losses it claims less than balanced intervals do
+    beyond = values + tolerance
+    return told_apart(beyond, seed, draws, scale=tolerance) & (_mean(beyond) < 0)
 
 
 def halves(
@@ -335,6 +353,15 @@ def _shares(right: Float[np.ndarray, "text step"]) -> tuple[Mean, ...]:
         interval = wilson(share, texts) if texts >= FEWEST_TEXTS else None
         shares.append(Mean(share, interval, texts))
     return tuple(shares)
+
+
+def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " place"]:
+    """Places among so many, from the first to the last; all of them where there are no more.
+
+    >>> evenly_spaced(61, 4).tolist(), evenly_spaced(3, 4).tolist()
+    ([0, 20, 40, 60], [0, 1, 2])
+    """
+    return np.linspace(0, max(count - 1, 0), min(most, count)).round().astype(int)
 
 
 def even_steps(heads: int, most: int = MOST_STEPS) -> tuple[int, ...]:

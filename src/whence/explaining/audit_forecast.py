@@ -46,8 +46,9 @@ class AuditForecast:
     def __str__(self) -> str:
         every = sum(self.passes.values())
         shares = [f"{name} {passes / every:.0%}" for name, passes in self.passes.items()]
+        texts = "1 text" if self.texts == 1 else f"{self.texts:,} texts"
         return (
-            f"about {every:,} passes on {self.texts:,} texts, {spoken(self.seconds)} in one "
+            f"about {every:,} passes on {texts}, {spoken(self.seconds)} in one "
             f"process: {', '.join(shares).replace('%', ' %')}"
         )
 
@@ -68,7 +69,7 @@ def forecast_audit(work: AuditRows, data: Data, choice: Choice) -> AuditForecast
     places = places_in(plain_trace(explain.model, case))
     passes: dict[str, int] = {}
     for test in work.tests:
-        on_texts = -(-texts // work.every.get(test.name, 1))
+        on_texts = work.most.get(test.name, texts)
         passes[test.name] = on_texts * _weight(price_on([test], places))
     if HeadRemoval.name in passes:
         heads = sum(place.head is not None for place in places)

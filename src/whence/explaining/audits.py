@@ -7,7 +7,7 @@ the trial, and the observations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,9 @@ from whence.audits.permutation import Permutation
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
 from whence.core.audit import Observation, Place
-from whence.core.errors import TargetError, unknown_name
+from whence.core.errors import InputError, TargetError, unknown_name
 from whence.core.passage import Passage
+from whence.core.pruning import evenly_spaced
 from whence.core.registry import checked_settings, settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
@@ -62,13 +63,14 @@ TESTS: Mapping[str, type[Any]] = {
 class AuditRows:
     """Tests on rows. ``trial`` explains them by every reading, and puts these on trial.
 
-    A test looks at one of ``every`` so many texts: at all of them without, and else at some that
-    are spread over the data, which may be sorted.
+    Of ``texts`` there are, a test looks at as many as ``most`` says, spread over the data, which
+    may be sorted; at all of them where it says nothing.
     """
 
     trial: TrialRows
     tests: tuple[AuditTest, ...]
-    every: Mapping[str, int] = field(default_factory=dict)
+    texts: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
@@ -88,8 +90,8 @@ class AuditRows:
             records[place] |= {"unaudited": [], "testing": 0, "testing_backwards": 0}
         places: list[Place] = []
         for test in self.tests:
-            every = self.every.get(test.name, 1)
-            chosen = [place for place in cases if (first + place) % every == 0]
+            looked_at = self._looked_at(test, range(first, first + len(rows)))
+            chosen = [place for place in cases if first + place in looked_at]
             for place, seen in self._seen(test, cases, chosen):
                 if isinstance(seen, Exception):
                     records[place]["unaudited"].append(reason_of(test.name, seen))
@@ -100,6 +102,11 @@ class AuditRows:
                 records[place]["testing"] += price.forwards
                 records[place]["testing_backwards"] += price.backwards
         return arrow().Table.from_pylist(records, schema=schema())
+
+    def _looked_at(self, test: AuditTest, here: Collection[int]) -> Collection[int]:
+        if test.name not in self.most:
+            return here
+        return set(evenly_spaced(self.texts, self.most[test.name]).tolist())
 
     @property
     def _model(self) -> Model:
@@ -199,22 +206,27 @@ def tests_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[AuditTest, ...]:
 
 def spread(work: AuditRows, texts: int) -> AuditRows:
     """The work over so many texts, of which dear tests look at some."""
-    dear = [test.name for test in work.tests if test.name in MOST]
-    return replace(work, every={name: -(-texts // MOST[name]) for name in dear})
+    dear = [test.name for test in work.tests if MOST.get(test.name, texts) < texts]
+    return replace(work, texts=texts, most={name: MOST[name] for name in dear})
 
 
 def asked_of_audit(work: AuditRows) -> dict[str, Any]:
     """What the manifest says: that of the trial, and the tests with all settings."""
     tests = [{"name": test.name, "settings": plain(settings_dict(test))} for test in work.tests]
-    more = {"tests": tests, "every": dict(work.every)}
+    more = {"tests": tests, "texts": work.texts, "most": dict(work.most)}
     is_number = work.trial.explain.model.is_regression
     return asked_of_trials(work.trial) | more | {"is_number": is_number}
 
 
 def opened(asked: Mapping[str, Any]) -> AuditRows:
     """The work as a worker opens it."""
+    if "most" not in asked:
+        raise InputError(
+            "this audit was begun by an older version, which chose the texts of its dear tests in "
+            "another way: it can be read, and not gone on with. Begin anew with --restart."
+        )
     wanted = {test["name"]: test["settings"] for test in asked["tests"]}
-    return AuditRows(trials_opened(asked), tests_of(wanted), asked["every"])
+    return AuditRows(trials_opened(asked), tests_of(wanted), asked["texts"], asked["most"])
 
 
 def schema() -> pa.Schema:

@@ -23,6 +23,7 @@ from whence.core.pruning import (
     Pruning,
     PruningCurves,
     even_steps,
+    evenly_spaced,
     halves,
     least_moving_first,
     least_worth_first,
@@ -86,9 +87,10 @@ def _pruning(work: AuditRows, run: Run, stop: Stop) -> Pruning | None:
     tested = np.flatnonzero(np.isfinite(values).all(1)) if heads else np.zeros(0, dtype=int)
     ordering, held_out = halves(len(tested), seed)
     if not len(ordering):
+        are = "is 1" if len(tested) else "are none"
         raise InputError(
             "one half of the texts orders the heads and the other tries the order, so it takes two "
-            f"texts on which heads were tested; there are {len(tested)}."
+            f"texts on which heads were tested; there {are}."
         )
 
     values = values[tested[ordering]]
@@ -101,7 +103,9 @@ def _pruning(work: AuditRows, run: Run, stop: Stop) -> Pruning | None:
         orders[f"random {number + 1}"] = _named(order, heads)
     steps = even_steps(len(heads))
 
-    tried = [rows[text] for text in tested[held_out][:MOST_TEXTS]]
+    # from the whole of them: data are often sorted by their label
+    chosen = held_out[evenly_spaced(len(held_out), MOST_TEXTS)]
+    tried = [rows[text] for text in tested[chosen]]
     curves = _curves(work, _rows_of(run, tried), orders, steps, stop)
     if curves is None:
         return None

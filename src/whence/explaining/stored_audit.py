@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.attribution import check_schema
-from whence.core.audit import Observation, effects_of
+from whence.core.audit import Effect, Observation, effects_of
 from whence.core.audit import Place as PlaceOfAttention
 from whence.core.audited import (
     ADVERSARY,
@@ -18,6 +18,7 @@ from whence.core.audited import (
     HEADS,
     PERMUTATION,
     READINGS,
+    TOLERANCE,
     UNIFORM,
     Audit,
     HeadsFound,
@@ -47,7 +48,6 @@ PRUNING = "pruning.json"
 RETRAINED = "retrained.json"
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
-TOLERANCE = 0.01  # nats of loss that a head which can go may be worth
 CONTRAST = (
     "Each text was asked why one label rather than another: what moves is the probability of the "
     "one among these two."
@@ -72,7 +72,8 @@ def audit_of(run: Run) -> Audit:
         observed.append(of_tests + _beaten(record))
     state = run.state
     seed = int(asked["request"]["seed"])
-    effects = effects_of(observed, seed, _is_shown, asked.get("is_number", False))
+    is_number = asked.get("is_number", False)
+    effects = effects_of(observed, seed, _is_shown, is_number)
     pruning, no_pruning = stored_pruning(run.place)
     return Audit(
         model=asked["model"]["model"],
@@ -81,7 +82,8 @@ def audit_of(run: Run) -> Audit:
         failed=state.failed,
         seed=seed,
         effects=effects,
-        heads=_heads(observed, seed),
+        # of a number, a loss is in squared units of it, and has no bar either
+        heads=None if is_number else _heads(observed, effects, seed),
         pruning=pruning,
         retrained=stored_retrained(run.place),
         skipped=_skipped(records),
@@ -89,6 +91,7 @@ def audit_of(run: Run) -> Audit:
         forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
         + (0 if pruning is None else pruning.forwards),
         backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),
+        is_number=is_number,
     )
 
 
@@ -159,17 +162,21 @@ def head_values(
     return places, values
 
 
-def _heads(observed: Sequence[Sequence[Observation]], seed: int) -> HeadsFound | None:
-    """Which heads help, hurt and can go, by the loss without each."""
+def _heads(
+    observed: Sequence[Sequence[Observation]], effects: Sequence[Effect], seed: int
+) -> HeadsFound | None:
+    """Which heads help, hurt and can go, by the intervals that are shown of each."""
     places, values = head_values(observed)
     if not places:
         return None
-    named = hurting(values, seed).confirmed
+    by_place = {e.place: e for e in effects if (e.test, e.quantity) == (HEADS, "loss")}
+    shown = [by_place[place] for place in places]
+    hurt = [places[i] for i in hurting(values, TOLERANCE, seed).confirmed]
     return HeadsFound(
         of=len(places),
-        help=tuple(places[i] for i in np.flatnonzero(helping(values, seed))),
-        hurt=tuple(places[i] for i in named),
-        spared=tuple(places[i] for i in np.flatnonzero(spared(values, TOLERANCE, seed))),
+        help=tuple(places[i] for i in np.flatnonzero(helping(shown, TOLERANCE))),
+        hurt=tuple(place for place in hurt if by_place[place].is_above(-TOLERANCE) is False),
+        spared=tuple(places[i] for i in np.flatnonzero(spared(shown, TOLERANCE))),
         tolerance=TOLERANCE,
     )
 

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from whence.audits.places import mean_over_rows, rows_that_matter
 from whence.core.audited import ANOTHER, MATTERS
-from whence.core.bootstrap import means
+from whence.core.bootstrap import means_together
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.progress import Step
@@ -67,7 +67,8 @@ class Opponent:
     """A copy that was trained against the model's attention, held against the model.
 
     ``tvd`` is how far its output is from the model's (total variation, 0 to 1), and ``jsd`` how
-    far its attention is (Jensen-Shannon divergence, 0 to ln 2), with intervals over texts.
+    far its attention is (Jensen-Shannon divergence, 0 to ln 2), with intervals over texts. Those of
+    all copies hold together, as the furthest is picked from among them.
     """
 
     strength: float  # λ
@@ -181,18 +182,18 @@ def adversarial_model(
     passages = encoded(model, train)
     of_test, truth = encoded(model, test), np.array(numbered(model, test))
 
-    copies = []
+    measured = []
     for done, strength in enumerate(chosen):
         tell = _teller(progress, strength, done, len(chosen))
         copied = _beside(model, seed)
         with copied.lock:
             begin = opposed(model, copied, passages, strength)
             descend(copied.hf, len(train), begin, training, seed, tell, dropout=False)
-        copies.append(_measured(strength, model, copied, of_test, truth, seed))
+        measured.append(_measured(model, copied, of_test, truth))
 
     _, counts = np.unique(truth, return_counts=True)
     return Adversarial(
-        copies=tuple(copies),
+        copies=_opponents(chosen, measured, seed),
         shuffled=_shuffled(model, of_test, seed),
         accuracy=float((model.logits(of_test).argmax(1) == truth).mean()),
         majority=float(counts.max() / counts.sum()),
@@ -277,60 +278,79 @@ def _as_distribution(
     return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
 
 
-def _maps_of(seen: Trace) -> dict[Layer, Tensor]:
+def maps_of(seen: Trace) -> dict[Layer, Tensor]:
+    """The attention of every layer."""
     maps = {}
     for kind, layers in seen.layers.items():
         maps |= dict(zip(layers, seen.attentions[kind], strict=True))
     return maps
 
 
-def _traces(model: Model, passages: Sequence[Passage]) -> list[tuple[list[int], list[Passage]]]:
+def in_groups(model: Model, passages: Sequence[Passage]) -> list[tuple[list[int], list[Passage]]]:
     """The places of texts that run together, and the texts."""
     groups = model.groups_of_lengths([len(p) for p in passages], TOKENS_PER_BATCH)
     return [(group, [passages[i] for i in group]) for group in groups]
 
 
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """A copy beside the model, text by text."""
+
+    tvd: Float[np.ndarray, " text"]
+    jsd: Float[np.ndarray, " text"]
+    is_right: Bool[np.ndarray, " text"]
+
+
 def _measured(
-    strength: float,
-    model: Model,
-    copied: Model,
-    passages: Sequence[Passage],
-    truth: Int[np.ndarray, " text"],
-    seed: int,
-) -> Opponent:
-    """A copy beside the model, on texts that it was not trained on."""
+    model: Model, copied: Model, passages: Sequence[Passage], truth: Int[np.ndarray, " text"]
+) -> _Measured:
+    """On texts that the copy was not trained on."""
     tvd, divergence = np.zeros(len(passages)), np.zeros(len(passages))
     is_right = np.zeros(len(passages), dtype=bool)
-    for group, texts in _traces(model, passages):
+    for group, texts in in_groups(model, passages):
         base = trace(model, texts, needs=Needs.ATTENTION)
         other = trace(copied, texts, needs=Needs.ATTENTION)
         tvd[group] = model.change(base.logits, other.logits).cpu().numpy()
-        divergence[group] = attention_apart(base, _maps_of(other), jsd).cpu().numpy()
+        divergence[group] = attention_apart(base, maps_of(other), jsd).cpu().numpy()
         is_right[group] = other.logits.argmax(-1).cpu().numpy() == truth[group]
-    return Opponent(
-        strength=strength,
-        tvd=_estimate(tvd, 1.0, seed),
-        jsd=_estimate(divergence, MOST, seed),
-        accuracy=float(is_right.mean()),
-    )
+    return _Measured(tvd, divergence, is_right)
+
+
+def _opponents(
+    strengths: Sequence[float], measured: Sequence[_Measured], seed: int
+) -> tuple[Opponent, ...]:
+    """With intervals that hold together: the furthest copy is picked from among all."""
+    tvds = _estimates(np.stack([each.tvd for each in measured], 1), 1.0, seed)
+    jsds = _estimates(np.stack([each.jsd for each in measured], 1), MOST, seed)
+    copies = []
+    for strength, each, tvd, apart in zip(strengths, measured, tvds, jsds, strict=True):
+        copies.append(Opponent(strength, tvd, apart, float(each.is_right.mean())))
+    return tuple(copies)
 
 
 def _shuffled(model: Model, passages: Sequence[Passage], seed: int) -> Estimate:
     """The divergence of the model's weights from themselves in random order."""
     generator = torch.Generator().manual_seed(seed + SHUFFLE_STREAM)
     values = np.zeros(len(passages))
-    for group, texts in _traces(model, passages):
+    for group, texts in in_groups(model, passages):
         base = trace(model, texts, needs=Needs.ATTENTION)
         maps = {}
-        for layer, weights in _maps_of(base).items():
+        for layer, weights in maps_of(base).items():
             noise = torch.rand(weights.shape, generator=generator).to(weights)
             maps[layer] = in_order_of(noise, weights, weights > 0)
         values[group] = attention_apart(base, maps, jsd).cpu().numpy()
-    return _estimate(values, MOST, seed)
+    return estimate_within(values, MOST, seed)
 
 
-def _estimate(values: Float[np.ndarray, " text"], most: float, seed: int) -> Estimate:
+def estimate_within(values: Float[np.ndarray, " text"], most: float, seed: int) -> Estimate:
     """The mean over texts with its interval, within what is possible."""
-    (mean,) = means(values[:, None], seed)
-    low, high = mean.interval or (0.0, most)
-    return Estimate(mean.mean, max(low, 0.0), min(high, most))
+    (estimate,) = _estimates(values[:, None], most, seed)
+    return estimate
+
+
+def _estimates(values: Float[np.ndarray, "text copy"], most: float, seed: int) -> list[Estimate]:
+    every = []
+    for mean in means_together(values, seed):
+        low, high = mean.interval or (0.0, most)
+        every.append(Estimate(mean.mean, max(low, 0.0), min(high, most)))
+    return every

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
-from whence.core.bootstrap import means
+from whence.core.bootstrap import wilson
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.progress import Step
@@ -30,7 +30,14 @@ from whence.games.game import check_is_model
 from whence.models.changes import copy_of
 from whence.models.model import TOKENS_PER_BATCH, Model
 from whence.models.untouched import configs_of
+from whence.retraining.adversarial import (
+    attention_apart,
+    estimate_within,
+    in_groups,
+    maps_of,
+)
 from whence.retraining.labelled import encoded, labelled, numbered
+from whence.retraining.paired import gains
 from whence.retraining.training import Training, check_trainable, fit, guesses
 from whence.retraining.tuning import split
 from whence.theory.divergence import MOST, jsd
@@ -47,13 +54,18 @@ class Frozen:
     """Held-out accuracies of copies with free attention and with uniform one, by seed.
 
     ``lost`` is by how much accuracy falls with uniform attention, paired text by text, the mean
-    over seeds. ``majority`` is what the most frequent label alone gets. ``between_seeds`` is how
-    different the attention of two free copies is that differ in their seed alone: the mean
-    Jensen-Shannon divergence over heads and tokens, in nats; None with one seed.
+    over seeds. ``free_mean`` and ``uniform_mean`` are the mean accuracies of either kind, with
+    intervals over texts. ``majority`` is what the most frequent label alone gets.
+
+    ``between_seeds`` is how different the attention of two free copies is that differ in their seed
+    alone, None with one seed: the Jensen-Shannon divergence in nats, by the same mean over heads,
+    rows that matter and layers as that of the adversary in an audit (``attention_apart``).
     """
 
     free: tuple[float, ...]
     uniform: tuple[float, ...]
+    free_mean: Estimate
+    uniform_mean: Estimate
     lost: Estimate
     majority: float
     between_seeds: Estimate | None
@@ -67,19 +79,23 @@ class Frozen:
 
     def __str__(self) -> str:
         words = (
-            f"With attention frozen to uniform {np.mean(self.uniform):.1%} of {self.held_out} "
-            f"held-out texts are right, with free attention {np.mean(self.free):.1%} (the most "
-            f"frequent label: {self.majority:.1%}); {100 * self.lost.mean:.1f} points are lost "
-            f"(95 % interval {100 * self.lost.low:.1f} to {100 * self.lost.high:.1f})."
+            f"With attention frozen to uniform {_percent(self.uniform_mean)} of {self.held_out} "
+            f"held-out texts are right, with free attention {_percent(self.free_mean)} (the most "
+            f"frequent label: {100 * self.majority:.1f} %); {100 * self.lost.mean:.1f} points are "
+            f"lost (95 % interval {100 * self.lost.low:.1f} to {100 * self.lost.high:.1f})."
         )
         if self.between_seeds is not None:
             words += (
-                f" Attention differs between seeds by {self.between_seeds.mean:.3f} nats, of at "
-                "most 0.693."
+                f" Attention differs between seeds by {self.between_seeds} nats, of at most "
+                f"{MOST:.3f}."
             )
         return visible(words)
 
     __repr__ = __str__
+
+
+def _percent(share: Estimate) -> str:
+    return f"{100 * share.mean:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def frozen_attention(
@@ -130,12 +146,12 @@ def frozen_attention(
         return copied
 
     free, uniform_ones = [], []
-    maps: list[list[Float[Tensor, "_ _ _ _"]]] = []
+    copies: list[Model] = []
     for number in range(seed, seed + seeds):
         copied = trained(number, is_uniform=False)
         done += 1
         free.append(guesses(copied, of_test) == truth)
-        maps.append(_attention_of(copied, of_test))
+        copies.append(copied)
         copied = trained(number, is_uniform=True)
         done += 1
         uniform_ones.append(_guesses_with_uniform(copied, of_test) == truth)
@@ -144,9 +160,11 @@ def frozen_attention(
     return Frozen(
         free=tuple(float(right.mean()) for right in free),
         uniform=tuple(float(right.mean()) for right in uniform_ones),
-        lost=_lost(free, uniform_ones),
+        free_mean=_mean_share(free),
+        uniform_mean=_mean_share(uniform_ones),
+        lost=_lost(free, uniform_ones, seed),
         majority=float(counts.max() / counts.sum()),
-        between_seeds=_between_seeds(maps, seed),
+        between_seeds=_between_seeds(copies, of_test, seed),
         trained_on=len(train),
         held_out=len(test),
         training=training,
@@ -178,36 +196,33 @@ def _guesses_with_uniform(model: Model, passages: Sequence[Passage]) -> Any:
     return labels
 
 
-def _attention_of(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "_ _ _ _"]]:
-    """All attention on each text: layer, head, query and key, whose numbers differ by text."""
-    every = []
-    for passage in passages:
-        maps = trace(model, [passage], needs=Needs.ATTENTION).attentions
-        layers = [layer[0] for of_kind in maps.values() for layer in of_kind]
-        every.append(torch.stack(layers).double().cpu())
-    return every
+def _mean_share(right: Sequence[Bool[np.ndarray, " text"]]) -> Estimate:
+    """The mean over seeds, by Wilson: too wide rather than too narrow, as it is of several."""
+    share = float(np.stack(right).mean())
+    return Estimate(share, *wilson(share, len(right[0])))
 
 
 def _lost(
-    free: Sequence[Bool[np.ndarray, " text"]], frozen: Sequence[Bool[np.ndarray, " text"]]
+    free: Sequence[Bool[np.ndarray, " text"]],
+    frozen: Sequence[Bool[np.ndarray, " text"]],
+    seed: int,
 ) -> Estimate:
     """The fall of accuracy, the mean over seeds on each text, with an interval over texts."""
     fall = np.stack(free).mean(0) - np.stack(frozen).mean(0)
-    (mean,) = means(fall[:, None])
-    low, high = mean.interval or (-1.0, 1.0)
-    return Estimate(mean.mean, max(low, -1.0), min(high, 1.0))
+    (lost,) = gains(fall[:, None], seed)
+    return lost
 
 
 def _between_seeds(
-    maps: Sequence[Sequence[Float[Tensor, "_ _ _ _"]]], seed: int
+    copies: Sequence[Model], passages: Sequence[Passage], seed: int
 ) -> Estimate | None:
-    """The divergence between two copies, the mean over pairs on each text."""
-    if len(maps) < 2:
+    """The divergence between two copies, the mean over pairs on each text; None of one copy."""
+    pairs = list(combinations(range(len(copies)), 2))
+    if not pairs:
         return None
-    of_texts = []
-    for of_copies in zip(*maps, strict=True):
-        pairs = [float(jsd(one, other).mean()) for one, other in combinations(of_copies, 2)]
-        of_texts.append(np.mean(pairs))
-    (mean,) = means(np.array(of_texts)[:, None], seed)
-    low, high = mean.interval or (0.0, MOST)
-    return Estimate(mean.mean, max(low, 0.0), high)
+    of_texts = np.zeros(len(passages))
+    for group, texts in in_groups(copies[0], passages):
+        seen = [trace(copied, texts, needs=Needs.ATTENTION) for copied in copies]
+        of_pairs = [attention_apart(seen[one], maps_of(seen[other]), jsd) for one, other in pairs]
+        of_texts[group] = torch.stack(of_pairs).mean(0).cpu().numpy()
+    return estimate_within(of_texts, MOST, seed)

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from whence.core.audit import Effect
 from whence.core.audited import (
+    ADVERSARY,
     ANOTHER,
     CORRELATION,
+    FEWEST_TO_RULE_OUT,
     MATTERS,
     READS,
     Audit,
@@ -23,8 +25,10 @@ from whence.core.audited import (
     PlaceVerdict,
     ReadingVerdict,
 )
+from whence.core.pruning import Pruning
 from whence.views import wording
 from whence.views.evaluation import wording_list
+from whence.views.wording import share
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 TINTS = {
@@ -36,21 +40,43 @@ TINTS = {
 WIDTH = 100
 GAP = 2  # columns between those of a table
 NOTHING = "–"
+FEW_HELD_OUT = "So few texts have no intervals, and tell next to nothing."
+FROZEN = "frozen attention"  # of the tests that train
 LN_2 = log(2)
-HOW_TO_READ = (
-    "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how far "
-    "the output's probabilities move when the weights are permuted, or made equal. Another: how "
-    "different an attention is at least that gives the same output, as a share of the most (ln 2); "
-    "0 on a text on which none was found. "
-    f"Attention may be read where shuffling and evening out each move the output by more than "
-    f"{MATTERS:.2f}, and may not where one of them clearly does not. It is one of several "
-    f"explanations if an attention further away than {ANOTHER:.0%} gives the same output."
-)
 READINGS_MEAN = (
-    f"Beaten: the share of random rankings of the words that the reading does better than, by "
-    f"comprehensiveness and sufficiency; 50 % is chance, and a reading counts above {READS:.0%}. "
-    "τ: Kendall's correlation with leaving each word out, and with gradient × input."
+    "Beaten: the share of random rankings of the words that the reading does better than, by "
+    f"comprehensiveness and sufficiency; {share(0.5)} is chance, and a reading counts above "
+    f"{share(READS)}. τ: Kendall's correlation with leaving each word out, and with gradient × "
+    "input."
 )
+
+
+def how_to_read(audit: Audit) -> str:
+    """What the columns of layers are, and how they make a verdict."""
+    moves = what_moves(audit)
+    about = (
+        "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how "
+        f"far {moves} when the weights are permuted, or made equal. Another: how different an "
+        "attention is at least that gives the same output, as a share of the most (ln 2); 0 on a "
+        "text on which none was found. "
+    )
+    if audit.is_number:
+        return about + "There is no verdict: how far such a number must move is for you to say."
+    return about + (
+        "Attention may be read where shuffling and evening out each move the output by more than "
+        f"{MATTERS:.2f}, and may not where one of them clearly does not, on {FEWEST_TO_RULE_OUT} "
+        "texts at least. It is one of several explanations if an attention further away than "
+        f"{share(ANOTHER)} gives the same output."
+    )
+
+
+def what_moves(audit: Audit) -> str:
+    """What a change of the output is."""
+    return (
+        "the output moves, in its own units,"
+        if audit.is_number
+        else ("the output's probabilities move")
+    )
 
 
 # ---------------------------------------------------------------------- words
@@ -58,11 +84,24 @@ READINGS_MEAN = (
 
 def audit_sentences(audit: Audit) -> list[str]:
     """What may be said, in a few sentences; nothing beyond the verdicts."""
-    said = [_done(audit), *_of_layers(audit), *_of_all(audit), *_of_heads(audit)]
-    said += [*_worth(audit), *_pruned(audit)]
-    said += [*_of_readings(audit), *_yardstick(audit)]
+    return [*audit_lead(audit), *audit_rest(audit)]
+
+
+def audit_lead(audit: Audit) -> list[str]:
+    """The answer itself: of which layers, and which ways to sum attention up, it may be read."""
+    return _visible([_done(audit), *_of_layers(audit), *_of_readings(audit)])
+
+
+def audit_rest(audit: Audit) -> list[str]:
+    """What else may be said."""
+    said = [*_of_all(audit), *_of_heads(audit), *_worth(audit), *_pruned(audit)]
+    said += _yardstick(audit)
     said += [f"Trained anew ({each.test}): {each.answer}" for each in audit.retrained]
-    return [wording.visible(line) for line in said]
+    return _visible([*said, *_between_seeds(audit)])
+
+
+def _visible(lines: Sequence[str]) -> list[str]:
+    return [wording.visible(line) for line in lines]
 
 
 def _done(audit: Audit) -> str:
@@ -136,8 +175,8 @@ def _of_heads(audit: Audit) -> list[str]:
     counts = {may: sum(v.may is may for v in heads) for may in May}
     return [
         f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.SEVERAL]} as one "
-        f"explanation of several, {counts[May.NO]} may not, and of {counts[May.OPEN]} the texts do "
-        "not tell."
+        f"explanation of several, {counts[May.NO]} may not, and "
+        f"{counts[May.OPEN]} are undecided."
     ]
 
 
@@ -150,9 +189,9 @@ def _worth(audit: Audit) -> list[str]:
         f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
     )
     return [
-        f"To the task, {len(heads.help)} of {heads.of} heads are worth something beyond doubt, and "
-        f"{len(heads.spared)} could go, each alone, at less than {heads.tolerance:g} nats of "
-        f"loss{hurt}."
+        f"To the task, {len(heads.help)} of {heads.of} heads are worth more than "
+        f"{heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, each "
+        f"alone, at less{hurt}."
     ]
 
 
@@ -171,11 +210,17 @@ def _pruned(audit: Audit) -> list[str]:
             surely = f" ({which} than at random beyond doubt)"
         parts.append(f"{order.curve.loss[half].mean:.2f} {order.name}{surely}")
     texts = "1 held-out text" if pruning.texts == 1 else f"{pruning.texts} held-out texts"
+    reserve = "" if has_bands(pruning) else f" {FEW_HELD_OUT}"
     return [
         f"Without {pruning.steps[half]} of {pruning.heads} heads the loss on {texts} is "
         f"{wording_list(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where heads "
-        "go in random orders."
+        f"go in random orders.{reserve}"
     ]
+
+
+def has_bands(pruning: Pruning) -> bool:
+    """Whether there were enough texts for intervals."""
+    return all(mean.interval is not None for mean in pruning.control.loss)
 
 
 def _of_readings(audit: Audit) -> list[str]:
@@ -206,6 +251,23 @@ def _yardstick(audit: Audit) -> list[str]:
     ]
 
 
+def _between_seeds(audit: Audit) -> list[str]:
+    """How far the adversary's attention is, beside that of a copy with another seed."""
+    trained = [each.numbers for each in audit.retrained if each.test == FROZEN]
+    searched = audit.effect(ADVERSARY, "jsd")
+    # without that, it is of an older version, whose mean is over rows that do not matter, too
+    is_alike = bool(trained) and "free_mean" in trained[0]
+    apart = trained[0]["between_seeds"] if is_alike else None
+    if apart is None or searched is None:
+        return []
+    return [
+        f"Two copies that differ in their seed alone attend {apart['mean']:.2f} nats apart "
+        f"[{apart['low']:.2f}, {apart['high']:.2f}], on average over held-out texts; the attention "
+        f"that was searched for in all layers, with the same output, is {shown(searched)} away. An "
+        "adversary that is no further away than another seed proves little."
+    ]
+
+
 # ---------------------------------------------------------------------- terminal
 
 
@@ -223,7 +285,7 @@ def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
     parts: list[RenderableType] = [Text(line) for line in audit_sentences(audit)]
     places = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
     if places:
-        parts += [Text(), _places(places, width), Text(HOW_TO_READ, DIM)]
+        parts += [Text(), _places(places, width), Text(how_to_read(audit), DIM)]
     if audit.readings:
         parts += [Text(), _readings(audit.readings, width), Text(READINGS_MEAN, DIM)]
     for name, why in audit.skipped.items():
@@ -233,16 +295,22 @@ def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
 
 
 def _places(verdicts: Sequence[PlaceVerdict], width: int) -> Table:
+    columns = columns_of(verdicts)
     rows = []
-    for verdict in verdicts:
-        cells = [
-            wording.visible(str(verdict.place)),
-            shown(verdict.permutation),
-            shown(verdict.uniform),
-            shown_of_most(verdict.adversary),
-        ]
+    for row, verdict in enumerate(verdicts):
+        cells = [wording.visible(str(verdict.place)), *(each[row] for each in columns.values())]
         rows.append((cells, verdict.may))
-    return _table(["attention of", "shuffled", "even", "another"], rows, width)
+    return _table(["attention of", *columns], rows, width)
+
+
+def columns_of(verdicts: Sequence[PlaceVerdict]) -> dict[str, list[str]]:
+    """What the tests found at each place; nothing of a test that was not done."""
+    columns = {
+        "shuffled": [shown(verdict.permutation) for verdict in verdicts],
+        "even": [shown(verdict.uniform) for verdict in verdicts],
+        "another": [shown_of_most(verdict.adversary) for verdict in verdicts],
+    }
+    return {name: cells for name, cells in columns.items() if set(cells) != {NOTHING}}
 
 
 def _readings(verdicts: Sequence[ReadingVerdict], width: int) -> Table:

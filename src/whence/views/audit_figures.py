@@ -20,7 +20,7 @@ from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, unknown_name
 from whence.core.pruning import Pruning
 from whence.views import audit_pictures as pictures
-from whence.views.audit import LN_2, shown
+from whence.views.audit import FEW_HELD_OUT, LN_2, has_bands, shown
 from whence.views.audit_pictures import Picture
 from whence.views.document import static, style
 from whence.views.markup import element
@@ -53,8 +53,8 @@ ABOUT_CORRELATION = (
     "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
     "the upright line is their mean, and the grey outline is what the same weights reach when they "
     "stand on other words. The last row is the yardstick: how far gradients agree with leaving "
-    "words out. At the end of a row: the mean, and on how many texts p < .05; chance reaches that "
-    "on 5 %."
+    "words out. At the end of a row: the mean, on how many texts p < .05, and on how many the same "
+    "weights on other words reach that by chance."
 )
 ABOUT_HEADS = (
     "How far the loss rises (orange) or falls (blue), on average over texts, when the output of "
@@ -80,7 +80,8 @@ def _permutation(audit: Audit) -> Panels:
             continue
         names = ("largest weight", "change of the output")
         label = f"{change.place}: change of the output against the largest weight"
-        picture = pictures.scatter(largest.values, change.values, names, label)
+        most = _most_of_changes(audit, change)
+        picture = pictures.scatter(largest.values, change.values, names, label, most)
         panels.append((str(change.place), picture))
     return panels
 
@@ -90,8 +91,14 @@ def _uniform(audit: Audit) -> Panels:
     for effect in _with_values(audit, UNIFORM, "change"):
         label = f"{effect.place}: how far even attention moves the output"
         names = ("change of the output", "texts")
-        panels.append((str(effect.place), pictures.histogram(effect.values, 1.0, names, label)))
+        most = _most_of_changes(audit, effect)
+        panels.append((str(effect.place), pictures.histogram(effect.values, most, names, label)))
     return panels
+
+
+def _most_of_changes(audit: Audit, effect: Effect) -> float:
+    """The end of an axis of changes: 1 of probabilities, and of a number the largest there is."""
+    return (max(effect.values) or 1.0) if audit.is_number else 1.0
 
 
 def _readings(audit: Audit) -> Panels:
@@ -153,6 +160,8 @@ def _distribution(audit: Audit, other: str, reading: str, name: str) -> list[pic
     said = f"{tau.mean:z.2f}"
     if significant is not None:
         said += f"; {significant.mean:.0%}"
+        if significant.control is not None:
+            said += f" ({significant.control:.0%})"
     of_chance = () if chance is None else chance.values
     return [pictures.Distribution(name, tau.values, of_chance, said)]
 
@@ -264,12 +273,13 @@ def about_pruning(audit: Audit) -> str:
     pruning = audit.pruning
     if pruning is None:
         return ""
-    rest = "" if pruning.texts == pruning.held_out else f" (the first of {pruning.held_out})"
+    bands = "Bands are 95 % intervals over texts." if has_bands(pruning) else FEW_HELD_OUT
+    rest = "" if pruning.texts == pruning.held_out else f" (of {pruning.held_out})"
     return (
         f"Heads are set to zero one after the other. The order comes from {pruning.ordered_on} "
         f"texts, and the curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
-        "without a head, movement the size of its change on each text. Bands are 95 % intervals "
-        f"over texts; the grey lines are {len(pruning.random)} random orders and their mean. "
+        f"without a head, movement the size of its change on each text. {bands} The grey lines "
+        f"are {len(pruning.random)} random orders and their mean. "
         "The last panel compares with that mean, text by text: above 0 the order is better, below "
         "it is worse. A full point is so beyond doubt, all points judged together."
     )

@@ -8,12 +8,15 @@ from whence.core.audit import Place
 from whence.core.audited import Audit, May, PlaceVerdict
 from whence.views import wording
 from whence.views.audit import (
-    HOW_TO_READ,
+    NOTHING,
     READINGS_MEAN,
-    audit_sentences,
+    audit_lead,
+    audit_rest,
+    columns_of,
+    how_to_read,
     shown,
-    shown_of_most,
     shown_share,
+    what_moves,
 )
 from whence.views.audit_figures import FIGURES
 from whence.views.document import GROUND, document, static
@@ -21,12 +24,9 @@ from whence.views.markup import element, elements, paragraphs, scrolling, soft, 
 
 SHEETS = ("report.css", "evaluation.css", "audit.css", "drawing.css")
 CLASSES = {May.YES: "better", May.SEVERAL: "several", May.NO: "worse", May.OPEN: "open"}
-LEAD = 2  # sentences that are the answer itself
-ABOUT_HEADS = (
-    "How far the output's probabilities move, on average over texts, when the weights of one head "
-    "are shuffled. Green may be read, yellow is one explanation of several, red may not be read, "
-    "grey is undecided. Point at a cell for its "
-    "interval and the reason."
+COLOURS_MEAN = (
+    "Green may be read, yellow is one explanation of several, red may not be read, grey is "
+    "undecided. Point at a cell for its intervals and the reason."
 )
 
 
@@ -41,11 +41,10 @@ def audit_page(audit: Audit) -> str:
 
 
 def _body(audit: Audit) -> str:
-    said = audit_sentences(audit)
     parts = [
         element("h2", text(f"{audit.texts:,} texts of {wording.file_name(audit.data)}")),
-        element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
-        element("ul", elements("li", map(text, said[LEAD:])), class_="cautions"),
+        element("p", " ".join(text(line) for line in audit_lead(audit)), class_="answer"),
+        element("ul", elements("li", map(text, audit_rest(audit))), class_="cautions"),
         *_places(audit),
         *_heads(audit),
         *_readings(audit),
@@ -66,17 +65,17 @@ def _places(audit: Audit) -> Iterator[str]:
     verdicts = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
     if not verdicts:
         return
-    head = elements("th", ["attention of", "verdict", "shuffled", "even", "another"], scope="col")
+    columns = columns_of(verdicts)
+    head = elements("th", ["attention of", "verdict", *columns], scope="col")
     rows = []
-    for verdict in verdicts:
-        cells = [shown(verdict.permutation), shown(verdict.uniform)]
-        cells.append(shown_of_most(verdict.adversary))
+    for row, verdict in enumerate(verdicts):
+        cells = [each[row] for each in columns.values()]
         said = element("td", text(verdict.may), class_=CLASSES[verdict.may], title=verdict.why)
         name = element("th", text(verdict.place), scope="row")
         rows.append(element("tr", name + said + elements("td", map(text, cells))))
     yield element("h3", "Layer by layer")
     yield scrolling("layers", table(element("tr", head), rows, class_="grid"))
-    yield soft(text(HOW_TO_READ))
+    yield soft(text(how_to_read(audit)))
 
 
 def _heads(audit: Audit) -> Iterator[str]:
@@ -90,7 +89,14 @@ def _heads(audit: Audit) -> Iterator[str]:
         if kind:
             yield soft(text(kind))
         yield scrolling("heads", _grid(of_kind))
-    yield soft(text(ABOUT_HEADS))
+    is_shuffled = any(verdict.permutation for verdict in heads)
+    what = "shuffled" if is_shuffled else "made even: every token looks at everything alike"
+    yield soft(
+        text(
+            f"How far {what_moves(audit)}, on average over texts, when the weights of one head are "
+            f"{what}. {COLOURS_MEAN}"
+        )
+    )
 
 
 def _grid(verdicts: dict[Place, PlaceVerdict]) -> str:
@@ -110,9 +116,11 @@ def _grid(verdicts: dict[Place, PlaceVerdict]) -> str:
 def _head_cell(verdict: PlaceVerdict | None) -> str:
     change = None if verdict is None else verdict.permutation or verdict.uniform
     if verdict is None or change is None:
-        return element("td", "–")
-    tip = f"{verdict.place}: {shown(change)}; {verdict.may}: {verdict.why}"
-    mean = f"{change.mean:.2f}"
+        return element("td", NOTHING)
+    found = {"shuffled": verdict.permutation, "even": verdict.uniform}
+    said = "; ".join(f"{name} {shown(effect)}" for name, effect in found.items() if effect)
+    tip = f"{verdict.place}: {said}; {verdict.may}: {verdict.why}"
+    mean = f"{change.mean:z.2f}"
     return element("td", text(mean), class_=CLASSES[verdict.may], title=tip)
 
 

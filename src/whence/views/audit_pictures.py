@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from whence.core.audited import TOLERANCE
 from whence.core.bootstrap import Mean
 from whence.views.markup import element, text
 
@@ -43,14 +44,18 @@ class Picture:
 
 
 def scatter(
-    across: Sequence[float], up: Sequence[float], names: tuple[str, str], label: str
+    across: Sequence[float],
+    up: Sequence[float],
+    names: tuple[str, str],
+    label: str,
+    most: float = 1.0,
 ) -> Picture:
-    """A point for each text; both axes go from 0 to 1."""
+    """A point for each text; the axis across goes from 0 to 1, and the other to the most."""
     points = [
-        f'<circle class="text" cx="{_x(x):.1f}" cy="{_y(y):.1f}" r="2.2"/>'
+        f'<circle class="text" cx="{_x(x):.1f}" cy="{_y(y / most):.1f}" r="2.2"/>'
         for x, y in zip(across, up, strict=True)
     ]
-    return _small([*_frame(names, ("0", "1"), "1"), *points], label)
+    return _small([*_frame(names, ("0", "1"), f"{most:.3g}"), *points], label)
 
 
 def histogram(values: Sequence[float], most: float, names: tuple[str, str], label: str) -> Picture:
@@ -320,9 +325,15 @@ class Cell:
 CELL_WIDE, CELL_HIGH, LAYER_WIDE = 26, 20, 52
 # how each mark is drawn, around the middle of a cell, and what it says
 MARKS = {
-    "helps": ("M-4 0H4M0 -4V4", "it helps beyond doubt"),
-    "hurts": ("M-4 0H4", "it hurts, on held-out texts too"),
-    "can go": ("M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "it can go alone: the loss hardly rises"),
+    "helps": ("M-4 0H4M0 -4V4", f"it helps: the loss rises by more than {TOLERANCE:g} without it"),
+    "hurts": (
+        "M-4 0H4",
+        f"it hurts: the loss falls by more than {TOLERANCE:g}, on held-out texts too",
+    ),
+    "can go": (
+        "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0",
+        f"it can go alone: the loss rises by less than {TOLERANCE:g}",
+    ),
 }
 
 
