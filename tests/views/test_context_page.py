@@ -220,7 +220,8 @@ def shown() -> str:
 def test_the_terminal_says_both_steps() -> None:
     said = " ".join(shown().split())
     assert "2 of 3 written words depend on the context: “it”, “down”." in said
-    assert "without context “she” would be likelier (90 % with it, 10 % without)" in said
+    assert "“it” (90 % with the context, 10 % without)" in said
+    assert "without context “she” would be likelier" in said
     assert "without context it would stand there too" in said
     assert "above the floor of 0.5 nats" in said
 
