@@ -83,6 +83,8 @@ def test_options_reach_the_selection(run) -> None:
         (("--context", "so", "--input", "so", "--chat"), "has no chat template"),
         (("--context", "so " * 999, "--input", "so"), "shorten the context"),
         (("--context", "so", "--input", "so", "--model", "sentiment"), "does not write text"),
+        (("--context", "so", "--input", "so", "--least", "nan"), "least is a finite number"),
+        (("--context", "so", "--input", "so", "--deviations", "nan"), "deviations is a finite"),
         (("--context", "so", "--input", "so", "--method", "occlusio"), "Did you mean 'occlusion'"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import whence
 from tests.models.test_chat import CHAT, chatty
+from whence.cli.generate import OWN_NAMES
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
@@ -186,6 +188,10 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
     assert ids == whole[: len(ids)]
 
 
+def test_every_option_of_whence_itself_is_named_where_set_refuses_it() -> None:
+    assert {*OWN_NAMES, "decoding"} == set(signature(whence.generate).parameters)
+
+
 # ---------------------------------------------------------------------- mistakes
 
 
@@ -217,6 +223,12 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
         ((PROMPT, "--temperature", "2"), "add --sample"),
         ((PROMPT, *QUICK, "--set", "frobnicate=3"), "frobnicate"),
         ((PROMPT, *QUICK, "--set", "=3"), "--set takes"),
+        ((PROMPT, *QUICK, "--set", "max_new_tokens=2"), "use --tokens"),
+        ((PROMPT, *QUICK, "--set", "seed=3"), "use --seed"),
+        ((PROMPT, *QUICK, "--set", "prompt=x"), "use the prompt in quotes"),
+        ((PROMPT, *QUICK, "--set", "streamer=true"), "streamer=True is not possible"),
+        ((PROMPT, *QUICK, "--beams", "0"), "'--beams': Input should be greater than"),
+        ((PROMPT, *QUICK, "--sample", "--top-p", "2"), "top_p is a share"),
         ((PROMPT, *QUICK, "--set", "lime.samples=3"), "'lime' is not among the methods"),
         ((PROMPT, *QUICK, "--set", "num_return_sequences=2", "--beams", "2"), "one text at a time"),
         ((PROMPT, "--methods", "nonsense"), "no method named 'nonsense'"),

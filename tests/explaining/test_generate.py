@@ -31,6 +31,13 @@ def generated(*arguments: Any, **options: Any) -> Any:
     return whence.generate(writer(), PROMPT, *arguments, **{**BARE, **options})
 
 
+def test_sections_of_ones_own_are_units() -> None:
+    prompt = "The king had a horse. The horse was old. Once"
+    g = whence.generate(writer(), prompt, units=[0, 21], **{**BARE, "evidence": True})
+    assert g.passage.kind == "section"
+    assert g.units.names[:2] == ("The king had a horse.", "The horse was old. Once")
+
+
 # ---------------------------------------------------------------------- how parts add up
 
 

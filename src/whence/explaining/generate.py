@@ -18,7 +18,7 @@ from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.registry import find_method
-from whence.core.request import Request, units_as_given, wishes_for
+from whence.core.request import Request, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target, log_probabilities
 from whence.core.units import UnitKind
 from whence.explaining.contrast import compare_continuations
@@ -121,10 +121,9 @@ def generate(
         about = _about_a_contrast(about, target, numbers, rivals)
         if evidence and about.against is None:
             notes.append(NOT_OF_CONTRAST)
-    request = Request(
+    request = Request(  # of units the passage knows
         wishes=wishes_for([methods] if isinstance(methods, str) else methods),
         targets=tuple(Target(at=n, against=rivals.get(n), read=read) for n in numbers),
-        units=units_as_given(units) if not isinstance(prompt, Passage) else "word",
         seed=seed,
         memory=memory,
         evidence=False,
@@ -147,7 +146,6 @@ def generate(
 
     shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
     if shared.units != passage.kind:
-        request = replace(request, units="word")  # the passage knows better
         first, whole, passage = (coarser(text, shared.units) for text in (first, whole, passage))
         rival = None if rival is None else coarser(rival, shared.units)
     written = _outputs(model, passage, logits)

@@ -27,6 +27,9 @@ SOURCES = 3  # of each written word
 LONGEST_WORD, LONGEST_SOURCE, PROBABILITY_WIDTH = 16, 20, 8  # cells
 MATRIX_ROWS, MATRIX_COLUMNS = 14, 20  # of the largest matrix that is drawn
 NAME_HEIGHT = 8  # letters of a column's name, from top to bottom
+LONGEST_OPTION = 40  # characters of its value
+# what it means to draw a token by its probability, as options of decoding
+AS_PROBABLE = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 SHADES = " ░▒▓█"
 DIM, BOLD = Style(dim=True), Style(bold=True)
 NO_SOURCE = "–"
@@ -146,11 +149,20 @@ def decoding_line_of(decoding: Mapping[str, Any]) -> str:
         how = f"beam search with {beams} beams"
     if is_drawn:
         how = "tokens drawn at random" if beams == 1 else f"{how}, drawn at random"
-    others = ", ".join(f"{k} {wording.visible(str(v))}" for k, v in options.items())
+        if all(options.get(name) == neutral for name, neutral in AS_PROBABLE.items()):
+            how += ", each by its probability"
+            options = {k: v for k, v in options.items() if k not in AS_PROBABLE}
+    others = ", ".join(f"{k} {_short(v)}" for k, v in options.items())
     if others:
         how += f" ({others})"
     at_most = "" if limit is None else f", at most {limit} tokens"
     return f"Decoding: {how}{at_most}."
+
+
+def _short(option: Any) -> str:
+    """The value of an option of decoding; of a long list its beginning."""
+    shown = wording.visible(str(option))
+    return shown if len(shown) <= LONGEST_OPTION else f"{shown[:LONGEST_OPTION].rstrip()}…"
 
 
 def about_wholes(g: Generation, method: str) -> str:
