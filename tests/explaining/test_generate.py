@@ -286,6 +286,45 @@ def test_the_size_of_a_difference_is_no_difference_of_sizes() -> None:
     assert np.abs(apart - expected).max() > 0.1 * expected.max()
 
 
+def test_the_scores_of_a_contrast_of_texts_are_shown_and_written() -> None:
+    g = generated(
+        ["occlusion", "attention-mean"],
+        continuation=" little cow",
+        instead_of=" king of the land",
+    )
+    assert g.contrast is g.chosen
+    (a,) = g.contrast.attributions.values()
+    rows = [row for row in g.table() if row["output"] is None]
+    assert {row["token"] for row in rows} == {"little cow rather than king of the land"}
+    assert [row["score"] for row in rows] == a.scores.tolist()
+    strongest = a.units.distinct_names[int(np.abs(a.scores).argmax())]
+    both = "the log-probability of “little cow” less that of “king of the land”"
+    said = " ".join(str(g).split())
+    assert f"Scores of the contrast, {both}: for +, against − occlusion: {strongest} " in said
+    assert f'colspan="2">{both}</th>' in g.to_html()
+    assert generated("occlusion", continuation=" little cow").contrast is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"target": 0, "instead": "few"},
+            "the log-probability of each, less that of “few”.",
+        ),
+        ({"read": "entropy"}, "Scores: the entropy of all that could stand in place of each."),
+        (
+            {"target": 0, "instead": "cauliflower", "instead_first": True},
+            "“cauliflower” is several tokens, and the first of them stands for it: “ca”.",
+        ),
+    ],
+)
+def test_what_the_scores_are_about_is_said(options: dict[str, Any], says: str) -> None:
+    g = generated("occlusion", max_new_tokens=2, **options)
+    assert says in " ".join(str(g).split())
+    assert says in g.to_html()
+
+
 def test_texts_change_sides() -> None:
     """Antisymmetry: why A rather than B is the opposite of why B rather than A."""
     one = generated("occlusion", continuation=A, instead_of=B).chosen["occlusion"]

@@ -285,8 +285,8 @@ def command(
             steps=steps,
             **decoding,
         )
+    write(result, html, csv, save)  # first: a pipe into head may end before all is shown
     show(result, as_json)
-    write(result, html, csv, save)
 
 
 def _explained(

@@ -231,9 +231,10 @@ def _selected(
     scores = np.array([output.score for output in outputs])
     notes = []
     if asked.deviations is not None and len(scores) < FEWEST_TO_STAND_OUT:
+        few = "1 written token" if len(scores) == 1 else f"{len(scores)} written tokens"
         notes.append(
-            f"of {len(scores)} written tokens none can stand out of the others, so the floor alone "
-            "decided which depend on the context"
+            f"of {few} none can stand out of the others, so the floor alone decided which depend "
+            "on the context"
         )
         asked = replace(asked, deviations=None)
     if asked.deviations is not None:

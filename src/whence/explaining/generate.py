@@ -118,6 +118,8 @@ def generate(
     if instead is not None:
         rivals = _rivals(model, whole, numbers, instead, instead_first)
         numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
+        if instead_first and isinstance(instead, str):
+            notes += _on_first_pieces(model, instead, rivals)
         about = _about_a_contrast(about, target, numbers, rivals)
         if evidence and about.against is None:
             notes.append(NOT_OF_CONTRAST)
@@ -324,6 +326,15 @@ def _rivals(
     if problems and not rivals:
         raise problems[0]
     return rivals
+
+
+def _on_first_pieces(model: Model, instead: str, rivals: Mapping[int, int]) -> list[str]:
+    """Said where the first token of a rival stands for it."""
+    names = dict.fromkeys(model.labels[rival].strip() for rival in rivals.values())
+    if all(name.casefold() == instead.strip().casefold() for name in names):
+        return []
+    pieces = " or ".join(f"“{name}”" for name in names)
+    return [f"“{instead.strip()}” is several tokens, and the first of them stands for it: {pieces}"]
 
 
 def _other_than(passage: Passage, rivals: Mapping[int, int]) -> tuple[int, ...]:

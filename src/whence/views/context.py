@@ -89,7 +89,9 @@ def answer(use: ContextUse) -> list[str]:
         return [nothing_found(use)]
     names = wording.few([wording.quoted(word.name) for word in words], 6)
     depend = "depends" if len(words) == 1 else "depend"
-    said = [f"{len(words)} of {_count(use, words)} written words {depend} on the context: {names}."]
+    count = _count(use, words)
+    of_all = "1 written word" if count == 1 else f"{count} written words"
+    said = [f"{len(words)} of {of_all} {depend} on the context: {names}."]
     if is_of_texts(use):
         said += list(_rests_on(use))
     strongest = sorted(words, key=lambda word: -abs(word.score))[:MOST_SAID]
@@ -318,7 +320,7 @@ def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
         Text(_cut(word_name(use, outputs), LONGEST_WORD), BOLD if word else Style()),
         Text(percent(prod(token.probability for token in tokens))),
         Text(percent(prod(token.without for token in tokens))),
-        Text(f"{max((token.score for token in tokens), key=abs):.3f}".replace("-", "−")),
+        Text(_three_places(max((token.score for token in tokens), key=abs))),
     ]
     if word is None:
         return [*cells, Text(""), Text("")]
@@ -328,6 +330,11 @@ def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
     if not named and against:
         named = f"against it: {', '.join(_source_names(use, against))}"
     return [*cells, Text(_cut(instead, LONGEST_WORD)), Text(_cut(named, LONGEST_SOURCE))]
+
+
+def _three_places(score: float) -> str:
+    """A score in a column; what rounds to nothing has no sign."""
+    return f"{score:.3f}".replace("-0.000", "0.000").replace("-", "−")
 
 
 def _source_names(use: ContextUse, units: Sequence[int]) -> list[str]:
