@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from inspect import signature
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 import whence
 from tests.models.test_chat import CHAT, chatty
-from whence.cli.generate import OWN_NAMES
+from whence.cli.generate import OWN_NAMES, command
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
@@ -147,6 +149,24 @@ def test_files_are_written(run, tmp_path: Path) -> None:
     rows = csv.read_text().splitlines()
     assert rows[0] == "method,output,token,unit,word,score"
     assert len(rows) == 1 + sum(len(a.scores) for a in result["gradient-x-input"])
+
+
+class Closed(io.StringIO):
+    """A terminal that can no longer be written to."""
+
+    def write(self, text: str) -> int:
+        raise OSError("gone")
+
+
+def test_files_are_written_though_nobody_reads_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch: no page of `whence generate … --html x.html | head`."""
+    page = tmp_path / "g.html"
+    monkeypatch.setattr(sys, "stdout", Closed())
+    with pytest.raises(OSError, match="gone"):
+        command([PROMPT], tokens=2, evidence=False, html=page)
+    assert page.exists()
 
 
 def test_the_terminal_shows_what_was_written(run) -> None:

@@ -33,7 +33,7 @@ def generated(*arguments: Any, **options: Any) -> Any:
 
 def test_sections_of_ones_own_are_units() -> None:
     prompt = "The king had a horse. The horse was old. Once"
-    g = whence.generate(writer(), prompt, units=[0, 21], **{**BARE, "evidence": True})
+    g = whence.generate(writer(), prompt, units=[0, 21], **BARE)
     assert g.passage.kind == "section"
     assert g.units.names[:2] == ("The king had a horse.", "The horse was old. Once")
 
@@ -323,6 +323,14 @@ def test_what_the_scores_are_about_is_said(options: dict[str, Any], says: str) -
     g = generated("occlusion", max_new_tokens=2, **options)
     assert says in " ".join(str(g).split())
     assert says in g.to_html()
+
+
+def test_what_has_no_contrast_is_named_with_the_reason() -> None:
+    g = generated(continuation=" little cow", target="cow", instead="few")
+    assert g.explained == (0, 1)
+    said = " ".join(str(g).split())
+    assert "2 of the 3 written tokens were explained" in said
+    assert "as the rival is not one token in its place: output 2 (“ow”)" in said
 
 
 def test_texts_change_sides() -> None:

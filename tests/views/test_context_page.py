@@ -226,6 +226,27 @@ def test_the_terminal_says_both_steps() -> None:
     assert "above the floor of 0.5 nats" in said
 
 
+@pytest.mark.parametrize(
+    ("selected", "said"),
+    [
+        ((0,), "1 of 3 written words depends on the context: “it”."),
+        ((0, 3), "1 of 3 written words depends on the context: “it”; so does the special token"),
+        ((3,), "0 of 3 written words depend on the context, but the special token “</s>” does."),
+    ],
+)
+def test_the_end_of_a_text_is_no_word(selected, said) -> None:
+    """Would catch: "4 of 4 words" where the end was found, and "3 of 3" where it was not."""
+    assert said in " ".join(str(context_use(selected=selected)).split())
+
+
+def test_a_score_that_rounds_to_nothing_has_no_sign() -> None:
+    use = context_use()
+    outputs = [replace(output, score=-1e-5) for output in use.outputs]
+    shown = str(replace(use, outputs=tuple(outputs)))
+    assert "0.000" in shown
+    assert "−0.000" not in shown
+
+
 def test_nothing_in_a_terminal_acts() -> None:
     assert "\x1b" not in str(context_use(context=HOSTILE))
 

@@ -364,3 +364,10 @@ def test_a_contrast_of_texts_is_what_the_page_opens_on(opened):
     np.testing.assert_allclose(np.abs(levels(page))[: len(own)], strength, atol=2e-3)
     page.locator("[data-control=method]").select_option("0")  # which has no contrast
     assert "All that was written" in about.inner_text()
+
+
+def test_on_a_narrow_screen_no_percentage_is_explained_that_is_not_there(opened):
+    page = opened(generation(PROMPT, WRITTEN), viewport={"width": 380, "height": 800})
+    assert not page.locator(".costs .wide").first.is_visible()
+    assert not page.get_by_text("The percentage is the share").is_visible()
+    assert page.get_by_text("A ✓ may be luck").is_visible()

@@ -116,8 +116,10 @@ def generate(
     rivals: dict[int, int] = {}
     notes = [*follows.notes, *notes_on_border(whole)]
     if instead is not None:
+        asked = numbers
         rivals = _rivals(model, whole, numbers, instead, instead_first)
         numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
+        notes += _on_left_out(whole, asked, numbers, rivals)
         if instead_first and isinstance(instead, str):
             notes += _on_first_pieces(model, instead, rivals)
         about = _about_a_contrast(about, target, numbers, rivals)
@@ -326,6 +328,23 @@ def _rivals(
     if problems and not rivals:
         raise problems[0]
     return rivals
+
+
+def _on_left_out(
+    passage: Passage, asked: Sequence[int], kept: Sequence[int], rivals: Mapping[int, int]
+) -> list[str]:
+    """Why outputs that were asked about have no contrast."""
+    notes = []
+    left = [n for n in asked if n not in kept]
+    for why, numbers in {
+        "the rival is not one token in its place": [n for n in left if n not in rivals],
+        "it is the rival itself": [n for n in left if n in rivals],
+    }.items():
+        names = ", ".join(f"{n} (“{passage.output_text(n).strip()}”)" for n in numbers[:4])
+        more = f" and {len(numbers) - 4} more" if len(numbers) > 4 else ""
+        if numbers:
+            notes.append(f"left out of the contrast, as {why}: output {names}{more}")
+    return notes
 
 
 def _on_first_pieces(model: Model, instead: str, rivals: Mapping[int, int]) -> list[str]:

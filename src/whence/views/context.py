@@ -87,11 +87,7 @@ def answer(use: ContextUse) -> list[str]:
     words = found_words(use)
     if not words:
         return [nothing_found(use)]
-    names = wording.few([wording.quoted(word.name) for word in words], 6)
-    depend = "depends" if len(words) == 1 else "depend"
-    count = _count(use, words)
-    of_all = "1 written word" if count == 1 else f"{count} written words"
-    said = [f"{len(words)} of {of_all} {depend} on the context: {names}."]
+    said = [_counted(use, words)]
     if is_of_texts(use):
         said += list(_rests_on(use))
     strongest = sorted(words, key=lambda word: -abs(word.score))[:MOST_SAID]
@@ -99,14 +95,21 @@ def answer(use: ContextUse) -> list[str]:
     return said
 
 
-def _count(use: ContextUse, words: Sequence[Found]) -> int:
-    """How many words were written; special tokens are none, unless they were found."""
-    found = {word.outputs.start for word in words}
-    counted = 0
-    for outputs in use.words:
-        is_special = use.outputs[outputs.start].word is None
-        counted += not is_special or outputs.start in found
-    return counted
+def _counted(use: ContextUse, words: Sequence[Found]) -> str:
+    """How many words depend on the context, and which; a special token is none, and told apart."""
+    starts = {o.start for o in use.words if use.outputs[o.start].word is not None}
+    real = [word for word in words if word.outputs.start in starts]
+    special = [word for word in words if word.outputs.start not in starts]
+    of_all = "1 written word" if len(starts) == 1 else f"{len(starts)} written words"
+    depend = "depends" if len(real) == 1 else "depend"
+    said = f"{len(real)} of {of_all} {depend} on the context"
+    if real:
+        said += f": {wording.few([wording.quoted(word.name) for word in real], 6)}"
+    if special:
+        kind, verb = ("token", "does") if len(special) == 1 else ("tokens", "do")
+        tokens = f"the special {kind} {wording.few([wording.quoted(w.name) for w in special], 6)}"
+        said += f"; so {verb} {tokens}" if real else f", but {tokens} {verb}"
+    return f"{said}."
 
 
 def is_of_texts(use: ContextUse) -> bool:
