@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 import whence
 from tests.models.test_chat import CHAT, chatty
+from whence.cli.generate import OWN_NAMES, command
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
@@ -147,6 +151,24 @@ def test_files_are_written(run, tmp_path: Path) -> None:
     assert len(rows) == 1 + sum(len(a.scores) for a in result["gradient-x-input"])
 
 
+class Closed(io.StringIO):
+    """A terminal that can no longer be written to."""
+
+    def write(self, text: str) -> int:
+        raise OSError("gone")
+
+
+def test_files_are_written_though_nobody_reads_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch: no page of `whence generate … --html x.html | head`."""
+    page = tmp_path / "g.html"
+    monkeypatch.setattr(sys, "stdout", Closed())
+    with pytest.raises(OSError, match="gone"):
+        command([PROMPT], tokens=2, evidence=False, html=page)
+    assert page.exists()
+
+
 def test_the_terminal_shows_what_was_written(run) -> None:
     done = run("generate", PROMPT, *QUICK)
     assert done.code == 0
@@ -186,6 +208,10 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
     assert ids == whole[: len(ids)]
 
 
+def test_every_option_of_whence_itself_is_named_where_set_refuses_it() -> None:
+    assert {*OWN_NAMES, "decoding"} == set(signature(whence.generate).parameters)
+
+
 # ---------------------------------------------------------------------- mistakes
 
 
@@ -217,6 +243,12 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
         ((PROMPT, "--temperature", "2"), "add --sample"),
         ((PROMPT, *QUICK, "--set", "frobnicate=3"), "frobnicate"),
         ((PROMPT, *QUICK, "--set", "=3"), "--set takes"),
+        ((PROMPT, *QUICK, "--set", "max_new_tokens=2"), "use --tokens"),
+        ((PROMPT, *QUICK, "--set", "seed=3"), "use --seed"),
+        ((PROMPT, *QUICK, "--set", "prompt=x"), "use the prompt in quotes"),
+        ((PROMPT, *QUICK, "--set", "streamer=true"), "streamer=True is not possible"),
+        ((PROMPT, *QUICK, "--beams", "0"), "'--beams': Input should be greater than"),
+        ((PROMPT, *QUICK, "--sample", "--top-p", "2"), "top_p is a share"),
         ((PROMPT, *QUICK, "--set", "lime.samples=3"), "'lime' is not among the methods"),
         ((PROMPT, *QUICK, "--set", "num_return_sequences=2", "--beams", "2"), "one text at a time"),
         ((PROMPT, "--methods", "nonsense"), "no method named 'nonsense'"),

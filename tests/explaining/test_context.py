@@ -139,6 +139,32 @@ def test_where_both_runs_agree_the_token_itself_is_read() -> None:
     assert use.of(number).value == pytest.approx(use.outputs[number].probability, abs=1e-6)
 
 
+def test_a_word_that_the_context_made_less_likely_rests_on_nothing_of_it() -> None:
+    """Would catch: what little speaks for the word named as its source, beside what speaks against.
+
+    Without context the model would write "elos"; "lamps" is of the class of "elas".
+    """
+    use = whence.context(
+        translator(),
+        SENTENCE,
+        CONTEXT,
+        separator=SEPARATOR,
+        continuation="elos pussen la vaka .",
+        evidence=False,
+    )
+    assert use.outputs[0].is_same
+    assert use.outputs[0].probability < use.outputs[0].without
+    assert use.of(0).scores.max() > 0  # of next to nothing
+    assert use.sources(0) == use.sources() == ()
+    assert [use.units.names[unit] for unit in use.opposing(0)] == ["lamps"]
+    said = " ".join(str(use).split())
+    assert "The context speaks against “elos” (" in said
+    assert "most of all “lamps” (word 2 of the context)" in said
+    assert "it would stand there too, and be likelier" in said
+    assert "against it: lamps" in said
+    assert "against it: <bdi>lamps</bdi>" in use.to_html()
+
+
 # ---------------------------------------------------------------------- what is selected
 
 

@@ -31,6 +31,13 @@ def generated(*arguments: Any, **options: Any) -> Any:
     return whence.generate(writer(), PROMPT, *arguments, **{**BARE, **options})
 
 
+def test_sections_of_ones_own_are_units() -> None:
+    prompt = "The king had a horse. The horse was old. Once"
+    g = whence.generate(writer(), prompt, units=[0, 21], **BARE)
+    assert g.passage.kind == "section"
+    assert g.units.names[:2] == ("The king had a horse.", "The horse was old. Once")
+
+
 # ---------------------------------------------------------------------- how parts add up
 
 
@@ -277,6 +284,53 @@ def test_the_size_of_a_difference_is_no_difference_of_sizes() -> None:
     apart = whole(A, "gradient-l2")["gradient-l2"].scores
     apart = apart - whole(B, "gradient-l2")["gradient-l2"].scores
     assert np.abs(apart - expected).max() > 0.1 * expected.max()
+
+
+def test_the_scores_of_a_contrast_of_texts_are_shown_and_written() -> None:
+    g = generated(
+        ["occlusion", "attention-mean"],
+        continuation=" little cow",
+        instead_of=" king of the land",
+    )
+    assert g.contrast is g.chosen
+    (a,) = g.contrast.attributions.values()
+    rows = [row for row in g.table() if row["output"] is None]
+    assert {row["token"] for row in rows} == {"little cow rather than king of the land"}
+    assert [row["score"] for row in rows] == a.scores.tolist()
+    strongest = a.units.distinct_names[int(np.abs(a.scores).argmax())]
+    both = "the log-probability of “little cow” less that of “king of the land”"
+    said = " ".join(str(g).split())
+    assert f"Scores of the contrast, {both}: for +, against − occlusion: {strongest} " in said
+    assert f'colspan="2">{both}</th>' in g.to_html()
+    assert generated("occlusion", continuation=" little cow").contrast is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"target": 0, "instead": "few"},
+            "the log-probability of each, less that of “few”.",
+        ),
+        ({"read": "entropy"}, "Scores: the entropy of all that could stand in place of each."),
+        (
+            {"target": 0, "instead": "cauliflower", "instead_first": True},
+            "“cauliflower” is several tokens, and the first of them stands for it: “ca”.",
+        ),
+    ],
+)
+def test_what_the_scores_are_about_is_said(options: dict[str, Any], says: str) -> None:
+    g = generated("occlusion", max_new_tokens=2, **options)
+    assert says in " ".join(str(g).split())
+    assert says in g.to_html()
+
+
+def test_what_has_no_contrast_is_named_with_the_reason() -> None:
+    g = generated(continuation=" little cow", target="cow", instead="few")
+    assert g.explained == (0, 1)
+    said = " ".join(str(g).split())
+    assert "2 of the 3 written tokens were explained" in said
+    assert "as the rival is not one token in its place: output 2 (“ow”)" in said
 
 
 def test_texts_change_sides() -> None:

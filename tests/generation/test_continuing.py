@@ -162,6 +162,96 @@ def test_options_that_cannot_be_are_refused() -> None:
         written_by(model, prompt, 250, 0, {})
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"num_beams": 0}, "num_beams is a number of texts, at least 1, not 0"),
+        ({"num_beams": -2}, "not -2"),
+        ({"num_beams": True}, "not True"),
+        ({"do_sample": True, "top_p": 2}, "top_p is a share above 0 and up to 1, not 2"),
+        ({"do_sample": True, "top_p": 0}, "not 0"),
+        ({"do_sample": True, "top_k": -1}, "top_k is a number of tokens"),
+        ({"do_sample": True, "temperature": float("nan")}, "a finite number above 0, not nan"),
+        ({"return_dict_in_generate": True}, "return_dict_in_generate=True is not possible"),
+        ({"num_return_sequences": True}, "num_return_sequences=True is not possible"),
+        ({"streamer": True}, "streamer=True is not possible"),
+        ({"assistant_model": "x"}, "GPT2LMHeadModel cannot be run in this way"),
+    ],
+)
+def test_options_without_a_good_message_of_transformers_are_refused(options, says: str) -> None:
+    model = whence.load("writer")
+    with pytest.raises((InputError, ModelError)) as problem:
+        written_by(model, model.encode(PROMPT), 2, 0, options)
+    assert says in str(problem.value)
+
+
+@pytest.mark.parametrize("count", ["3", 2.5, True, 0])
+def test_a_number_of_tokens_is_a_whole_one(count) -> None:
+    model = whence.load("writer")
+    with pytest.raises(InputError, match="max_new_tokens is a number of tokens, at least 1, not"):
+        written_by(model, model.encode(PROMPT), count, 0, {})
+
+
+def test_all_tokens_are_drawn_by_their_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch: transformers' own top_k of 50, or a model's own temperature, left in force."""
+    model = whence.load("writer")
+    monkeypatch.setattr(model.hf.generation_config, "temperature", 0.01)
+    prompt = model.encode(PROMPT)
+    likeliest = model.output_logits(written_after(model, prompt, [0]))[0].argsort()[::-1]
+    ranks = []
+    for seed in range(60):
+        drawn = written_by(model, prompt, 1, seed, {"do_sample": True})
+        ranks.append(int(np.flatnonzero(likeliest == drawn.ids[0])[0]))
+    assert max(ranks) >= 50
+    assert drawn.decoding["top_k"] == 0
+    assert drawn.decoding["top_p"] == drawn.decoding["temperature"] == 1.0
+    assert not drawn.notes
+    few = written_by(model, prompt, 1, 1, {"do_sample": True, "top_k": 5}).decoding
+    assert (few["top_k"], few["temperature"]) == (5, 1.0)
+
+
+def test_what_a_models_own_files_change_is_recorded_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = whence.load("writer")
+    prompt = model.encode(PROMPT)
+    plain = written_by(model, prompt, 8, 0, {})
+    for name, value in {
+        "repetition_penalty": 3.0,
+        "no_repeat_ngram_size": 0,
+        "typical_p": 0.5,  # of no effect where nothing is drawn
+        "bad_words_ids": [[int(plain.ids[0])]],
+        "return_dict_in_generate": True,
+    }.items():
+        monkeypatch.setattr(model.hf.generation_config, name, value)
+    changed = written_by(model, prompt, 8, 0, {})
+    assert changed.ids.tolist() != plain.ids.tolist()
+    own = {"repetition_penalty": 3.0, "bad_words_ids": [[int(plain.ids[0])]]}
+    assert changed.decoding == {**plain.decoding, **own}
+    (note,) = changed.notes
+    assert "repetition_penalty, bad_words_ids" in note
+    asked = {"repetition_penalty": 1.0, "bad_words_ids": None}
+    again = written_by(model, prompt, 8, 0, asked)
+    assert again.ids.tolist() == plain.ids.tolist()
+    assert not again.notes
+
+
+def test_a_text_for_an_encoder_decoder_stands_behind_the_token_it_is_forced_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Would catch: another probability of the same text, given back to the model that wrote it."""
+    model = whence.load("translator")
+    prompt = model.encode("they push the cow .")
+    monkeypatch.setattr(model.hf.generation_config, "forced_bos_token_id", 1)
+    by_itself = written_by(model, prompt, 8, 0, {})
+    assert by_itself.ids[0] == 1
+    assert by_itself.decoding["forced_bos_token_id"] == 1
+    passage = written_after(model, prompt, by_itself.ids)
+    back = given(model, prompt, passage.pair)
+    assert back.ids.tolist() == [i for i in by_itself.ids.tolist() if i != 2]
+    assert "in front of what was given" in back.notes[0]
+
+
 def test_where_a_prompt_ends_is_said() -> None:
     model = whence.load("writer")
 

@@ -220,9 +220,31 @@ def shown() -> str:
 def test_the_terminal_says_both_steps() -> None:
     said = " ".join(shown().split())
     assert "2 of 3 written words depend on the context: “it”, “down”." in said
-    assert "without context “she” would be likelier (90 % with it, 10 % without)" in said
+    assert "“it” (90 % with the context, 10 % without)" in said
+    assert "without context “she” would be likelier" in said
     assert "without context it would stand there too" in said
     assert "above the floor of 0.5 nats" in said
+
+
+@pytest.mark.parametrize(
+    ("selected", "said"),
+    [
+        ((0,), "1 of 3 written words depends on the context: “it”."),
+        ((0, 3), "1 of 3 written words depends on the context: “it”; so does the special token"),
+        ((3,), "0 of 3 written words depend on the context, but the special token “</s>” does."),
+    ],
+)
+def test_the_end_of_a_text_is_no_word(selected, said) -> None:
+    """Would catch: "4 of 4 words" where the end was found, and "3 of 3" where it was not."""
+    assert said in " ".join(str(context_use(selected=selected)).split())
+
+
+def test_a_score_that_rounds_to_nothing_has_no_sign() -> None:
+    use = context_use()
+    outputs = [replace(output, score=-1e-5) for output in use.outputs]
+    shown = str(replace(use, outputs=tuple(outputs)))
+    assert "0.000" in shown
+    assert "−0.000" not in shown
 
 
 def test_nothing_in_a_terminal_acts() -> None:

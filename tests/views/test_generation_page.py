@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -343,3 +344,30 @@ def test_a_token_that_was_not_explained_is_shown_without_sources(opened):
     assert "This one was not explained." in page.locator(".about").inner_text()
     page.locator(".reader .output", has_text="and").hover()
     assert levels(page) == pytest.approx(as_levels(g.of(2).scores)[:10], abs=NEAR)
+
+
+def test_a_contrast_of_texts_is_what_the_page_opens_on(opened):
+    """Would catch: words that speak for what was written, coloured so beside a contrary answer."""
+    g = generation(PROMPT, WRITTEN)
+    assert g.chosen is not None
+    signed = {name: a for name, a in g.chosen.attributions.items() if name == "occlusion"}
+    target = replace(signed["occlusion"].target, against=" another", against_ids=(7,))
+    contrast = {name: replace(a, target=target) for name, a in signed.items()}
+    page = opened(replace(g, chosen=replace(g.chosen, attributions=contrast)))
+    own = contrast["occlusion"].scores
+    page.locator("[data-control=method]").select_option("1")
+    about = page.locator(".desk .about")
+    assert "rather than “another”" in about.inner_text()
+    assert "less that of “another”" in about.inner_text()
+    strength = np.abs(own) / np.abs(own).max()
+    strength[strength < 0.02] = 0
+    np.testing.assert_allclose(np.abs(levels(page))[: len(own)], strength, atol=2e-3)
+    page.locator("[data-control=method]").select_option("0")  # which has no contrast
+    assert "All that was written" in about.inner_text()
+
+
+def test_on_a_narrow_screen_no_percentage_is_explained_that_is_not_there(opened):
+    page = opened(generation(PROMPT, WRITTEN), viewport={"width": 380, "height": 800})
+    assert not page.locator(".costs .wide").first.is_visible()
+    assert not page.get_by_text("The percentage is the share").is_visible()
+    assert page.get_by_text("A ✓ may be luck").is_visible()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.views.conftest import made
 from whence.core.attribution import Cost
 from whence.core.sizes import human
+from whence.core.target import Target
 from whence.views import wording
 from whence.views.palette import DARK, LIGHT, colour, ink, levels, terminal_theme
 
@@ -91,3 +92,31 @@ def test_the_theme_follows_the_terminal(monkeypatch):
     assert terminal_theme() is LIGHT
     monkeypatch.setenv("WHENCE_THEME", "dark")
     assert terminal_theme() is DARK
+
+
+def test_a_contrast_of_texts_names_both():
+    """Would catch: a difference that is called the log-probability of the first text."""
+    target = Target(
+        " little cow",
+        against=" king of the land",
+        read="log-probability",
+        ids=(1, 2),
+        against_ids=(3, 4, 5),
+    )
+    both = "the log-probability of “little cow” less that of “king of the land”"
+    assert wording.target(target) == both
+    difference = made("a b", scores=[1.0, 2.0], target=target, value=-20.413)
+    assert wording.value(difference) == f"{both}, −20.41"
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        ("log-probability", "the log-probability of each"),
+        ("entropy", "the entropy of all that could stand in place of each"),
+        ("margin", "the lead of each in score (logit) over the strongest other"),
+        ("kl", "the divergence (KL), from the whole input, in the place of each"),
+    ],
+)
+def test_the_scores_of_each_written_token_name_their_reading(read, said):
+    assert wording.target_of_each([Target(at=0, read=read)]) == said

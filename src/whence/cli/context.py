@@ -219,8 +219,8 @@ def command(
             rankings=rankings,
             steps=steps,
         )
+    write(result, html, csv, save)  # first: a pipe into head may end before all is shown
     show(result, as_json)
-    write(result, html, csv, save)
 
 
 def _used(model: Any, given_input: str, before: Any, methods: Any, **options: Any) -> ContextUse:

@@ -25,6 +25,30 @@ if TYPE_CHECKING:
 
 EXAMPLE = 'Example: whence generate "Once upon a time there was a" --tokens 8 --html story.html'
 
+# of what whence.generate takes itself, and --set therefore cannot: what to use
+OWN_NAMES = {
+    "model": "--model",
+    "prompt": "the prompt in quotes",
+    "methods": "--methods",
+    "continuation": "--continuation",
+    "max_new_tokens": "--tokens",
+    "outputs": "--outputs",
+    "target": "--at",
+    "instead": "--instead",
+    "instead_first": "--instead-first",
+    "instead_of": "--instead-of",
+    "read": "--read",
+    "scored": "--only-prompt",
+    "units": "--units",
+    "seed": "--seed",
+    "evidence": "--no-evidence",
+    "budget": "--budget",
+    "memory": "--memory",
+    "rankings": "--rankings",
+    "steps": "--steps",
+    "progress": "nothing: what is done is shown by itself",
+}
+
 Words = Annotated[
     list[str] | None,
     typer.Argument(
@@ -72,7 +96,9 @@ Set = Annotated[
 Sample = Annotated[
     bool,
     typer.Option(
-        "--sample", help="Draw each token by its probability, instead of taking the likeliest."
+        "--sample",
+        help="Draw each token by its probability, instead of taking the likeliest: among all, "
+        "unless --top-k or --top-p says otherwise.",
     ),
 ]
 Temperature = Annotated[
@@ -80,7 +106,8 @@ Temperature = Annotated[
     typer.Option(help="With --sample: below 1 favours likely tokens, above 1 unlikely ones."),
 ]
 TopK = Annotated[
-    int | None, typer.Option(help="With --sample: draw among the N likeliest.", metavar="N")
+    int | None,
+    typer.Option(help="With --sample: draw among the N likeliest.", metavar="N", min=1),
 ]
 TopP = Annotated[
     float | None,
@@ -88,7 +115,9 @@ TopP = Annotated[
 ]
 Beams = Annotated[
     int | None,
-    typer.Option(help="Follow N texts side by side and take the likeliest of them.", metavar="N"),
+    typer.Option(
+        help="Follow N texts side by side and take the likeliest of them.", metavar="N", min=1
+    ),
 ]
 Given = Annotated[
     str | None,
@@ -256,8 +285,8 @@ def command(
             steps=steps,
             **decoding,
         )
+    write(result, html, csv, save)  # first: a pipe into head may end before all is shown
     show(result, as_json)
-    write(result, html, csv, save)
 
 
 def _explained(
@@ -343,7 +372,6 @@ def _decoding(
         name = next(iter(asked)).replace("_", "-")
         raise InputError(f"--{name} is about drawing tokens: add --sample.")
     if sample:
-        # else what a model's own files say of these would be added silently
         asked = {"do_sample": True, **asked}
     if beams is not None:
         asked["num_beams"] = beams
@@ -362,6 +390,10 @@ def _split(given: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
             raise SettingsError(
                 "--set takes METHOD.SETTING=VALUE or, for transformers' generate(), NAME=VALUE, "
                 f"not {assignment!r}."
+            )
+        if name in OWN_NAMES:
+            raise SettingsError(
+                f"--set {name}=… is no option of transformers' generate(); use {OWN_NAMES[name]}."
             )
         of_decoding[name] = _value(value)
     return of_methods, of_decoding

@@ -36,6 +36,10 @@ from whence.core.written import (
     stored_rows,
 )
 
+# a score below this share of the largest is no reason: it may be all that is left beside what
+# speaks the other way
+WORTH_NAMING = 0.1
+
 
 @dataclass(frozen=True)
 class Dependence:
@@ -223,23 +227,40 @@ class ContextUse(WrittenResult):
 
         Those of one selected output; of those selected in a range of outputs, such as one of
         ``sentences``; or, if nothing is named, of all together. Where scores have signs,
-        a word rests on what speaks for it: what speaks against it is none of them. They are
-        selected as the outputs were, by mean and standard deviation; where that leaves none, it is
-        the strongest alone. There are none where nothing was selected, or nothing speaks for it.
+        a word rests on what speaks for it: what speaks against it is none of them (see
+        ``opposing``). They are selected as the outputs were, by mean and standard deviation; where
+        that leaves none, it is the strongest alone. What is below a tenth of the largest score,
+        whatever that one's sign, is none. There are none where nothing was selected, or nothing
+        speaks for it.
         """
+        return self._standing_out(output, method, 1.0)
+
+    def opposing(
+        self, output: int | range | None = None, method: str | None = None
+    ) -> tuple[int, ...]:
+        """The units of the context that stand out as speaking *against* it, the strongest first.
+
+        As for ``sources``; there are none where scores have no signs.
+        """
+        return self._standing_out(output, method, -1.0)
+
+    def _standing_out(
+        self, output: int | range | None, method: str | None, sign: float
+    ) -> tuple[int, ...]:
         if not self.selected:
             return ()
         if output is None or isinstance(output, range):
             scores = self.together(method, output)
         else:
             scores = self.of(output, method).scores
-        sizes = np.maximum(scores, 0.0)
+        sizes = np.maximum(sign * scores, 0.0)
         if not sizes.any():
             return ()
         deviations = self.selection.deviations
         chosen = np.flatnonzero(selected(sizes, "tool", 1.0 if deviations is None else deviations))
         if not len(chosen):
             chosen = np.array([int(sizes.argmax())])
+        chosen = chosen[sizes[chosen] >= WORTH_NAMING * np.abs(scores).max()]
         return tuple(sorted(chosen.tolist(), key=lambda unit: -sizes[unit]))
 
     def place(self, unit: int) -> str:

@@ -160,6 +160,13 @@ class Generation(WrittenResult):
                 groups += [range(i, i + 1) for i in word if i in explained]
         return tuple(groups)
 
+    @property
+    def contrast(self) -> Comparison | None:
+        """``chosen``, where it is a contrast of two whole texts; None otherwise."""
+        if self.chosen is None or self.chosen.first.target.against_ids is None:
+            return None
+        return self.chosen
+
     def adds_up(self, method: str) -> bool:
         """Whether the scores of several outputs are added where these are taken together.
 
@@ -179,7 +186,10 @@ class Generation(WrittenResult):
         return np.sum(rows, axis=0) if self.adds_up(name) else np.mean(rows, axis=0)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row for each explained output, unit and method; ready for ``pandas.DataFrame``."""
+        """One row for each explained output, unit and method; ready for ``pandas.DataFrame``.
+
+        Rows of a contrast of whole texts come last, without the number of an output.
+        """
         records = []
         for method, attributions in self.rows.items():
             for number, attribution in zip(self.explained, attributions, strict=True):
@@ -194,6 +204,22 @@ class Generation(WrittenResult):
                             "score": score,
                         }
                     )
+        for method, attribution in (
+            {} if self.contrast is None else self.contrast.attributions
+        ).items():
+            sides = (attribution.target.label, attribution.target.against)
+            both = " rather than ".join(str(side).strip() for side in sides)
+            for place, score in enumerate(attribution.scores.tolist()):
+                records.append(
+                    {
+                        "method": method,
+                        "output": None,
+                        "token": both,
+                        "unit": place,
+                        "word": attribution.units.names[place],
+                        "score": score,
+                    }
+                )
         return records
 
     def to_csv(self, path: str | Path | None = None, *, safe: bool = True) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,9 @@ def context(
         raise unknown_name("measure", measure, MEASURES)
     if read not in (*OF_CONTRASTS, "kl"):
         raise unknown_name("reading of a dependence", read, (*OF_CONTRASTS, "kl"))
+    for name, number in (("deviations", deviations), ("least", least)):
+        if number is not None and not isfinite(number):
+            raise InputError(f"{name} is a finite number, not {number}.")
     begun = time.perf_counter()
     both = prompts(
         model,
@@ -227,9 +231,10 @@ def _selected(
     scores = np.array([output.score for output in outputs])
     notes = []
     if asked.deviations is not None and len(scores) < FEWEST_TO_STAND_OUT:
+        few = "1 written token" if len(scores) == 1 else f"{len(scores)} written tokens"
         notes.append(
-            f"of {len(scores)} written tokens none can stand out of the others, so the floor alone "
-            "decided which depend on the context"
+            f"of {few} none can stand out of the others, so the floor alone decided which depend "
+            "on the context"
         )
         asked = replace(asked, deviations=None)
     if asked.deviations is not None:

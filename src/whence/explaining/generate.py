@@ -18,7 +18,7 @@ from whence.core.generation import Generation, Output
 from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.registry import find_method
-from whence.core.request import Request, units_as_given, wishes_for
+from whence.core.request import Request, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target, log_probabilities
 from whence.core.units import UnitKind
 from whence.explaining.contrast import compare_continuations
@@ -116,15 +116,18 @@ def generate(
     rivals: dict[int, int] = {}
     notes = [*follows.notes, *notes_on_border(whole)]
     if instead is not None:
+        asked = numbers
         rivals = _rivals(model, whole, numbers, instead, instead_first)
         numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
+        notes += _on_left_out(whole, asked, numbers, rivals)
+        if instead_first and isinstance(instead, str):
+            notes += _on_first_pieces(model, instead, rivals)
         about = _about_a_contrast(about, target, numbers, rivals)
         if evidence and about.against is None:
             notes.append(NOT_OF_CONTRAST)
-    request = Request(
+    request = Request(  # of units the passage knows
         wishes=wishes_for([methods] if isinstance(methods, str) else methods),
         targets=tuple(Target(at=n, against=rivals.get(n), read=read) for n in numbers),
-        units=units_as_given(units) if not isinstance(prompt, Passage) else "word",
         seed=seed,
         memory=memory,
         evidence=False,
@@ -147,7 +150,6 @@ def generate(
 
     shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
     if shared.units != passage.kind:
-        request = replace(request, units="word")  # the passage knows better
         first, whole, passage = (coarser(text, shared.units) for text in (first, whole, passage))
         rival = None if rival is None else coarser(rival, shared.units)
     written = _outputs(model, passage, logits)
@@ -326,6 +328,32 @@ def _rivals(
     if problems and not rivals:
         raise problems[0]
     return rivals
+
+
+def _on_left_out(
+    passage: Passage, asked: Sequence[int], kept: Sequence[int], rivals: Mapping[int, int]
+) -> list[str]:
+    """Why outputs that were asked about have no contrast."""
+    notes = []
+    left = [n for n in asked if n not in kept]
+    for why, numbers in {
+        "the rival is not one token in its place": [n for n in left if n not in rivals],
+        "it is the rival itself": [n for n in left if n in rivals],
+    }.items():
+        names = ", ".join(f"{n} (“{passage.output_text(n).strip()}”)" for n in numbers[:4])
+        more = f" and {len(numbers) - 4} more" if len(numbers) > 4 else ""
+        if numbers:
+            notes.append(f"left out of the contrast, as {why}: output {names}{more}")
+    return notes
+
+
+def _on_first_pieces(model: Model, instead: str, rivals: Mapping[int, int]) -> list[str]:
+    """Said where the first token of a rival stands for it."""
+    names = dict.fromkeys(model.labels[rival].strip() for rival in rivals.values())
+    if all(name.casefold() == instead.strip().casefold() for name in names):
+        return []
+    pieces = " or ".join(f"“{name}”" for name in names)
+    return [f"“{instead.strip()}” is several tokens, and the first of them stands for it: {pieces}"]
 
 
 def _other_than(passage: Passage, rivals: Mapping[int, int]) -> tuple[int, ...]:

@@ -12,18 +12,18 @@ from jaxtyping import Int
 
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.generation.options import (
+    AS_PROBABLE,
+    check_options,
+    forced_first,
+    note_on,
+    own_options,
+)
 from whence.models.model import Model
 from whence.models.passing import not_run
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
 
-# options of ``generate()`` that would give more than one text, or no plain text at all
-ONE_TEXT = {
-    "num_return_sequences": "explain one text at a time; a beam search returns its best one",
-    "return_dict_in_generate": "whence computes the probabilities itself",
-    "output_scores": "whence computes the probabilities itself",
-    "streamer": "the text is shown when it is explained",
-}
 EMPTY = "the continuation is empty, so there is no output to explain."
 
 
@@ -42,7 +42,9 @@ def written_by(
     """What the model writes: the likeliest token each time, unless ``options`` say otherwise.
 
     They go to transformers' ``generate``: ``do_sample``, ``temperature``, ``top_k``, ``top_p``,
-    ``num_beams`` and all others. What is drawn depends on ``seed`` alone.
+    ``num_beams`` and all others. What is drawn depends on ``seed`` alone, each token by its
+    probability where nothing else is asked. What a model's own files say of decoding beside these
+    stays in force and is recorded.
 
     >>> import whence
     >>> model = whence.load("writer")
@@ -50,7 +52,7 @@ def written_by(
     3
     """
     check_writes(model)
-    _check_options(max_new_tokens, options)
+    check_options(max_new_tokens, options)
     start = 1 if model.is_encoder_decoder else len(prompt)
     if model.limit is not None and start + max_new_tokens > model.limit:
         raise InputError(
@@ -60,9 +62,14 @@ def written_by(
     batch = model.batch([replace(prompt, reply=None)])
     wanted = ("input_ids", "attention_mask")
     inputs = {name: batch.inputs[name] for name in wanted if name in batch.inputs}
-    own = {"do_sample": False, "num_beams": 1, "pad_token_id": model.pad_id}
-    # a model's own max_length gives way to what is asked here, without a warning
-    asked = {"max_length": None, **own, **options, "max_new_tokens": max_new_tokens}
+    own: dict[str, Any] = {"do_sample": False, "num_beams": 1}
+    if options.get("do_sample"):
+        own |= AS_PROBABLE
+    decoding = {**own, **options, "max_new_tokens": max_new_tokens}
+    models_own = own_options(model, decoding)
+    # of a model's own files these give way, max_length without a warning
+    technical = {"max_length": None, "return_dict_in_generate": False}
+    asked = {**technical, "pad_token_id": model.pad_id, **decoding}
     with (
         model.lock,
         untouched(model.hf),
@@ -72,7 +79,14 @@ def written_by(
         torch.manual_seed(seed)
         try:
             sequence = model.hf.generate(**inputs, **asked)[0]
-        except (ValueError, TypeError, RuntimeError) as problem:
+        except (
+            ValueError,
+            TypeError,
+            RuntimeError,
+            AttributeError,
+            LookupError,
+            ArithmeticError,
+        ) as problem:
             raise not_run(model.hf, problem) from problem
     ids = _without_padding(model, sequence[start:].cpu().numpy().astype(np.int64))
     if not len(ids):
@@ -80,11 +94,10 @@ def written_by(
             "the model wrote nothing: it ends the text at once. Give another prompt, or what is "
             "to be explained (continuation=…)."
         )
-    decoding = {**own, **options, "max_new_tokens": max_new_tokens}
-    del decoding["pad_token_id"]
-    if asked["do_sample"]:
+    decoding = {**models_own, **decoding}
+    if decoding["do_sample"]:
         decoding["seed"] = seed
-    return Continuation(ids, decoding)
+    return Continuation(ids, decoding, note_on(models_own))
 
 
 def given(
@@ -123,7 +136,7 @@ def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
     if not len(alone):
         raise InputError(f"the tokenizer leaves no token of the continuation {text!r:.60}.")
     if model.is_encoder_decoder:
-        return Continuation(alone, {"given": "text"})
+        return _as_if_written(model, alone)
 
     before, own = _end_of_prompt(model, prompt)
     joined = model.backend.encode(before + text, add_special_tokens=False).ids
@@ -134,6 +147,18 @@ def _given_text(model: Model, prompt: Passage, text: str) -> Continuation:
         "border lies inside of one; it was tokenized by itself, and the prompt is as it was"
     )
     return Continuation(alone, {"given": "text"}, (note,))
+
+
+def _as_if_written(model: Model, ids: Int[np.ndarray, " token"]) -> Continuation:
+    """The tokens of a text, behind the token that this model writes first of all, if it has one."""
+    first = forced_first(model)
+    if first is None or first == ids[0]:
+        return Continuation(ids, {"given": "text"})
+    note = (
+        f"the model's own files put {model.labels[first]!r} in front of all that it writes, so "
+        "it stands in front of what was given, too"
+    )
+    return Continuation(np.array([first, *ids], dtype=np.int64), {"given": "text"}, (note,))
 
 
 def _end_of_prompt(model: Model, prompt: Passage) -> tuple[str, list[int]]:
@@ -156,14 +181,6 @@ def check_writes(model: Model) -> None:
             f"{type(model.hf).__name__} does not write text; "
             "generate is for causal and sequence-to-sequence language models."
         )
-
-
-def _check_options(max_new_tokens: int, options: Mapping[str, Any]) -> None:
-    if isinstance(max_new_tokens, bool) or max_new_tokens < 1:
-        raise InputError(f"max_new_tokens is a number of tokens, at least 1, not {max_new_tokens}.")
-    for name, why in ONE_TEXT.items():
-        if options.get(name) not in (None, False, 1):
-            raise InputError(f"{name}={options[name]!r} is not possible here: {why}.")
 
 
 def _first_end(model: Model, ids: Int[np.ndarray, " token"]) -> int | None:

@@ -133,14 +133,18 @@ def divergence(
 ) -> Float[Tensor, " row"]:
     """How far each row diverges from the log-probabilities of a reference, in nats.
 
-    It is summed in double precision: tens of thousands of small terms nearly cancel.
+    It is summed in double precision: tens of thousands of small terms nearly cancel. What is
+    impossible in the reference adds nothing: 0 · log 0 is 0.
 
     >>> now = torch.tensor([[0.9, 0.1]]).log()
     >>> round(float(divergence(now, torch.tensor([[0.5, 0.5]]).log())), 4)
     0.5108
     """
     reference = reference.double()
-    apart = reference - logits.double().log_softmax(-1)
+    is_possible = reference > -torch.inf
+    now = logits.double().log_softmax(-1)
+    # both are put to zero before they meet: inf - inf would be NaN, and so its slope
+    apart = torch.where(is_possible, reference, 0.0) - torch.where(is_possible, now, 0.0)
     return (reference.exp() * apart).sum(-1).to(logits.dtype)
 
 

@@ -124,7 +124,8 @@ def _continuation(answer: Answer, written: Written) -> Sentence:
     if not written.is_target:
         parts.append(f". Explained is {_target(answer)} in its place")
     elif answer.rather_than is not None:
-        parts.append(f". Explained is why {_target(answer)}")
+        rival = _label(answer, answer.rather_than)
+        parts.append(f". Explained is why this was written rather than {rival}")
     return _sentence(*parts, ".")
 
 

@@ -87,9 +87,7 @@ def answer(use: ContextUse) -> list[str]:
     words = found_words(use)
     if not words:
         return [nothing_found(use)]
-    names = wording.few([wording.quoted(word.name) for word in words], 6)
-    depend = "depends" if len(words) == 1 else "depend"
-    said = [f"{len(words)} of {_count(use, words)} written words {depend} on the context: {names}."]
+    said = [_counted(use, words)]
     if is_of_texts(use):
         said += list(_rests_on(use))
     strongest = sorted(words, key=lambda word: -abs(word.score))[:MOST_SAID]
@@ -97,14 +95,21 @@ def answer(use: ContextUse) -> list[str]:
     return said
 
 
-def _count(use: ContextUse, words: Sequence[Found]) -> int:
-    """How many words were written; special tokens are none, unless they were found."""
-    found = {word.outputs.start for word in words}
-    counted = 0
-    for outputs in use.words:
-        is_special = use.outputs[outputs.start].word is None
-        counted += not is_special or outputs.start in found
-    return counted
+def _counted(use: ContextUse, words: Sequence[Found]) -> str:
+    """How many words depend on the context, and which; a special token is none, and told apart."""
+    starts = {o.start for o in use.words if use.outputs[o.start].word is not None}
+    real = [word for word in words if word.outputs.start in starts]
+    special = [word for word in words if word.outputs.start not in starts]
+    of_all = "1 written word" if len(starts) == 1 else f"{len(starts)} written words"
+    depend = "depends" if len(real) == 1 else "depend"
+    said = f"{len(real)} of {of_all} {depend} on the context"
+    if real:
+        said += f": {wording.few([wording.quoted(word.name) for word in real], 6)}"
+    if special:
+        kind, verb = ("token", "does") if len(special) == 1 else ("tokens", "do")
+        tokens = f"the special {kind} {wording.few([wording.quoted(w.name) for w in special], 6)}"
+        said += f"; so {verb} {tokens}" if real else f", but {tokens} {verb}"
+    return f"{said}."
 
 
 def is_of_texts(use: ContextUse) -> bool:
@@ -150,24 +155,49 @@ def _quoted(use: ContextUse, unit: int) -> str:
 
 def _about(use: ContextUse, word: Found) -> str:
     """One word: what it rests on, and what would have stood there."""
-    method = use.methods[0]
-    sources = use.sources(word.strongest, method)
-    rests = "rests on no part of the context in particular"
-    if sources and is_of_texts(use):
-        rests = f"rests most on {wording.visible(use.place(sources[0]))}"
-    elif sources:
-        named = [wording.quoted(use.units.names[unit]) for unit in sources]
-        rests = f"rests most on {wording.few(named)}"
-        if len(sources) == 1:
-            rests += f" ({wording.visible(use.place(sources[0]))})"
-    return f"{wording.quoted(word.name)} {rests}; {_without(word)}{_evidence(use, word)}."
+    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
+    name = f"{wording.quoted(word.name)} ({chances})"
+    return f"{_rests(use, word, name)}; {_without(word)}{_evidence(use, word)}."
+
+
+def _rests(use: ContextUse, word: Found, name: str) -> str:
+    """What a word rests on; and what speaks against it, where that is stronger."""
+    sources = use.sources(word.strongest)
+    against = use.opposing(word.strongest) if is_opposed(use, word, use.methods[0]) else ()
+    if against and not sources:
+        return f"The context speaks against {name}, most of all {_units(use, against)}"
+    if not sources:
+        return f"{name} rests on no part of the context in particular"
+    rests = f"{name} rests most on {_units(use, sources)}"
+    if against:
+        rests += f", and more speaks against it: {_units(use, against)}"
+    return rests
+
+
+def is_opposed(use: ContextUse, word: Found, method: str) -> bool:
+    """Whether what speaks most of a word speaks against it."""
+    scores = use.of(word.strongest, method).scores
+    return bool(-scores.min(initial=0.0) > scores.max(initial=0.0))
+
+
+def _units(use: ContextUse, units: Sequence[int]) -> str:
+    """Units of the context as a sentence names them, the strongest first."""
+    if is_of_texts(use):
+        return wording.visible(use.place(units[0]))
+    named = wording.few([wording.quoted(use.units.names[unit]) for unit in units])
+    if len(units) == 1:
+        named += f" ({wording.visible(use.place(units[0]))})"
+    return named
 
 
 def _without(word: Found) -> str:
-    chances = f"{percent(word.probability)} with it, {percent(word.without)} without"
-    if word.instead is None:
-        return f"without context it would stand there too ({chances})"
-    return f"without context {wording.quoted(word.instead)} would be likelier ({chances})"
+    if word.instead is not None:
+        return f"without context {wording.quoted(word.instead)} would be likelier"
+    too = "without context it would stand there too"
+    was_likelier = word.probability < word.without
+    if was_likelier and percent(word.probability) != percent(word.without):
+        return f"{too}, and be likelier"
+    return too
 
 
 def _evidence(use: ContextUse, word: Found) -> str:
@@ -293,13 +323,21 @@ def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
         Text(_cut(word_name(use, outputs), LONGEST_WORD), BOLD if word else Style()),
         Text(percent(prod(token.probability for token in tokens))),
         Text(percent(prod(token.without for token in tokens))),
-        Text(f"{max((token.score for token in tokens), key=abs):.3f}".replace("-", "−")),
+        Text(_three_places(max((token.score for token in tokens), key=abs))),
     ]
     if word is None:
         return [*cells, Text(""), Text("")]
     instead = "the same" if word.instead is None else output_name(word.instead)
     named = ", ".join(_source_names(use, use.sources(word.strongest)))
+    against = use.opposing(word.strongest)
+    if not named and against:
+        named = f"against it: {', '.join(_source_names(use, against))}"
     return [*cells, Text(_cut(instead, LONGEST_WORD)), Text(_cut(named, LONGEST_SOURCE))]
+
+
+def _three_places(score: float) -> str:
+    """A score in a column; what rounds to nothing has no sign."""
+    return f"{score:.3f}".replace("-0.000", "0.000").replace("-", "−")
 
 
 def _source_names(use: ContextUse, units: Sequence[int]) -> list[str]:

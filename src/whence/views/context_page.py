@@ -20,6 +20,7 @@ from whence.views.context import (
     answer,
     found_words,
     is_of_texts,
+    is_opposed,
     model_line,
     remarks,
     shown,
@@ -265,16 +266,23 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
     attribution = use.of(word.strongest, method)
     scores = attribution.scores
     form = wording.score_format(scores.tolist(), attribution.signed)
-    entries = []
-    for unit in use.sources(word.strongest, method)[:SOURCES]:
-        score = form(float(scores[unit])).replace("-", "−")
-        name = use.place(unit) if is_of_texts(use) else use.units.distinct_names[unit]
-        entries.append(f"{named(name)}&nbsp;{score}")
+
+    def entries(units: Sequence[int]) -> str:
+        listed = []
+        for unit in units[:SOURCES]:
+            score = form(float(scores[unit])).replace("-", "−")
+            name = use.place(unit) if is_of_texts(use) else use.units.distinct_names[unit]
+            listed.append(f"{named(name)}&nbsp;{score}")
+        return ", ".join(listed)
+
+    rests = [entries(use.sources(word.strongest, method))]
+    if is_opposed(use, word, method):
+        rests.append(f"against it: {entries(use.opposing(word.strongest, method))}")
     judged = badge(attribution) if attribution.evidence is not None else "–"
     cells = [
         element("th", named(word.name), scope="row", class_="left"),
         element("td", text(method), class_="left"),
-        element("td", ", ".join(entries) or "–", class_="left"),
+        element("td", "; ".join(filter(None, rests)) or "–", class_="left"),
         element("td", judged, class_="left"),
     ]
     return element("tr", "".join(cells))

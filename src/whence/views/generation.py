@@ -24,9 +24,13 @@ from whence.views.terminal import fit, has_colour, level_style, to_text
 MOST_OF_PROMPT = 320  # characters; of a longer prompt the end is shown, which was read last
 MOST_ROWS = 40
 SOURCES = 3  # of each written word
+SOURCES_OF_CONTRAST = 5
 LONGEST_WORD, LONGEST_SOURCE, PROBABILITY_WIDTH = 16, 20, 8  # cells
 MATRIX_ROWS, MATRIX_COLUMNS = 14, 20  # of the largest matrix that is drawn
 NAME_HEIGHT = 8  # letters of a column's name, from top to bottom
+LONGEST_OPTION = 40  # characters of its value
+# what it means to draw a token by its probability, as options of decoding
+AS_PROBABLE = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 SHADES = " ░▒▓█"
 DIM, BOLD = Style(dim=True), Style(bold=True)
 NO_SOURCE = "–"
@@ -146,11 +150,32 @@ def decoding_line_of(decoding: Mapping[str, Any]) -> str:
         how = f"beam search with {beams} beams"
     if is_drawn:
         how = "tokens drawn at random" if beams == 1 else f"{how}, drawn at random"
-    others = ", ".join(f"{k} {wording.visible(str(v))}" for k, v in options.items())
+        if all(options.get(name) == neutral for name, neutral in AS_PROBABLE.items()):
+            how += ", each by its probability"
+            options = {k: v for k, v in options.items() if k not in AS_PROBABLE}
+    others = ", ".join(f"{k} {_short(v)}" for k, v in options.items())
     if others:
         how += f" ({others})"
-    at_most = "" if limit is None else f", at most {limit} tokens"
+    at_most = "" if limit is None else f", at most {limit} token{'' if limit == 1 else 's'}"
     return f"Decoding: {how}{at_most}."
+
+
+def _short(option: Any) -> str:
+    """The value of an option of decoding; of a long list its beginning."""
+    shown = wording.visible(str(option))
+    return shown if len(shown) <= LONGEST_OPTION else f"{shown[:LONGEST_OPTION].rstrip()}…"
+
+
+def scores_line(g: Generation, method: str) -> str:
+    """Which number of each written token the scores are about."""
+    return f"Scores: {wording.target_of_each([a.target for a in g[method]])}."
+
+
+def contrast_of(g: Generation) -> str:
+    """The contrast of whole texts that was asked for; empty where there was none."""
+    if g.contrast is None:
+        return ""
+    return wording.target(g.contrast.first.target)
 
 
 def about_wholes(g: Generation, method: str) -> str:
@@ -172,7 +197,8 @@ def remarks(g: Generation) -> list[str]:
     """What else is to be known: what is missing, how far scores may be off, and notes."""
     lines = []
     if len(g.explained) < len(g.outputs):
-        lines.append(f"{len(g.explained)} of the {len(g.outputs)} written tokens were explained.")
+        verb = "was" if len(g.explained) == 1 else "were"
+        lines.append(f"{len(g.explained)} of the {len(g.outputs)} written tokens {verb} explained.")
     for method, attributions in g.rows.items():
         gaps = [a.error.completeness_gap for a in attributions if a.error is not None]
         known = [gap for gap in gaps if gap is not None]
@@ -207,6 +233,7 @@ def generation_view(g: Generation, console: Console) -> RenderableType:
     method = g.methods[0]
     rows = rows_of(g, method)
     parts: list[RenderableType] = [_texts(g), Text(), *_reasons(g), Text()]
+    parts += list(_contrast(g))
     parts += [_table(g, method, rows[:MOST_ROWS], theme, console)]
     parts += [Text(line, DIM) for line in _below(g, method, rows)]
     matrix = list(_matrix(g, method, rows, theme, has_colour(console)))
@@ -245,6 +272,25 @@ def _reasons(g: Generation) -> Iterator[RenderableType]:
         yield Text.assemble(("Caution: ", BOLD), plain(caution))
 
 
+def _contrast(g: Generation) -> Iterator[RenderableType]:
+    """The strongest units of a contrast of whole texts, a line for each method."""
+    if g.contrast is None:
+        return
+    signs = any(a.signed for a in g.contrast.attributions.values())
+    how = ": for +, against −" if signs else ", without signs"
+    yield Text(f"Scores of the contrast, {contrast_of(g)}{how}", DIM)
+    for method, a in g.contrast.attributions.items():
+        form = wording.score_format(a.scores.tolist(), a.signed)
+        names = a.units.distinct_names
+        strongest = np.argsort(-np.abs(a.scores), kind="stable")[:SOURCES_OF_CONTRAST]
+        told = []
+        for unit in strongest.tolist():
+            score = form(float(a.scores[unit])).replace("-", "−")
+            told.append(f"{_cut(wording.visible(names[unit]), LONGEST_SOURCE)} {score}")
+        yield Text(f"{wording.visible(method)}: {', '.join(told)}")
+    yield Text()
+
+
 def _table(
     g: Generation, method: str, rows: Sequence[Row], theme: Theme, console: Console
 ) -> RenderableType:
@@ -263,7 +309,7 @@ def _table(
 
     head = "for +, against −" if signed else "without signs"
     title = f"by {wording.visible(method)}, the strongest sources of each: {head}"
-    lines = [Text(title, DIM)]
+    lines = [Text(title, DIM), Text(scores_line(g, method), DIM)]
     columns = f"{'written'.ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
     lines.append(Text(columns, BOLD, no_wrap=True))
     for row, units in zip(rows, strongest, strict=True):

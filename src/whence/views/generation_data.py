@@ -14,11 +14,12 @@ from whence.core.generation import Generation, Output
 from whence.core.passage import SPECIAL
 from whence.views import wording
 from whence.views.document import embedded_json
-from whence.views.generation import is_signed, output_name, unit_names, white_space
+from whence.views.generation import contrast_of, is_signed, output_name, unit_names, white_space
 from whence.views.markup import element
 from whence.views.overview_data import STEPS, quantised
 from whence.views.packing import blob
 
+LONGEST_OF_CONTRAST = 60  # characters of each text
 WRITTEN = 1  # the part of the units that the model wrote
 
 
@@ -48,11 +49,27 @@ def packed(g: Generation) -> str:
         "outputs": [_output(g, number) for number in range(len(g.outputs))],
         "words": [[word.start, word.stop] for word in g.words],
         "explained": list(g.explained),
+        "contrast": _contrast(g),
     }
     bytes_of_scores = blob(b"".join(scores))
     return embedded_json(content) + element(
         "script", bytes_of_scores, type="text/plain", data_blob="scores"
     )
+
+
+def _contrast(g: Generation) -> dict[str, Any] | None:
+    """A contrast of two whole texts: its name, and the scores of each method that has it."""
+    if g.contrast is None:
+        return None
+    judged = g.contrast.attributions
+    scores = []
+    for method in g.methods:
+        own = [_digits(score) for score in judged[method].scores] if method in judged else None
+        scores.append(own)
+    target = g.contrast.first.target
+    both = (target.label, target.against)
+    name, other = (wording.beginning(str(one).strip(), LONGEST_OF_CONTRAST) for one in both)
+    return {"name": f"{name} rather than {other}", "of": contrast_of(g), "scores": scores}
 
 
 def _digits(number: float) -> float:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from whence.core.attribution import Attribution
 from whence.core.generation import Generation
 from whence.views import wording
 from whence.views.document import GROUND, document, fresh_id, script, static, style, title_of
 from whence.views.generation import (
     Row,
     about_wholes,
+    contrast_of,
     decoding_line,
     is_signed,
     percent,
     remarks,
     rows_of,
+    scores_line,
+    unit_names,
     without_evidence,
 )
 from whence.views.generation_data import STEPS, packed, rows_by_kind
@@ -153,10 +157,18 @@ def _reader(g: Generation) -> str:
     beside = element("div", class_="about", aria_live="polite")
     parts = [
         element("h3", "What each word rests on"),
+        soft(text(_about_scores(g))),
         element("div", "".join(chosen), class_="controls", hidden=True),
         element("div", element("div", "".join(left), class_="side") + beside, class_="desk"),
     ]
     return "".join(parts)
+
+
+def _about_scores(g: Generation) -> str:
+    about = scores_line(g, g.methods[0])
+    if g.contrast is None:
+        return about
+    return f"{about} While no word is chosen, the colours are those of the contrast."
 
 
 def _select(name: str, title: str, options: Mapping[str, str]) -> str:
@@ -215,20 +227,36 @@ def _table(g: Generation, method: str) -> str:
     heads += element("th", "probability", scope="col")
     heads += element("th", f"rests on, by {text(method)}", scope="col", class_="left")
     rows = [_table_row(row, signed) for row in rows_of(g, method)]
+    if g.contrast is not None and method in g.contrast.attributions:
+        rows.insert(0, _contrast_row(g, g.contrast.attributions[method]))
     strongest = table(element("tr", heads), rows, class_="costs")
     return scrolling(f"strongest sources by {method}", strongest)
 
 
-def _table_row(row: Row, signed: bool) -> str:
+def _contrast_row(g: Generation, a: Attribution) -> str:
+    """The contrast of two whole texts, above the words of the one that was written."""
+    row = Row(range(0), "", 0.0, a.scores, tuple(unit_names(g)))
+    cells = [
+        element("th", text(contrast_of(g)), scope="row", class_="left", colspan=2),
+        element("td", _sources_cell(row, a.signed), class_="left"),
+    ]
+    return element("tr", "".join(cells))
+
+
+def _sources_cell(row: Row, signed: bool) -> str:
     shown = wording.score_format(row.scores.tolist(), signed)
     sources = []
     for unit in row.strongest(SOURCES):
         score = shown(float(row.scores[unit])).replace("-", "−")
         sources.append(f"{named(row.sources[unit])}&nbsp;{score}")
+    return ", ".join(sources) or "–"
+
+
+def _table_row(row: Row, signed: bool) -> str:
     cells = [
         element("th", named(row.name), scope="row", class_="left"),
         element("td", percent(row.probability).replace(" ", "&nbsp;")),
-        element("td", ", ".join(sources) or "–", class_="left"),
+        element("td", _sources_cell(row, signed), class_="left"),
     ]
     return element("tr", "".join(cells))
 

@@ -16,7 +16,7 @@ from whence.core.comparison import Comparison
 from whence.core.evidence import Trial, TrialCurves
 from whence.views import verdicts, wording
 from whence.views.curves import curves, drawable, limits
-from whence.views.markup import element, kind, named, paragraphs, scrolling, table, text
+from whence.views.markup import element, kind, named, paragraphs, scrolling, soft, table, text
 
 MOST_BARS = 5  # in a card
 LEGEND = (
@@ -60,7 +60,7 @@ def verdict_table(every: Sequence[Attribution]) -> str:
     parts = [
         "<h3>Which methods can be believed?</h3>\n",
         scrolling("evidence of each method", rulings, whole=True),
-        paragraphs(_how_to_read(every, removals)),
+        _how_to_read(every, removals),
     ]
     return "".join(parts)
 
@@ -75,15 +75,17 @@ def _verdict_row(a: Attribution, removals: Sequence[str]) -> str:
     return element("tr", "".join(cells))
 
 
-def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> list[str]:
+def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> str:
     if not removals:
-        return []
-    return [
+        return ""
+    shares = (
         f"The percentage is the share of {verdicts.random_rankings(every)} of the same text that "
         "the method's ranking beats: 50 % is chance. It is given for each way to remove "
         f"{wording.plural(every[0].units.kind)} "
-        f"({', '.join(removals)}), with the p-value. {verdicts.CAUTION}"
-    ]
+        f"({', '.join(removals)}), with the p-value."
+    )
+    # on a narrow screen there are no percentages
+    return element("p", text(f"{shares} "), class_="soft of-shares") + soft(text(verdicts.CAUTION))
 
 
 def _strongest(a: Attribution) -> str:

@@ -137,9 +137,10 @@ def value(a: Attribution) -> str:
     """The target and what it is on this text: ``the score (logit) of positive, 2.31``."""
     of_windows = windows(a)
     explained = target(a.target, a.labels_are_quoted)
+    number = f"{a.value:.4g}".replace("-", "−")
     if of_windows:
-        return f"{explained}, {a.value:.4g} ({of_windows})"
-    return f"{explained}, {a.value:.4g}"
+        return f"{explained}, {number} ({of_windows})"
+    return f"{explained}, {number}"
 
 
 def target(explained: Target, quotes: bool = False) -> str:
@@ -155,7 +156,10 @@ def target(explained: Target, quotes: bool = False) -> str:
         reference = WHOLE_INPUT if explained.reference is None else explained.reference.name
         what = f"{what}, from {reference}, in the place"
     if explained.ids is not None:
-        return f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
+        span = f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
+        if explained.against_ids is None:
+            return span
+        return f"{span} less that of {beginning(str(explained.against).strip(), LONGEST_SPAN)}"
     shown = quoted if quotes else label
     name = "the predicted class" if explained.label is None else shown(explained.label)
     place = ""
@@ -166,6 +170,25 @@ def target(explained: Target, quotes: bool = False) -> str:
     if explained.read == "margin":
         return f"the {what} of {name} over {shown(explained.against)}{place}"
     return f"the {what} of {name} less that of {shown(explained.against)}{place}"
+
+
+def target_of_each(explained: Sequence[Target]) -> str:
+    """The number that is explained of each written token; all are read in one way.
+
+    >>> target_of_each([Target(at=0, against=" few", read="logit"), Target(at=1, read="logit")])
+    'the score (logit) of each, less that of “few”'
+    """
+    read, reference = explained[0].read, explained[0].reference
+    if read == "entropy":
+        return "the entropy of all that could stand in place of each"
+    if read == "kl":
+        name = WHOLE_INPUT if reference is None else reference.name
+        return f"the {READINGS[read]}, from {name}, in the place of each"
+    if read == "margin":
+        return "the lead of each in score (logit) over the strongest other"
+    rivals = dict.fromkeys(quoted(one.against) for one in explained if one.against is not None)
+    less = f", less that of {few([*rivals])}" if rivals else ""
+    return f"the {READINGS[read]} of each{less}"
 
 
 def model_line(a: Attribution) -> str:

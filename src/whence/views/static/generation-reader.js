@@ -113,6 +113,14 @@ function readerOf(app) {
     if (column) return about.replaceChildren(...tellSource(chosen.unit, column));
     const item = chosen.what === "output" ? app.items()[chosen.item] : null;
     const every = Array.from({ length: reading.count }, (_, unit) => [app.sourceName(unit, item), reading.at(unit)]);
+    if (!item && app.contrast()) {
+      about.replaceChildren(
+        made("p", { className: "who" }, bdi(data.contrast.name)),
+        made("p", { className: "soft", textContent: data.contrast.of }),
+        ...titled("Rests on", strongest(every, reading.largest)),
+      );
+      return undefined;
+    }
     if (!item) {
       const count = data.explained.length, isAll = count === data.outputs.length;
       about.replaceChildren(

@@ -27,7 +27,18 @@ function scoresOf(data, bytes) {
     const largest = sums.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     return { count, largest, at: (unit) => (unit < count ? sums[unit] : NaN) };
   }
-  return { together };
+
+  /**
+   * A contrast of two whole texts, of the units of the prompt; nothing where a method has none.
+   * @returns {Reading | null}
+   */
+  function contrast(method) {
+    const own = data.contrast && data.contrast.scores[method];
+    if (!own) return null;
+    const largest = own.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    return { count: own.length, largest, at: (unit) => (unit < own.length ? own[unit] : NaN) };
+  }
+  return { together, contrast };
 }
 
 /** What was written, token by token or the tokens of a word together; those of a word that is explained in part stand alone. */

@@ -24,8 +24,12 @@ if (!root) return;
       const before = data.outputs.slice(0, item.outputs[0]).filter((output) => output.unit === unit);
       return before.map((output) => output.text || output.name).join("").trim() || data.names[unit];
     },
-    // what is coloured: the sources of the chosen word, or of all that was written
+    // the contrast of two whole texts, while nothing else is chosen
+    contrast: () => (state.chosen.what === "all" ? scores.contrast(state.method) : null),
+    // what is coloured: the sources of the chosen word, of that contrast, or of all that was written
     reading() {
+      const contrast = app.contrast();
+      if (contrast) return contrast;
       const rows = state.chosen.what === "output" ? app.items()[state.chosen.item].rows : data.explained.map((_, row) => row);
       return app.together(rows);
     },
