@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any, get_args, get_type_hints
 
 import jaxtyping
+import typer
 from beartype import beartype
 from jaxtyping import AbstractArray, install_import_hook
 
@@ -115,7 +116,8 @@ def hints_without_arrays(function: FunctionType) -> dict[str, Any] | None:
         return None
     if any(map(speaks_of_arrays, hints.values())):
         return None
-    return hints
+    # typer asks for its own class to be named, and hands in one of the class below
+    return {name: Any if hint is typer.Context else hint for name, hint in hints.items()}
 
 
 def speaks_of_arrays(hint: Any) -> bool:

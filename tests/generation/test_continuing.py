@@ -185,6 +185,7 @@ def test_options_without_a_good_message_of_transformers_are_refused(options, say
     assert says in str(problem.value)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("count", ["3", 2.5, True, 0])
 def test_a_number_of_tokens_is_a_whole_one(count) -> None:
     model = whence.load("writer")

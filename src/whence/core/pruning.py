@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -56,6 +56,7 @@ def worth(values: Float[np.ndarray, "text head"], seed: int = 0) -> list[Mean]:
     return means(values, seed)
 
 
+@runtime_checkable
 class Known(Protocol):
     """Something whose mean lies in an interval: a Mean, or an Effect."""
 
