@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, log
 
 import numpy as np
+from jaxtyping import Int
 
 from whence.core.bootstrap import means_together, within
 from whence.core.errors import InputError
@@ -172,3 +173,12 @@ def effects_of(
                 )
             )
     return tuple(effects)
+
+
+def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " place"]:
+    """Places among so many, from the first to the last; all of them where there are no more.
+
+    >>> evenly_spaced(61, 4).tolist(), evenly_spaced(3, 4).tolist()
+    ([0, 20, 40, 60], [0, 1, 2])
+    """
+    return np.linspace(0, max(count - 1, 0), min(most, count)).round().astype(int)

@@ -356,15 +356,6 @@ def _shares(right: Float[np.ndarray, "text step"]) -> tuple[Mean, ...]:
     return tuple(shares)
 
 
-def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " place"]:
-    """Places among so many, from the first to the last; all of them where there are no more.
-
-    >>> evenly_spaced(61, 4).tolist(), evenly_spaced(3, 4).tolist()
-    ([0, 20, 40, 60], [0, 1, 2])
-    """
-    return np.linspace(0, max(count - 1, 0), min(most, count)).round().astype(int)
-
-
 def even_steps(heads: int, most: int = MOST_STEPS) -> tuple[int, ...]:
     """Numbers of heads to remove, from none to all, at most so many of them.
 

@@ -20,10 +20,9 @@ from whence.audits.heads import HeadRemoval
 from whence.audits.permutation import Permutation
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
-from whence.core.audit import Observation, Place
+from whence.core.audit import Observation, Place, evenly_spaced
 from whence.core.errors import InputError, TargetError, unknown_name
 from whence.core.passage import Passage
-from whence.core.pruning import evenly_spaced
 from whence.core.registry import checked_settings, settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome

@@ -16,14 +16,13 @@ from jaxtyping import Int
 from whence.audits.case import Case
 from whence.audits.heads import HeadRemoval
 from whence.audits.pruning import price_of_curve, pruning_curve
-from whence.core.audit import Place
+from whence.core.audit import Place, evenly_spaced
 from whence.core.audited import SCHEMA
 from whence.core.errors import InputError
 from whence.core.pruning import (
     Pruning,
     PruningCurves,
     even_steps,
-    evenly_spaced,
     halves,
     least_moving_first,
     least_worth_first,

@@ -173,10 +173,11 @@ def _of_heads(audit: Audit) -> list[str]:
     if len(heads) < 2:
         return []
     counts = {may: sum(v.may is may for v in heads) for may in May}
+    are = "is" if counts[May.OPEN] == 1 else "are"
     return [
         f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.SEVERAL]} as one "
         f"explanation of several, {counts[May.NO]} may not, and "
-        f"{counts[May.OPEN]} are undecided."
+        f"{counts[May.OPEN]} {are} undecided."
     ]
 
 

@@ -12,7 +12,7 @@ from whence.views.markup import element, elements, fold, paragraphs, scrolling, 
 from whence.views.receipt import NAMES, dose_name, moved_by, sentences, shown, shown_doses, what
 
 WIDTH, HEIGHT = 300, 190  # as wide as the narrowest column, so that names are no smaller there
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 30
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 30
 CLASSES: dict[Direction, str] = {"feature": "own", "random": "chance", "difference": "means"}
 
 
@@ -95,7 +95,7 @@ def _figures(r: Receipt) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _figure(r: Receipt, name: str, title: str, plain: float, write: Callable[[float], str]) -> str:
