@@ -119,31 +119,48 @@ def test_symmetric_with_ones_on_the_diagonal():
     assert len(values) == len(g.table()) == 6
 
 
-def test_conflicts_of_sign_are_among_the_strongest_of_both_sides():
-    g = agreement(of(a=[5, -4, 0.1, 0.2, 0.1, 0.2], b=[-5, -4, -0.1, 0.2, 0.1, 0.2]), k=2)
-    (sign,) = [
-        c for c in g.conflicts if c.kind == "sign"
-    ]  # c differs in sign too, but is weak in both
-    assert (sign.unit, sign.name, sign.one, sign.other, sign.strength) == (
-        0,
-        "a",
-        ("a",),
-        ("b",),
-        0.5,
-    )
+def test_a_conflict_of_sign_is_one_of_size_too():
+    # 2.7 against −0.2 is a dispute, though −0.2 is not among the strongest of its method;
+    # would catch: camps by rank, in which the first unit of b has no say
+    g = agreement(of(a=[2.7, -1, 0.1, 0.2, 0.1, 0.2], b=[-0.2, -1.1, 0.9, 0.8, -0.7, 0.6]), k=2)
+    sign = next(c for c in g.conflicts if c.kind == "sign" and c.name == "a")
+    assert (sign.one, sign.other) == (("a",), ("b",))
+    assert sign.one_shares == (1.0,)
+    assert sign.other_shares == pytest.approx((-0.2 / 1.1,))
+    assert sign.gap == pytest.approx(1 + 0.2 / 1.1)
 
 
-def test_conflicts_of_rank_are_strong_here_and_in_the_lower_half_there():
-    g = agreement(of(a_=[9, 8, 1, 2, 3, 4], b_=[1, 9, 8, 4, 3, 5]), k=2)
-    assert [(c.name, c.one, c.other) for c in g.conflicts] == [
-        ("a", ("a_",), ("b_",)),
-        ("c", ("b_",), ("a_",)),
-    ]
+def test_a_small_score_is_not_strong_by_its_rank():
+    # seven per cent of the largest score, and yet the second of its method; would catch: top k
+    g = agreement(of(a_=[9, 0.63, 0.5, 0.4, 0.3, 0.2], b_=[9, 0.1, 0.2, 8, 7, 6]), k=2)
+    assert all(c.name != "b" for c in g.conflicts)
+    for conflict in g.conflicts:
+        assert conflict.kind == "size"
+        assert min(map(abs, conflict.one_shares)) >= 0.5
+        assert max(map(abs, conflict.other_shares)) < 0.1
+
+
+def test_those_furthest_apart_come_first():
+    g = agreement(of(a=[5, 3, 1, 0.1], b=[-5, 0.1, 1, 3]), k=2)
+    assert [c.name for c in g.conflicts] == ["a", "b", "d"]
+    gaps = [c.gap for c in g.conflicts]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+def test_scales_of_methods_do_not_matter():
+    one = agreement(of(a=[5, 3, -1, 0.1], b=[-5, 0.1, 1, 3]), k=2)
+    other = agreement(of(a=[5000, 3000, -1000, 100], b=[-5, 0.1, 1, 3]), k=2)
+    assert [(c.unit, c.kind) for c in one.conflicts] == [(c.unit, c.kind) for c in other.conflicts]
+
+
+def test_a_method_that_ranks_nothing_has_no_voice():
+    g = agreement(of(a=[5, 3, 1, 0.1], flat=[0, 0, 0, 0]), k=2)
+    assert g.conflicts == ()
 
 
 def test_one_dissenter_among_many_makes_a_weak_conflict():
-    alike = {f"m{i}_": [9.0, 8, 1, 2, 3, 4] for i in range(7)}
-    g = agreement(of(**alike, odd_=[1, 2, 9, 8, 4, 3]), k=2)
+    alike = {f"m{i}_": [9.0, 8, 0.5, 2, 3, 4] for i in range(7)}
+    g = agreement(of(**alike, odd_=[0.5, 2, 9, 8, 4, 3]), k=2)
     assert {c.strength for c in g.conflicts} == {1 / 8}
 
 

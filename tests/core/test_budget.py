@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whence.core.budget import Budget, spoken
+from whence.core.budget import Budget
+from whence.core.durations import precise
 from whence.core.errors import SettingsError
 
 
@@ -41,7 +42,7 @@ def test_words_of_a_number_of_passes_are_read_back(passes: int) -> None:
 
 
 @given(st.floats(1e-6, 1e6))
-def test_a_spoken_time_is_within_a_twentieth(seconds: float) -> None:
-    number, unit = spoken(seconds).split()
+def test_a_precise_time_is_within_a_twentieth(seconds: float) -> None:
+    number, unit = precise(seconds).split()
     size = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
     assert float(number.replace(",", "")) * size == pytest.approx(seconds, rel=0.051)

@@ -93,7 +93,7 @@ def test_it_says_what_is_missing_and_how_the_text_came_about():
     assert "attn-lrp was left out: it has no rule for this layer" in shown
     assert "occlusion: completeness gap up to 20 %." in shown
     assert "The border lies inside a token." in shown
-    assert "12 forward, 3 backward, 250 ms." in shown
+    assert "12 forward, 3 backward, under a second." in shown
 
 
 def test_without_evidence_it_says_so():

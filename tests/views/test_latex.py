@@ -158,7 +158,7 @@ def test_the_explanation_does_not_travel_alone():
             "version 1",
             "layer=last",
             "seed 0",
-            "2 forward, 1 backward, 12 ms",
+            "2 forward, 1 backward, under a second",
         ),
         *("gap 0.31 %", "± 0.2", "a note", "good 75.0%", "weights 00ff", "orange for the target"),
     ):
@@ -178,7 +178,7 @@ def test_a_comparison_is_a_table_with_a_row_for_each_method():
         len(re.findall(r"(?<!\\)&", body)) == 9
     )  # one column mark a row: those of the text are escaped
     assert "% other left out: it does not fit" in snippet
-    assert "% in all 30 forward, 29 backward, 50 ms" in snippet
+    assert "% in all 30 forward, 29 backward, under a second" in snippet
 
 
 def test_an_image_has_no_words():

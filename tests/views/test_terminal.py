@@ -43,7 +43,7 @@ def test_print_has_the_numbers_and_what_they_explain():
         "+0.500",
         "-0.250",
         "toy",
-        "2 forward, 1 backward, 12 ms",
+        "2 forward, 1 backward, under a second",
     ):
         assert part in shown
 

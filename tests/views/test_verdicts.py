@@ -152,7 +152,7 @@ def test_what_else_a_method_tells():
 def test_costs_name_what_the_memory_saved():
     assert (
         wording.cost(Cost(1000, 0, 0.5, saved=212))
-        == "1,000 forward (212 more from memory), 0 backward, 500 ms"
+        == "1,000 forward (212 more from memory), 0 backward, under a second"
     )
     assert "memory" not in wording.cost(Cost(1, 1, 0.5))
 

@@ -20,23 +20,34 @@ from whence.core.once import once
 from whence.core.showing import visible
 
 ROUNDING = 1e-9  # scores whose range is smaller than this share of their size rank nothing
+# shares of the largest score that a method gives on a text: from STRONG on a unit is strong in it,
+# below WEAK it is weak, and its sign counts for nothing
+STRONG, WEAK = 0.5, 0.1
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A unit of which some methods say the opposite of others.
+    """A unit of which some methods say the opposite of others, by sign or by size.
 
-    ``kind`` "sign": ``one`` has it for the target, ``other`` against it, both among their top
-    units. ``kind`` "rank": ``one`` has it among its top units, ``other`` in its lower half.
+    Methods have scales of their own, so a score is taken as a share of the largest one of its
+    method on the text. ``kind`` "sign": ``one`` has the unit for the target and ``other`` against
+    it, each by a tenth at least, and some method of the two camps by half. ``kind`` "size":
+    ``one`` gives it half at least, ``other`` less than a tenth. ``one_shares`` and
+    ``other_shares`` are these shares, with signs where the method has any.
+
     ``strength`` is the smaller camp's share of the methods that could take part, so 0.5 at most.
+    ``gap`` says how far two methods are apart on the unit, as the mean over every two.
     """
 
     unit: int
     name: str
-    kind: Literal["sign", "rank"]
+    kind: Literal["sign", "size"]
     one: tuple[str, ...]
     other: tuple[str, ...]
     strength: float
+    gap: float = 0.0
+    one_shares: tuple[float, ...] = ()
+    other_shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +108,10 @@ class Agreement:
         """Plain values for JSON, None for NaN."""
         conflicts = []
         for conflict in self.conflicts:
-            camps = {"one": list(conflict.one), "other": list(conflict.other)}
-            conflicts.append(asdict(conflict) | camps)
+            stored = asdict(conflict)
+            for name in ("one", "other", "one_shares", "other_shares"):
+                stored[name] = list(stored[name])
+            conflicts.append(stored)
         return {
             "methods": list(self.methods),
             "measure": self.measure,
@@ -150,7 +163,7 @@ def agreement(
     correlation = np.where(both, correlate(scores), correlate(sizes))
 
     methods = tuple(attributions)
-    conflicts = _conflicts(methods, names, scores, sizes, signed, min(k, units // 2))
+    conflicts = _conflicts(methods, names, shares_of_largest(scores), signed)
     return Agreement(
         methods=methods,
         measure=measure,
@@ -261,33 +274,42 @@ def _mean_with_others(matrix: Float[np.ndarray, "method method"]) -> Float[np.nd
     return np.where(known > 0, means, np.nan)
 
 
+def shares_of_largest(
+    scores: Float[np.ndarray, "method unit"],
+) -> Float[np.ndarray, "method unit"]:
+    """Each score as a share of the largest size that its method gives; zeros where that is zero.
+
+    >>> shares_of_largest(np.array([[2.0, -4.0], [0.0, 0.0]])).tolist()
+    [[0.5, -1.0], [0.0, 0.0]]
+    """
+    largest = np.abs(scores).max(1, initial=0.0, keepdims=True)
+    return scores / np.where(largest > 0, largest, 1.0)
+
+
 def _conflicts(
     methods: Sequence[str],
     names: Sequence[str],
-    scores: Float[np.ndarray, "method unit"],
-    sizes: Float[np.ndarray, "method unit"],
+    shares: Float[np.ndarray, "method unit"],
     signed: Bool[np.ndarray, " method"],
-    k: int,
 ) -> list[Conflict]:
-    """The strongest first.
+    """Those on which methods are furthest apart come first.
 
-    Every method counts as one voice, so that one that differs from all others makes no strong
-    conflict.
+    Every method counts as one voice, so that one that differs from all others makes no wide gap.
+    A method whose scores are all equal has no voice, and a single unit is no matter of dispute.
     """
-    if k < 1:
+    if shares.shape[1] < 2:
         return []
-    ranked = np.ptp(sizes, axis=1) > 0
-    units = sizes.shape[1]
-    top = np.stack([_membership(row, k) for row in sizes]) == 1.0
-    top &= (sizes > 0) & ranked[:, None]
-    low = np.stack([ranks(row) for row in sizes]) <= units / 2
-    low &= ranked[:, None]
-    speaks_for = top & signed[:, None] & (scores > 0)
-    speaks_against = top & signed[:, None] & (scores < 0)
+    ranked = np.ptp(np.where(signed[:, None], shares, np.abs(shares)), axis=1) > 0
+    gaps = _gaps(shares[ranked], signed[ranked])
+    sizes, has_sign = np.abs(shares), signed[:, None] & ranked[:, None]
+    speaks_for = has_sign & (shares >= WEAK)
+    speaks_against = has_sign & (shares <= -WEAK)
+    strong, weak = ranked[:, None] & (sizes >= STRONG), ranked[:, None] & (sizes < WEAK)
+    somewhere_strong = ((speaks_for | speaks_against) & strong).any(0)
 
-    camps: tuple[tuple[Literal["sign", "rank"], Any, Any, int], ...] = (
-        ("sign", speaks_for, speaks_against, int((signed & ranked).sum())),
-        ("rank", top, low, int(ranked.sum())),
+    camps: tuple[tuple[Literal["sign", "size"], Any, Any, int], ...] = (
+        ("sign", speaks_for & somewhere_strong, speaks_against, int((signed & ranked).sum())),
+        ("size", strong, weak, int(ranked.sum())),
     )
     conflicts = []
     for i, name in enumerate(names):
@@ -295,11 +317,37 @@ def _conflicts(
             smaller = min(one[:, i].sum(), other[:, i].sum())
             if not smaller:
                 continue
-            for_it = tuple(compress(methods, one[:, i]))
-            against_it = tuple(compress(methods, other[:, i]))
-            strength = float(smaller / voices)
-            conflicts.append(Conflict(i, name, kind, for_it, against_it, strength))
-    return sorted(conflicts, key=lambda c: (-c.strength, c.kind != "sign", c.unit))
+            conflict = Conflict(
+                i,
+                name,
+                kind,
+                one=tuple(compress(methods, one[:, i])),
+                other=tuple(compress(methods, other[:, i])),
+                strength=float(smaller / voices),
+                gap=float(gaps[i]),
+                one_shares=tuple(shares[one[:, i], i].tolist()),
+                other_shares=tuple(shares[other[:, i], i].tolist()),
+            )
+            conflicts.append(conflict)
+    return sorted(conflicts, key=lambda c: (-c.gap, -c.strength, c.kind != "sign", c.unit))
+
+
+def _gaps(
+    shares: Float[np.ndarray, "method unit"], signed: Bool[np.ndarray, " method"]
+) -> Float[np.ndarray, " unit"]:
+    """How far two methods are apart on each unit: the mean over every two.
+
+    Beside a method without signs, the size of the other is the same question.
+    """
+    apart = []
+    for i, j in combinations(range(len(shares)), 2):
+        one, other = shares[i], shares[j]
+        if not (signed[i] and signed[j]):
+            one, other = np.abs(one), np.abs(other)
+        apart.append(np.abs(one - other))
+    if not apart:
+        return np.zeros(shares.shape[1])
+    return np.mean(apart, axis=0)
 
 
 def _plain(matrix: Float[np.ndarray, "method method"]) -> list[list[float | None]]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from whence.core.durations import precise
 from whence.core.errors import SettingsError
 
 FULL = "full"
@@ -64,30 +65,8 @@ class Budget:
         if self.passes is not None:
             return f"{self.passes:,} passes"
         if self.seconds is not None:
-            return spoken(self.seconds)
+            return precise(self.seconds)
         return FULL
-
-
-def spoken(seconds: int | float) -> str:
-    """A time as people say it.
-
-    >>> spoken(0.0021), spoken(0.12), spoken(12.3), spoken(150), spoken(5400)
-    ('2.1 ms', '120 ms', '12 s', '2.5 min', '1.5 h')
-    """
-    if seconds < 0.9995:
-        return f"{_two_digits(1000 * seconds)} ms"
-    if seconds < 59.5:
-        return f"{_two_digits(seconds)} s"
-    if seconds < 3570:
-        return f"{_two_digits(seconds / 60)} min"
-    return f"{_two_digits(seconds / 3600)} h"
-
-
-def _two_digits(number: int | float) -> str:
-    """Two digits at least, and never an exponent."""
-    if number < 9.95:
-        return f"{number:.2g}"
-    return f"{number:,.0f}"
 
 
 def _not_a_budget(given: Any) -> SettingsError:

@@ -59,8 +59,9 @@ GLOSSARY: dict[str, str] = {
     "of that change.",
     "agreement": "How alike the rankings of two methods are, as a rank correlation: 1 is the same "
     "order, 0 no relation, −1 the opposite order.",
-    "conflict": "A word that some methods put at the top (or for the target) "
-    "and others at the bottom (or against it).",
+    "conflict": "A word that some methods have for the target and others against it, or that is "
+    "strong (half of a method's largest score or more) in some and weak (less than a tenth) in "
+    "others.",
     "anchor": "A few words that are enough by themselves: while they stay in the text, the model "
     "nearly always gives the same answer, whichever other words are removed.",
     "window": "A part of a text that is too long for the model; each window is explained "

@@ -16,7 +16,7 @@ from whence.audits.heads import HeadRemoval
 from whence.audits.places import places_in, plain_trace, price_on
 from whence.audits.uniform import Uniform
 from whence.core.audit import Place
-from whence.core.budget import spoken
+from whence.core.durations import spoken
 from whence.core.errors import InputError, WhenceError
 from whence.core.passage import Passage
 from whence.explaining.audits import AuditRows, spread

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from whence.core.budget import spoken
+from whence.core.durations import precise, spoken
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
 from whence.core.registry import GRADIENTS, Needs, Passes
@@ -110,7 +110,7 @@ class Forecast:
         bound = "up to about" if self.at_most else "about"
         words = f"{bound} {self.passes:,} passes"
         if self.seconds is not None and self.seconds_per_pass is not None:
-            one = spoken(self.seconds_per_pass)
+            one = precise(self.seconds_per_pass)
             words += f", {spoken(self.seconds)} (one pass: {one})"
         words += f": methods {self.of_methods:,}, evidence {self.evidence:,}"
         if self.unknown:

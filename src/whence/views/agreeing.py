@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
-from whence.core.agreement import Agreement, Conflict
+from whence.core.agreement import STRONG, WEAK, Agreement, Conflict
 from whence.views import wording
 from whence.views.markup import element, elements, named, scrolling, soft, table, text
 
 MOST_CONFLICTS = 8
+STRONG_AND_WEAK = (wording.percent(STRONG), wording.percent(WEAK))
 
 
 def agreement_section(agreement: Agreement) -> str:
@@ -117,9 +118,10 @@ def _conflicts(agreement: Agreement) -> str:
     if not agreement.conflicts:
         return ""
     about = (
-        f"For and against: among a method's {agreement.k} strongest units, with opposite signs. "
-        f"Strong and weak: among the {agreement.k} strongest of one method, "
-        "in the lower half of another. The most evenly split first."
+        "A score is taken as a share of the largest one of its method on this text. For and "
+        f"against: opposite signs, each from {STRONG_AND_WEAK[1]} on, one from "
+        f"{STRONG_AND_WEAK[0]} on. Strong and weak: from {STRONG_AND_WEAK[0]} on in one method, "
+        f"less than {STRONG_AND_WEAK[1]} in another. Those furthest apart first."
     )
     rows = [_conflict(conflict) for conflict in agreement.conflicts[:MOST_CONFLICTS]]
     title = "<h3>Units on which methods conflict</h3>\n"
@@ -127,11 +129,10 @@ def _conflicts(agreement: Agreement) -> str:
 
 
 def _conflict(conflict: Conflict) -> str:
-    one, other = wording.CAMPS[conflict.kind]
     unit = element("th", named(conflict.name), scope="row")
-    return element("tr", unit + _camp(one, conflict.one) + _camp(other, conflict.other))
-
-
-def _camp(word: str, methods: Sequence[str]) -> str:
-    side = element("span", f"{word} in {len(methods)}:", class_="soft")
-    return element("td", f"{side} {text(', '.join(methods))}")
+    sides = wording.camps(conflict, most=len(conflict.one) + len(conflict.other))
+    cells = []
+    for (word, told), count in zip(sides, (len(conflict.one), len(conflict.other)), strict=True):
+        side = element("span", f"{word} in {count}:", class_="soft")
+        cells.append(element("td", f"{side} {text(told)}"))
+    return element("tr", unit + "".join(cells))

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.comparison import Comparison
+from whence.core.durations import precise
 from whence.core.errors import InputError
 from whence.core.evidence import Verdict
 from whence.core.many import Many, attributions_of
@@ -206,7 +207,7 @@ COLUMNS = (
     Column("p", "r", _p),
     Column("forward", "r", lambda a: f"{a.cost.forwards:,}"),
     Column("backward", "r", lambda a: f"{a.cost.backwards:,}"),
-    Column("time", "r", lambda a: wording.duration(a.cost.seconds)),
+    Column("time", "r", lambda a: precise(a.cost.seconds)),
     Column("error", "l", wording.error),
 )
 COLUMNS_OF_MANY = (

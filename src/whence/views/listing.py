@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.durations import precise
 from whence.core.sizes import human
 from whence.views import wording
 
@@ -123,8 +124,8 @@ def _forecast(report: Mapping[str, Any]) -> list[RenderableType]:
         _row(
             table,
             f"{f['tokens']:,}",
-            wording.duration(f["forward_seconds"]),
-            "–" if backward is None else wording.duration(backward),
+            precise(f["forward_seconds"]),
+            "–" if backward is None else precise(backward),
             _bytes(f["gradient_bytes"]),
             _bytes(f["maps_bytes"]),
             _bytes(f["maps_and_gradients_bytes"]),

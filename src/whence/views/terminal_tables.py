@@ -183,6 +183,7 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
         return
     yield Text()
     yield Text("units on which methods conflict", BOLD)
+    yield Text("in brackets, the share of the method's largest score on this text", DIM)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, max_width=24)
     grid.add_column(overflow="fold")
@@ -235,12 +236,10 @@ def _ends(agreement: Agreement) -> str:
 
 def _camps(conflict: Conflict) -> Text:
     """Who says the one thing of a unit, and who the other."""
-    one, other = wording.CAMPS[conflict.kind]
     line = Text()
-    line.append(f"{one}: ", DIM)
-    line.append(f"{wording.few(conflict.one)}; ")
-    line.append(f"{other}: ", DIM)
-    line.append(wording.few(conflict.other))
+    for word, told in wording.camps(conflict):
+        line.append(f"; {word}: " if line else f"{word}: ", DIM)
+        line.append(told)
     return line
 
 

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from whence.core.agreement import Agreement
+from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
+from whence.core.durations import spoken
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.showing import visible
@@ -19,7 +20,7 @@ from whence.core.target import WHOLE_INPUT, Target
 
 MOST_DECIMALS = 6
 # what the two sides of a conflict say of a unit
-CAMPS = {"sign": ("for", "against"), "rank": ("strong", "weak")}
+CAMPS = {"sign": ("for", "against"), "size": ("strong", "weak")}
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
 SHARED_PASS = "* One of these passes is shared: all methods marked so look at the same run."
 FROM_MEMORY = (
@@ -212,12 +213,12 @@ def milliseconds(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that a person would choose."""
-    if seconds < 1:
-        return f"{milliseconds(seconds)} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min"
+    """A time that something took, as a person would say it.
+
+    >>> duration(0.4), duration(42.3), duration(130)
+    ('under a second', '42 s', '2 min')
+    """
+    return spoken(seconds)
 
 
 def percent(share: int | float) -> str:
@@ -423,6 +424,36 @@ def about_agreement(agreement: Agreement) -> str:
         f"{measure} of the scores (of their sizes, where one method has no signs), "
         f"and the share of the top {agreement.k} units in common, by chance {chance}."
     )
+
+
+def camps(conflict: Conflict, most: int = 4) -> list[tuple[str, str]]:
+    """What the two sides of a conflict say of its unit, and who says so, the surest first.
+
+    In brackets stands the score as a share of the largest one of its method on the text.
+
+    >>> one, other = ("a", "b"), ("c",)
+    >>> camps(Conflict(0, "not", "sign", one, other, 0.3, 1.0, (0.2, 1.0), (-0.31,)))
+    [('for', 'b (+100 %), a (+20 %)'), ('against', 'c (−31 %)')]
+    """
+    sides = (conflict.one, conflict.one_shares), (conflict.other, conflict.other_shares)
+    told = []
+    for word, (names, shares) in zip(CAMPS[conflict.kind], sides, strict=True):
+        if not shares:
+            told.append((word, few(names, most)))
+            continue
+        # of those who are weak, the weakest is surest
+        turn = 1 if word == "weak" else -1
+        every = sorted(zip(names, shares, strict=True), key=lambda each: turn * abs(each[1]))
+        shown = [f"{name} ({_of_largest(part, conflict.kind)})" for name, part in every]
+        told.append((word, few(shown, most)))
+    return told
+
+
+def _of_largest(part: float, kind: str) -> str:
+    """A share of a method's largest score; its sign where that is the matter."""
+    if kind != "sign":
+        return f"{100 * abs(part):.0f} %"
+    return f"{100 * part:+.0f} %".replace("-", "−")
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
