@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from whence.cli.pace import Pace
+from whence.cli import pace as module
+from whence.cli.pace import Pace, pace_shown
 
 
 def told(pace: Pace, *parts: tuple[float, int], rows: int = 1000) -> Pace:
@@ -66,3 +69,25 @@ def test_the_end() -> None:
     pace = told(Pace(), (0.0, 0), (10.0, 10), rows=10)
     pace.failed = 2
     assert pace.words(11.0) == "10 of 10 texts, 2 failed, 1 a second"
+
+
+def test_a_long_part_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # would catch: lines at the end of parts alone, of which the first may take minutes
+    monkeypatch.setattr(module, "FIRST_LINE", 0.01)
+    with pace_shown(1) as tell:
+        tell(0, 0, 79)
+        said = ""
+        deadline = time.monotonic() + 30
+        while "0 of 79 texts" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert "whence: 0 of 79 texts" in said
+
+
+def test_a_short_run_says_nothing_of_its_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    with pace_shown(1) as tell:
+        tell(0, 0, 2)
+        tell(2, 0, 2)
+    assert capsys.readouterr().err == ""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from whence.cli.bars import fitted_bar
 from whence.cli.running import note
-from whence.core.budget import spoken
+from whence.core.durations import about
 
-# seconds between two lines about progress where there is no terminal
-BETWEEN_LINES = 30.0
+# seconds to the first line about progress where there is no terminal, and between two of them
+FIRST_LINE, BETWEEN_LINES = 5.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -70,52 +72,51 @@ class Pace:
 
     def words(self, now: float) -> str:
         """The count, the rate, and the time that is left."""
+        return ", ".join(filter(None, [self.counted(), self.time_left(now)]))
+
+    def counted(self) -> str:
+        """How much is done, and how fast it goes."""
         if not self.marks:
             return "loading"
-        done = self.marks[-1].rows
-        told = f"{done:,} of {self.rows:,} texts"
+        told = f"{self.marks[-1].rows:,} of {self.rows:,} texts"
         if self.failed:
             told += f", {self.failed:,} failed"
-        rate, left = self.rate, self.left(now)
-        if rate is not None and left is not None:
-            told += f", {rate:.3g} a second"
-            if done < self.rows:
-                told += f", about {spoken(left)} left"
+        if self.rate is not None:
+            told += f", {_digits(self.rate)} a second"
         return told
+
+    def time_left(self, now: float) -> str:
+        """The time that is left; empty where it is not known, and at the end."""
+        left = self.left(now)
+        if left is None or self.marks[-1].rows >= self.rows:
+            return ""
+        return f"{about(left)} left"
+
+
+def _digits(rate: float) -> str:
+    """Two digits at least, and never an exponent.
+
+    >>> _digits(0.01234), _digits(1234.5)
+    ('0.012', '1,234')
+    """
+    return f"{rate:.2g}" if rate < 9.95 else f"{rate:,.0f}"
 
 
 @contextmanager
 def pace_shown(workers: int) -> Iterator[Callable[[int, int, int], None]]:
     """How far a run is: a bar in a terminal, else a line from time to time."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
-    from rich.text import Text
 
     pace = Pace(workers)
     console = Console(stderr=True)
     if not (sys.stderr.isatty() and console.is_interactive):
-        last = time.monotonic()
-
-        def line(done: int, failed: int, rows: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            pace.tell(done, failed, rows, now)
-            if now - last >= BETWEEN_LINES:
-                last = now
-                note(pace.words(now))
-
-        yield line
+        with _lines(lambda: pace.words(time.monotonic())):
+            yield lambda done, failed, rows: pace.tell(done, failed, rows, time.monotonic())
         return
 
-    class Words(ProgressColumn):
-        """Drawn several times a second, so that the time left runs down."""
-
-        def render(self, task: Task) -> Text:
-            del task
-            return Text(pace.words(time.monotonic()))
-
-    columns = (BarColumn(), Words(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
+    # asked several times a second, so that the time left runs down
+    bar = fitted_bar(console, lambda _: pace.counted(), lambda _: pace.time_left(time.monotonic()))
+    with bar:
         task = bar.add_task("", total=None)
 
         def fill(done: int, failed: int, rows: int) -> None:
@@ -123,3 +124,23 @@ def pace_shown(workers: int) -> Iterator[Callable[[int, int, int], None]]:
             bar.update(task, completed=done, total=rows)
 
         yield fill
+
+
+@contextmanager
+def _lines(words: Callable[[], str]) -> Iterator[None]:
+    """A line after a few seconds, then from time to time, however long a part takes."""
+    is_over = threading.Event()
+
+    def tell() -> None:
+        wait = FIRST_LINE
+        while not is_over.wait(wait):
+            note(words())
+            wait = BETWEEN_LINES
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        teller.join()

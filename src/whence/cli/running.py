@@ -15,7 +15,8 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from whence.core.budget import spoken
+from whence.cli.bars import fitted_bar
+from whence.core.durations import about
 from whence.core.errors import InputError
 from whence.core.showing import visible
 from whence.core.writing import is_stream, json_text
@@ -145,13 +146,6 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
     later part (``is_first=False``).
     """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
 
     def announce(step: str) -> None:
         cost = cost_told_by(step)
@@ -165,16 +159,7 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
     if not (sys.stderr.isatty() and console.is_interactive):
         yield announce
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    bar = Progress(
-        *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
-    )
+    bar = fitted_bar(console, lambda task: task.description, lambda task: task.fields["left"])
     task = bar.add_task(visible(label), total=None, left="")
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True
@@ -186,7 +171,7 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         bar.update(task, description=_described(label, step), completed=done, total=of)
         seconds = bar.tasks[0].time_remaining
         if of is not None and seconds is not None:
-            bar.update(task, left=f"about {spoken(seconds)} left")
+            bar.update(task, left=f"{about(seconds)} left")
 
     try:
         yield say
