@@ -261,6 +261,38 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     trained(tmp_path, restart=True)
 
 
+def test_weights_are_written_before_anything_is_measured(tmp_path: Path) -> None:
+    # would catch: minutes of silent measuring, in which a crash takes the weights with it
+    seen: list[tuple[str, bool, bool]] = []
+
+    def look(step: Step) -> None:
+        folder = tmp_path / "out"
+        is_written = (folder / "weights.safetensors").exists()
+        seen.append((str(step), is_written, (folder / "metrics.json").exists()))
+
+    trained(tmp_path / "out", progress=look)
+    last = max(i for i, (words, *_) in enumerate(seen) if words.startswith("step "))
+    after = seen[last + 1 :]
+    assert any("measuring its quality beside components" in words for words, *_ in after)
+    assert any("how often features are active" in words for words, *_ in after)
+    assert all(is_written and not has_metrics for _, is_written, has_metrics in after)
+
+
+def test_a_training_that_ends_while_it_is_measured_goes_on_from_there(tmp_path: Path) -> None:
+    def end(step: Step) -> None:
+        if step.startswith("measuring its quality beside components"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "ended", progress=end)
+    assert load(tmp_path / "ended").size == 48
+    told: list[Step] = []
+    trained(tmp_path / "ended", progress=told.append)
+    assert not [step for step in told if step.startswith("step ")]
+    trained(tmp_path / "whole")
+    assert weights_in(tmp_path / "ended") == weights_in(tmp_path / "whole")
+
+
 def test_the_forecast_comes_before_the_first_step(tmp_path: Path) -> None:
     steps: list[Step] = []
     trained(tmp_path, progress=steps.append)
@@ -270,7 +302,7 @@ def test_the_forecast_comes_before_the_first_step(tmp_path: Path) -> None:
     forecast = steps[first - 1].forecast
     activations = sum(f.stat().st_size for f in (tmp_path / "activations").glob("*/*"))
     assert forecast.bytes_of_activations == activations
-    words = str(steps[-2])
+    words = str([step for step in steps if step.startswith("step")][-1])
     for part in ("loss", "L0 4", "variance explained", "dead", "tokens/s"):
         assert part in words
 

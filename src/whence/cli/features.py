@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whence.cli import options as o
+from whence.cli.bars import fitted_bar
 from whence.cli.pace import BETWEEN_LINES
 from whence.cli.running import emit, emit_json, loaded, note
-from whence.core.budget import spoken
+from whence.core.durations import about
 from whence.core.errors import InputError
 from whence.core.showing import visible
 
@@ -250,7 +251,10 @@ def _tell(trained: Trained, as_json: bool) -> None:
 
 @contextmanager
 def _live() -> Iterator[Callable[[Step], None]]:
-    """The step at hand on stderr: a bar in a terminal, else a line from time to time."""
+    """The step at hand on stderr: a bar in a terminal, else a line from time to time.
+
+    Where there is no terminal, the first step of each kind of work is told at once.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -261,27 +265,30 @@ def _live() -> Iterator[Callable[[Step], None]]:
         def line(step: Step) -> None:
             nonlocal last
             now = time.monotonic()
-            words = left.words(step, now)
-            if step.forecast is not None or now - last >= BETWEEN_LINES:
+            begins = left.begins(step)
+            words = ", ".join(filter(None, [str(step), left.words(step, now)]))
+            if step.forecast is not None or begins or now - last >= BETWEEN_LINES:
                 last = now
                 note(words)
 
         yield line
         return
 
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, redirect_stderr=False) as bar:
+    told = ""
+    bar = fitted_bar(console, lambda task: task.description, lambda _: told)
+    with bar:
         # nothing is shown before something is told: of several processes the first one tells
         task = bar.add_task("", total=None, visible=False)
 
         def fill(step: Step) -> None:
-            words = visible(left.words(step, time.monotonic()))
+            nonlocal told
             if step.forecast is not None:
-                console.print(f"whence: {words}", markup=False, highlight=False, soft_wrap=True)
+                words = visible(f"whence: {step}")
+                console.print(words, markup=False, highlight=False, soft_wrap=True)
                 return
-            bar.update(task, description=words, completed=step.done, total=step.of, visible=True)
+            told = left.words(step, time.monotonic())
+            bar.update(task, description=str(step), completed=step.done, total=step.of)
+            bar.update(task, visible=True)
 
         yield fill
 
@@ -292,17 +299,23 @@ class _Left:
     def __init__(self) -> None:
         self.began: tuple[float, int, int | None] | None = None
 
+    def begins(self, step: Step) -> bool:
+        """Whether this is the first step of another kind of work."""
+        if step.forecast is not None:
+            return False
+        return self.began is None or self.began[2] != step.of or step.done < self.began[1]
+
     def words(self, step: Step, now: float) -> str:
-        """The step's own words, and the time."""
-        if step.forecast is not None or step.of is None:
-            return str(step)
-        if self.began is None or self.began[2] != step.of or step.done < self.began[1]:
-            self.began = (now, step.done, step.of)  # another kind of work has begun
-        since, first, _ = self.began
-        if step.done <= first or step.done >= step.of:
-            return str(step)
-        seconds = (now - since) / (step.done - first) * (step.of - step.done)
-        return f"{step}, about {spoken(seconds)} left"
+        """The time that is left; empty where nothing is known of it."""
+        if step.forecast is not None:
+            return ""
+        if self.began is None or self.begins(step):
+            self.began = (now, step.done, step.of)
+        since, first, of = self.began
+        if of is None or step.done <= first or step.done >= of:
+            return ""
+        seconds = (now - since) / (step.done - first) * (of - step.done)
+        return f"{about(seconds)} left"
 
 
 def _add_others() -> None:

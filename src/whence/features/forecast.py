@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whence.core.budget import spoken
+from whence.core.durations import about
 from whence.core.sizes import human
 from whence.features.cache import Moments
 
@@ -30,8 +30,8 @@ class Forecast:
 
     ``ratio`` is the length of the mean activation in spreads. ``asleep`` is the share of random
     directions along which no row lies, and ``asleep_centred`` the same with the mean taken away:
-    features that begin so cannot learn. Seconds are of the steps alone, at the pace of the first
-    ones; a sparse variant gets faster on the way.
+    features that begin so cannot learn. ``seconds`` are of the steps, at the pace of the first ones
+    once they are warm, and ``seconds_of_measuring`` of the quality on held-out text after them.
     """
 
     rows: int
@@ -42,6 +42,7 @@ class Forecast:
     seconds: float
     bytes_of_activations: int
     bytes_of_training: int
+    seconds_of_measuring: float = 0.0
 
     def __str__(self) -> str:
         """Two sentences for people."""
@@ -53,7 +54,8 @@ class Forecast:
         if self.centred:
             first += f"; the mean is taken away, which leaves {asleep:.0%}"
         return (
-            f"{first}. About {spoken(self.seconds)} at most, "
+            f"{first}. Its steps will take {about(self.seconds)}, and measuring its quality beside "
+            f"simpler things {about(self.seconds_of_measuring)}; "
             f"{human(self.bytes_of_activations)} of activations and "
             f"{human(self.bytes_of_training)} of training state on the disk."
         )

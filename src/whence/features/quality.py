@@ -7,7 +7,7 @@ components, random directions and single neurons of as many numbers, with zeros,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,24 @@ DENSE = 0.1  # the share of rows from which on a feature is dense
 MOST_ROWS = 500_000  # that usage is counted on
 
 
-def usage(autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS) -> Use:
+# told of what is done, and of how much
+Tell = Callable[[int, int], None]
+
+
+def _tell_nobody(_done: int, _of: int) -> None:
+    """Where nobody asked."""
+
+
+def usage(
+    autoencoder: Autoencoder, cache: Cache, most: int = MOST_ROWS, tell: Tell = _tell_nobody
+) -> Use:
     """How features do on training rows: the shards of a cache until there are ``most`` rows."""
 
     def some() -> Iterator[Tensor]:
         rows = 0
         for number, shard in enumerate(cache.shards):
             if rows < most:
+                tell(rows, min(cache.rows, most))
                 yield cache.states(number)
             rows += shard.rows
 
@@ -65,23 +76,22 @@ def quality(
     used: Use | None = None,
     others: Sequence[tuple[int, Autoencoder]] = (),
     tokens: int = TOKENS,
+    pieces: Sequence[Piece] | None = None,
+    tell: Tell = _tell_nobody,
 ) -> Quality:
     """Measure an autoencoder on the held-out documents of the corpus it was trained on.
 
-    ``others`` are trainings from other seeds, of which the first is compared with.
+    ``others`` are trainings from other seeds, of which the first is compared with. ``pieces`` are
+    the held-out passages, where they are known; ``tell`` is told of tokens that are done.
     """
     wanted = cache.wanted
     used = usage(autoencoder, cache) if used is None else used
     number = max(1, round(used.l0))
-    pieces = held_out_pieces(model, corpus, wanted.length, tokens)
-    stand_ins = [
-        by_features(autoencoder),
-        by_components(moments, min(number, autoencoder.dim)),
-        by_random_directions(moments, autoencoder.size, number),
-        by_neurons(moments, number),
-    ]
+    if pieces is None:
+        pieces = held_out_pieces(model, corpus, wanted.length, tokens)
+    stand_ins = stand_ins_of(autoencoder, moments, number)
     place = Place(autoencoder.about.layer, wanted.kind, wanted.special)
-    sums = measure(model, pieces, place, stand_ins, moments.mean)
+    sums = measure(model, pieces, place, stand_ins, moments.mean, tell)
     agreement = None
     if others:
         seed, other = others[0]
@@ -100,6 +110,16 @@ def quality(
         fits=tuple(sums.fit(i, each.name) for i, each in enumerate(stand_ins)),
         agreement=agreement,
     )
+
+
+def stand_ins_of(autoencoder: Autoencoder, moments: Moments, number: int) -> list[StandIn]:
+    """The autoencoder, and what it is measured beside: of as many numbers for each token."""
+    return [
+        by_features(autoencoder),
+        by_components(moments, min(number, autoencoder.dim)),
+        by_random_directions(moments, autoencoder.size, number),
+        by_neurons(moments, number),
+    ]
 
 
 def held_out_pieces(model: Model, corpus: Corpus, length: int, tokens: int) -> list[Piece]:
@@ -174,8 +194,10 @@ def measure(
     place: Place,
     stand_ins: Sequence[StandIn],
     mean: Float[Tensor, " dim"],
+    tell: Tell = _tell_nobody,
 ) -> Sums:
     """Run the held-out passages with each stand-in, with zeros, and with the mean in the place."""
+    done, of = 0, sum(len(piece.passage) for piece in pieces)
     in_order = dict.fromkeys(piece.document for piece in pieces)
     documents = {document: column for column, document in enumerate(in_order)}
     table = np.zeros((6 + 3 * len(stand_ins), len(documents)))
@@ -183,7 +205,9 @@ def measure(
     measured = Loss(model)
     with model.lock, unbroken(torch.inference_mode()):
         for group in model.groups(passages, TOKENS_PER_BATCH):
+            tell(done, of)
             some = [passages[i] for i in group]
+            done += sum(map(len, some))
             columns = [documents[pieces[i].document] for i in group]
             numbers = _of_batch(model, some, place, stand_ins, mean, measured)
             for row, of_passages in zip(table, numbers, strict=True):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import count, product
 from math import sqrt
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -25,6 +25,7 @@ from whence import __version__
 from whence.core.errors import InputError, LoadError
 from whence.core.features import About
 from whence.core.features_quality import Quality
+from whence.core.once import once
 from whence.core.progress import Step
 from whence.core.provenance import Provenance
 from whence.core.writing import json_text, remove_unfinished, write_json, write_text
@@ -33,14 +34,15 @@ from whence.features.cache import Cache, Moments, fill, open_cache
 from whence.features.card import card
 from whence.features.checkpoint import NAME as CHECKPOINT
 from whence.features.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from whence.features.corpus import LENGTH, Corpus, open_corpus
-from whence.features.fitting import Report, begin, finished, step
+from whence.features.corpus import LENGTH, Corpus, Piece, open_corpus
+from whence.features.fitting import Report, State, begin, finished, step
 from whence.features.forecast import Forecast, asleep, should_centre
 from whence.features.order import Rows
 from whence.features.processes import Processes, processes
-from whence.features.quality import TOKENS, quality, usage
+from whence.features.quality import TOKENS, held_out_pieces, quality, usage
 from whence.features.saving import load, save
 from whence.features.settings import Settings, Statistics
+from whence.features.timing import seconds_of_a_step, seconds_of_measuring
 from whence.features.variants import variant_named
 from whence.models.blocks import block_at, side_of
 from whence.models.model import Model
@@ -291,6 +293,7 @@ class _Work:
 
     def carry_out(self, checkpoint_seconds: float) -> tuple[Trained, ...]:
         """Steps, as far as they are left; then what was trained is measured and saved."""
+        self.say(Step("looking at the activations"))
         moments = self.cache.moments()
         rows = Rows(self.cache, self.arms[0].batch)
         checkpoint = read_checkpoint(self.folder, self.arms, self.request.digest)
@@ -311,10 +314,18 @@ class _Work:
         # each arm has statistics of its own, as no two tensors of a checkpoint may share memory
         states = [begin(arm, dim, statistics_of(moments, centred)) for arm in self.arms]
         tried = [begin(arm, dim, statistics_of(moments, centred)) for arm in self.arms]
-        started = time.perf_counter()
-        for state, arm in zip(tried, self.arms, strict=True):
-            step(state, arm, self.together.share(rows.at(0)), self.together.group)
-        seconds = (time.perf_counter() - started) * self.arms[0].steps
+        numbers = count()
+
+        def one() -> None:
+            batch = self.together.share(rows.at(next(numbers)))
+            for state, arm in zip(tried, self.arms, strict=True):
+                step(state, arm, batch, self.together.group)
+
+        self.say(Step("timing some steps"))
+        seconds = seconds_of_a_step(one, self.arms[0].steps) * self.arms[0].steps
+        measuring = 0.0
+        if self.together.is_first:
+            measuring = self._seconds_of_measuring(tried, moments)
         parameters = sum(value.numel() for state in states for value in state.parameters.values())
         forecast = Forecast(
             rows=self.cache.rows,
@@ -325,11 +336,31 @@ class _Work:
             seconds=seconds,
             bytes_of_activations=sum(f.stat().st_size for f in self.cache.folder.iterdir()),
             bytes_of_training=3 * 4 * parameters,
+            seconds_of_measuring=measuring,
         )
         self.say(Step(str(forecast), 0, self.arms[0].steps, forecast))
         if self.together.is_first:
             write_json(self.folder / "forecast.json", forecast.to_dict())
         return Checkpoint(states, [[] for _ in self.arms])
+
+    def _seconds_of_measuring(self, tried: Sequence[State], moments: Moments) -> float:
+        """Of all arms, from the first directions of one of each size."""
+        by_size: dict[int, float] = {}
+        for state, arm in zip(tried, self.arms, strict=True):
+            if arm.size in by_size:
+                continue
+            self.say(Step(f"timing the measuring of quality, of {arm.size:,} features"))
+            autoencoder = finished(state, arm, self._about(arm, state.statistics))
+            active = arm.k or len(moments.mean) // 4
+            by_size[arm.size] = seconds_of_measuring(
+                self.model, autoencoder, self.cache, moments, self.pieces, active
+            )
+        return sum(by_size[arm.size] for arm in self.arms)
+
+    @once
+    def pieces(self) -> list[Piece]:
+        """The held-out passages that every arm is measured on."""
+        return held_out_pieces(self.model, self.corpus, self.request.length, self.held_out)
 
     def _learn(self, checkpoint: Checkpoint, rows: Rows, checkpoint_seconds: float) -> None:
         """The steps that are left."""
@@ -356,38 +387,58 @@ class _Work:
                 raise KeyboardInterrupt
 
     def _end(self, checkpoint: Checkpoint, moments: Moments) -> tuple[Trained, ...]:
-        """Measure and save each arm; the checkpoint goes last, so that nothing is lost before."""
+        """Save each arm, then measure it; the checkpoint goes last, so that nothing is lost before.
+
+        Weights are there before anything is measured: measuring may take longer than the steps.
+        """
         raw = []
-        for state, arm in zip(checkpoint.states, self.arms, strict=True):
+        for number, (state, arm) in enumerate(zip(checkpoint.states, self.arms, strict=True)):
             raw.append(finished(state, arm, self._about(arm, state.statistics)))
+            folder = folder_of(self.folder, self.arms, arm)
+            save(raw[-1], folder)
+            write_json(folder / "history.json", checkpoint.history[number])
         trained = []
-        for number, (arm, autoencoder) in enumerate(zip(self.arms, raw, strict=True)):
-            self.say(Step(f"measuring {arm_name(arm)} on held-out text"))
-            used = usage(autoencoder, self.cache)
-            peak = tuple(float(value) for value in used.peak)
-            about = replace(autoencoder.about, peak=peak)
-            autoencoder = replace(autoencoder, about=about)
+        for number, arm in enumerate(self.arms):
             others = [
                 (self.arms[i].seed, raw[i]) for i in range(len(raw)) if self._differ_in_seed(i, arm)
             ]
-            measured = quality(
-                self.model,
-                autoencoder,
-                self.corpus,
-                self.cache,
-                moments,
-                used=used,
-                others=others,
-                tokens=self.held_out,
-            )
-            folder = folder_of(self.folder, self.arms, arm)
-            save(autoencoder, folder, {"frequency": used.frequency})
-            write_json(folder / "history.json", checkpoint.history[number])
-            write_text(folder / CARD, card(autoencoder, measured))
-            write_json(folder / METRICS, measured.to_dict())  # its being there says: all is done
-            trained.append(Trained(autoencoder, measured, folder))
+            trained.append(self._measured(arm, raw[number], moments, others))
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
         return tuple(trained)
+
+    def _measured(
+        self,
+        arm: Settings,
+        autoencoder: Autoencoder,
+        moments: Moments,
+        others: Sequence[tuple[int, Autoencoder]],
+    ) -> Trained:
+        """An arm with its quality, saved with what was seen of its features."""
+        name = f"{arm_name(arm)}: " if len(self.arms) > 1 else ""
+        counting = f"{name}the weights are written; counting how often features are active"
+        measuring = f"{name}measuring its quality beside components, directions and neurons"
+        used = usage(autoencoder, self.cache, tell=partial(self._tell, counting, "tokens"))
+        peak = tuple(float(value) for value in used.peak)
+        autoencoder = replace(autoencoder, about=replace(autoencoder.about, peak=peak))
+        measured = quality(
+            self.model,
+            autoencoder,
+            self.corpus,
+            self.cache,
+            moments,
+            used=used,
+            others=others,
+            pieces=self.pieces,
+            tell=partial(self._tell, measuring, "held-out tokens"),
+        )
+        folder = folder_of(self.folder, self.arms, arm)
+        save(autoencoder, folder, {"frequency": used.frequency})
+        write_text(folder / CARD, card(autoencoder, measured))
+        write_json(folder / METRICS, measured.to_dict())  # its being there says: all is done
+        return Trained(autoencoder, measured, folder)
+
+    def _tell(self, work: str, things: str, done: int, of: int) -> None:
+        self.say(Step(f"{work}, {done:,} of {of:,} {things}", done, of))
 
     def _differ_in_seed(self, number: int, arm: Settings) -> bool:
         other = self.arms[number]
