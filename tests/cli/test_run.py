@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
+from whence.core.confusion import Confusion
 
 REVIEWS = """id,review,label
 a,great food and great prices,good
@@ -45,6 +47,28 @@ def test_a_run_tells_what_is_done_and_what_failed(done: tuple[Run, Path]) -> Non
     assert (out / "run.json").exists()
 
 
+def test_the_answer_stands_in_the_terminal_and_its_commands_work(
+    run: Callable[..., Run], done: tuple[Run, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, out = done
+    assert "3 texts: the model says" in told.out
+    records = [json.loads(s) for s in run("query", out, "--confusion", "--json").out.splitlines()]
+    assert sum(record["texts"] for record in records) == 3
+    wrong = [json.loads(s) for s in run("query", out, "--wrong", "--json").out.splitlines()]
+    off = [record for record in records if record["given"] != record["says"]]
+    assert len(wrong) == sum(record["texts"] for record in off)
+    words = " ".join(told.out.split())
+    if wrong:
+        assert f"It is wrong on {len(wrong)} of the 3 texts" in words
+    commands = [line[2:] for line in told.out.splitlines() if line.startswith("  whence ")]
+    assert commands
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        assert name == "whence"
+        assert run(*arguments).code == 0, command
+
+
 def test_the_state_is_told_without_the_data(run: Callable[..., Run], done: Any) -> None:
     _, out = done
     told = run("run", out)
@@ -52,6 +76,7 @@ def test_the_state_is_told_without_the_data(run: Callable[..., Run], done: Any) 
     assert "all 4 texts are done" in told.out
     state = json.loads(run("run", out, "--json").out)
     assert (state["rows"], state["failed"], state["is_complete"]) == (4, 1, True)
+    assert Confusion.from_dict(state["confusion"]).texts == 3
 
 
 def test_the_same_command_goes_on_and_another_is_refused(

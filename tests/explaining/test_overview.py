@@ -12,9 +12,10 @@ from scipy.stats import spearmanr, t
 import whence
 from tests.families import build
 from whence.core.bootstrap import wilson
-from whence.core.overview import Overview
+from whence.core.overview import Overview, to_be_named
 from whence.explaining.overview import FEWEST_UNITS, overview_of
 from whence.runs.run import Run
+from whence.views.overview import overview_sentences
 
 METHODS = ["gradient-l2", "gradient-x-input", "occlusion", "random"]
 LABELS = ("bad", "fair", "good")
@@ -106,18 +107,23 @@ def test_of_too_many_texts_those_in_dispute_are_kept(run: Run, overview: Overvie
 
 def test_a_word_has_its_mean_share_with_an_interval(run: Run, overview: Overview) -> None:
     # would catch: a normal instead of Student's t, a sum over the words of a text, a lost sign
-    mine = next(w for w in overview.words if w.method == "occlusion" and w.texts > 2)
-    shares = []
-    for text in overview.texts:
-        names = [piece.strip().lower() for piece in text.pieces]
-        if text.explained == mine.label and mine.word in names:
+    # and a text that stands there twice counted twice, whose two equal numbers look like certainty
+    every = [word for word in overview.words if word.method == "occlusion"]
+    assert any(word.texts > 2 for word in every)
+    for mine in every:
+        shares, seen = [], set()
+        for text in overview.texts:
+            names = [piece.strip().lower() for piece in text.pieces]
+            if text.explained != mine.label or mine.word not in names or text.text in seen:
+                continue
+            seen.add(text.text)
             scores = text.readings["occlusion"].scores
-            own = sum(score for score, name in zip(scores, names, strict=True) if name == mine.word)
-            shares.append(own / np.abs(scores).sum())
-    half = t.ppf(0.975, len(shares) - 1) * np.std(shares, ddof=1) / np.sqrt(len(shares))
-    assert mine.texts == len(shares)
-    assert mine.share == pytest.approx(np.mean(shares))
-    assert (mine.low, mine.high) == pytest.approx((mine.share - half, mine.share + half))
+            own = [score for score, name in zip(scores, names, strict=True) if name == mine.word]
+            shares.append(sum(own) / np.abs(scores).sum())
+        half = t.ppf(0.975, len(shares) - 1) * np.std(shares, ddof=1) / np.sqrt(len(shares))
+        assert mine.texts == len(shares)
+        assert mine.share == pytest.approx(np.mean(shares))
+        assert (mine.low, mine.high) == pytest.approx((mine.share - half, mine.share + half))
 
 
 def test_failures_and_repeated_texts_are_told(overview: Overview) -> None:
@@ -140,3 +146,24 @@ def test_a_run_of_which_nothing_came_has_a_page_too(tmp_path: Path) -> None:
     page = run.to_html()
     assert "0 texts were explained." in page
     assert "What failed (2)" in page
+
+
+def test_the_words_that_decide_a_planted_model_are_named(tmp_path: Path) -> None:
+    # would catch: “the”, which stands in every text and so survives a correction
+    model = whence.load("planted-keyword")
+    decisive = ("fire", "flood", "storm", "smoke")
+    texts = [
+        f"the {who} saw the {word} near the {where} once"
+        for word in decisive
+        for who, where in (("cousin", "corner"), ("teacher", "bottle"), ("baker", "window"))
+    ]
+    run = whence.run(model, texts, ["occlusion"], out=tmp_path, evidence=False)
+    overview = run.overview()
+    assert overview.speaker == "occlusion"
+    for label in {word.label for word in overview.words}:
+        listed = overview.words_by("occlusion", label)
+        assert {word.word for word in to_be_named(listed)} == set(decisive)
+        assert all(word.has_few_texts for word in to_be_named(listed))
+    said = " ".join(overview_sentences(overview))
+    assert "is carried by “" in said
+    assert " texts) and 1 more" in said

@@ -64,7 +64,7 @@ TEXTS = (
         label="bad",
         agreement=-0.2,
         probability=0.6,
-        conflict=Conflict(0, "not", "sign", ("occlusion",), ("gradient-l2",), 0.5),
+        conflict=Conflict(2, "at", "size", ("random",), ("occlusion", "gradient-l2"), 1 / 3),
     ),
     read_text(
         2, "nothing bad", [0.5, 1.0], predicted="bad", explained="bad", label="bad", agreement=None

@@ -10,10 +10,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.views.overviews import METHODS, TEXTS, overview, read_text, reading
 from whence.core.answer_of_many import answer_of_counts
-from whence.core.overview import ReadText
+from whence.core.overview import CarryingWord, ReadText, by_effect
 from whence.views.overview import overview_page, overview_sentences
 from whence.views.overview_data import STEPS, quantised
 
@@ -55,7 +57,7 @@ def test_the_page_holds_every_text_and_score_once():
     assert scores[:4].tolist() == [32, 127, 32, 127]
     second = told["texts"][1]
     assert second["by"][0] == [2.0, told["verdicts"].index("not separable from random"), 0.98, 0.02]
-    assert second["split"] == [0, "for", [0], "against", [1]]
+    assert second["split"] == [2, "strong", [2], "weak", [0, 1]]
     assert "agree" not in told["texts"][2]
 
 
@@ -76,7 +78,80 @@ def test_the_answer_names_what_may_be_named_and_nothing_else():
     assert "always saying bad would be 67 %" in lead
     assert "occlusion (9 of 10 texts)" in lead
     # not “not”, which speaks against; not “perhaps”, which is not sure; not “!”, which is no word
-    assert lead.endswith("By occlusion, good is carried by “good”.")
+    assert "By occlusion, good is carried by “good” (60 %, in only 9 texts). In" in lead
+
+
+def carrying(word: str, texts: int, share: float, half: float, is_sure: bool) -> CarryingWord:
+    ends = (share - half, share + half)
+    return CarryingWord("occlusion", "good", word, texts, share, *ends, texts * share, is_sure)
+
+
+def test_words_are_named_by_what_they_do():
+    # would catch: naming those that survive a correction, which are the frequent ones
+    words = (
+        carrying("you", 90, 0.04, 0.01, is_sure=True),
+        carrying("a", 80, 0.02, 0.005, is_sure=True),
+        carrying("idiot", 12, 0.63, 0.2, is_sure=False),
+        carrying("fool", 4, 0.4, 0.2, is_sure=False),
+        carrying("once", 2, 0.9, 0.1, is_sure=False),
+    )
+    lead = " ".join(overview_sentences(overview(words=words)))
+    assert "is carried by “idiot” (63 %, in 12 texts) and “fool” (40 %, in only 4 texts)" in lead
+    for never in ("“you”", "“a”", "“once”"):
+        assert never not in lead
+
+
+def test_where_no_word_is_sure_that_is_said():
+    words = (carrying("you", 90, 0.04, 0.01, True), carrying("once", 2, 0.9, 0.95, False))
+    lead = " ".join(overview_sentences(overview(words=words)))
+    assert "for good “once” (90 %, in only 2 texts) does most, which is not sure" in lead
+    assert "carried" not in lead
+    # the largest is one against the label: of those for it, the small one is sure, and not told
+    words = (carrying("not", 9, -0.9, 0.1, True), carrying("you", 90, 0.04, 0.01, True))
+    assert "“you”" not in " ".join(overview_sentences(overview(words=words)))
+
+
+SHARES = st.floats(-1, 1).map(lambda share: round(share, 3))
+WORDS = st.lists(
+    st.tuples(st.integers(2, 60), SHARES, st.floats(0, 0.8), st.booleans()), min_size=1, max_size=14
+)
+
+
+@given(WORDS)
+@settings(max_examples=200, deadline=None)
+def test_the_headline_says_what_the_chart_shows(drawn: list[tuple[int, float, float, bool]]):
+    """Each name, number and count of the headline is parsed back and looked up in the chart."""
+    every = [carrying(f"w{i}", *one) for i, one in enumerate(drawn)]
+    made = overview(words=tuple(by_effect(every)[:10]))
+    headline = "".join(s for s in overview_sentences(made) if s.startswith("By occlusion"))
+    page = overview_page(made)
+    (column,) = re.findall(r"<h4>good</h4>(.*?)</table>", page, re.S)[:1]
+    in_chart = re.findall(r'data-word="(w\d+)"', column)
+    told = re.findall(r"“(w\d+)” \(((?:> )?[\d.]+) %, in (only )?(\d+) texts\)", headline)
+    assert len(told) == headline.count("“")
+    # in the order of the chart, and first in it
+    names = [name for name, *_ in told]
+    speaking = [name for name in in_chart if by_name(every, name).share > 0]
+    if "carried" in headline:
+        assert names == speaking[: len(names)]
+    largest = max(abs(word.share) for word in every)
+    for name, share, few, texts in told:
+        word = by_name(every, name)
+        assert int(texts) == word.texts
+        assert bool(few) == (word.texts < 10)
+        assert float(share.replace("> ", "")) == pytest.approx(100 * word.share, abs=1.01)
+        assert (share == "100") == (word.share == 1)
+        if "carried" in headline:
+            assert word.share >= 0.1 * largest
+            assert word.texts >= 3
+            assert word.low > 0
+        else:
+            assert word.share == max(other.share for other in every)
+            assert word.texts < 3 or word.low <= 0
+
+
+def by_name(words: list[CarryingWord], name: str) -> CarryingWord:
+    return next(word for word in words if word.word == name)
 
 
 def test_without_a_method_that_holds_no_word_is_named():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.views.overviews import overview, read_text
+from tests.views.overviews import overview, read_text, reading
+from whence.core.agreement import Conflict
 from whence.core.overview import Overview
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国"
@@ -72,11 +75,15 @@ def test_a_text_opens_on_its_comparison(opened):
     # would catch: scores of another text or method, a lost sign
     tips = first.locator(".u").evaluate_all("(units) => units.map((unit) => unit.dataset.tip)")
     assert tips == ["not: −2", "good: +1", "at: 0", "all: +0.5"]
+    dispute = text.locator("p", has_text="Most in dispute").inner_text()
+    assert dispute == (
+        "Most in dispute: “at” is strong in random (50 %), and weak in occlusion (0 %), "
+        "gradient-l2 (0 %)."
+    )
     kinds = first.locator(".u").evaluate_all("(units) => units.map((unit) => unit.className)")
     assert kinds[:2] == ["u n", "u p"]
     last = text.locator(".strip").last.locator(".u").first
     assert last.get_attribute("data-tip") == "not: 0.5"
-    assert "“not” is for in occlusion, and against in gradient-l2" in text.inner_text()
     first.locator(".u").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.tip") == "good: +1"
@@ -117,3 +124,17 @@ def test_many_texts_come_a_few_at_a_time(opened):
     assert page.locator("details.read").count() == 80
     page.get_by_label("Words").fill("number89")
     assert listed(page) == ["text number89"]
+
+
+def test_a_dispute_of_sign_has_its_signs(opened):
+    # would catch: sizes without signs, where the sign is the matter; shares of another method
+    text = read_text(0, "so not good", [2.0, -0.4, 0.1], agreement=None)
+    readings = {**text.readings, "gradient-l2": reading([-0.1, 1.0, 0.3])}
+    conflict = Conflict(1, "not", "sign", ("gradient-l2",), ("occlusion",), 0.5)
+    made = replace(text, readings=readings, conflict=conflict)
+    page = opened(overview([made], signed=(True, True, False)))
+    page.locator("summary").first.click()
+    dispute = page.locator("p", has_text="Most in dispute:").inner_text()
+    assert "“not” is for good in gradient-l2 (+100 %), and against it in occlusion (−20 %)." in (
+        dispute
+    )

@@ -22,7 +22,7 @@ def room(width: int, left: str) -> int:
     """How many columns are there for the words, beside the time that is left.
 
     >>> room(80, "about 2.5 min left")
-    48
+    40
     """
     return max(1, width - LEAST - ELAPSED - GAPS - len(left) - 1)
 

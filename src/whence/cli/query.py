@@ -31,6 +31,16 @@ def command(
             "--verdicts", help="How often each method is better than random, beside chance."
         ),
     ] = False,
+    wrong: Annotated[
+        bool,
+        typer.Option(
+            "--wrong", help="The texts on which the model says something else than the data."
+        ),
+    ] = False,
+    confusion: Annotated[
+        bool,
+        typer.Option("--confusion", help="What the model says beside what the data say, counted."),
+    ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_latex: Annotated[
         bool, typer.Option("--latex", help="Print a LaTeX table (it needs booktabs).")
@@ -47,15 +57,18 @@ def command(
     text, method and unit), failures.
     """
     del debug
-    if sum((sql is not None, words, verdicts)) != 1:
-        raise InputError("ask one thing: SQL in quotes, --words, or --verdicts.")
+    ready = {"words": words, "verdicts": verdicts, "wrong": wrong, "confusion": confusion}
+    questions = [name for name, is_asked in ready.items() if is_asked]
+    if len(questions) + (sql is not None) != 1:
+        named = ", ".join(f"--{name}" for name in list(ready)[:-1])
+        raise InputError(f"ask one thing: SQL in quotes, {named}, or --{list(ready)[-1]}.")
     if sum((as_csv, as_latex, as_markdown, as_json)) > 1:
         raise InputError("print one thing: --csv, --latex, --markdown, or --json.")
 
     from whence.runs.run import open_run
 
     run = open_run(folder)
-    asked = sql or ("words" if words else "verdicts")
+    asked = questions[0] if sql is None else sql
     if as_csv:
         emit(run.to_csv(asked).rstrip("\r\n"))
     elif as_latex:

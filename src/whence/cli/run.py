@@ -11,7 +11,16 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.pace import pace_shown
-from whence.cli.running import INTERRUPTED, SOME_FAILED, emit, emit_json, loaded, note, writable
+from whence.cli.running import (
+    INTERRUPTED,
+    SOME_FAILED,
+    emit,
+    emit_json,
+    loaded,
+    note,
+    show,
+    writable,
+)
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.showing import visible
 from whence.core.sizes import human
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: whence run reviews.csv --methods lime,occlusion --out runs/reviews"
 MOST_FAILURES = 5  # that are shown; whence query has all
+MANY = 300  # texts, from which on reading their results takes more than a moment
 
 Source = Annotated[
     str | None,
@@ -287,7 +297,7 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
                 stop=stop,
                 progress=progress,
             )
-    _tell(run, as_json)
+    _tell(run, as_json, answers=run.is_complete)
     _write_page(run, html)
     if stop.asked and not run.is_complete:
         raise typer.Exit(INTERRUPTED)
@@ -295,8 +305,11 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         raise typer.Exit(SOME_FAILED)
 
 
-def _tell(run: Run, as_json: bool) -> None:
-    """The state of a run, and what a reader may do next."""
+def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
+    """The state of a run, its answer, and what a reader may do next.
+
+    ``answers`` is false after Ctrl-C: whoever asked to stop does not wait for an answer.
+    """
     state = run.state
     if as_json:
         emit_json(_as_dict(run, state))
@@ -317,6 +330,34 @@ def _tell(run: Run, as_json: bool) -> None:
             emit(f'  … whence query {run.place.name} "select * from failures" lists all')
     if not state.is_complete:
         emit("The same command goes on from here.")
+    if answers and state.done > state.failed and "confusion" in run.questions:
+        _answer(run, state)
+
+
+def _answer(run: Run, state: State) -> None:
+    """What came of it: the lead of its page, where the model is wrong, and what to type next."""
+    from rich.text import Text
+
+    from whence.views.confusion import confusion_view, next_commands
+    from whence.views.overview import overview_sentences
+
+    if state.done >= MANY:
+        note(f"reading {state.done:,} results for the answer …")
+    overview = run.overview(most=0)
+    sentences = overview_sentences(overview)
+    lead = " ".join(sentences[: sentences.index("")])
+    emit("")
+    show(lambda _: Text(lead))
+    if overview.confusion is not None:
+        emit("")
+        show(lambda _: confusion_view(overview))
+    commands = next_commands(overview, run.place.name)
+    commands.append(
+        ("every word and text, on a page", f"whence run {run.place.name} --html page.html")
+    )
+    emit("")
+    for about, command in commands:
+        emit(visible(f"{about}:\n  {command}", keep="\n"))
 
 
 def _write_page(run: Run, html: Path | None) -> None:
@@ -326,12 +367,15 @@ def _write_page(run: Run, html: Path | None) -> None:
     if not run.parts:
         note("no part is done yet, so there is no page")
         return
+    if run.state.done >= MANY:
+        note(f"writing the page of {run.state.done:,} results …")
     run.to_html(html)
     note(f"page written to {html.resolve()}")
 
 
 def _as_dict(run: Run, state: State) -> dict[str, Any]:
-    return {
+    """The state; where the data have labels, also what the model says beside what they say."""
+    told: dict[str, Any] = {
         "kind": "run",
         "place": run.place.name,
         "rows": state.rows,
@@ -342,3 +386,13 @@ def _as_dict(run: Run, state: State) -> dict[str, Any]:
         "bytes": state.bytes,
         "is_complete": state.is_complete,
     }
+    if state.done > state.failed and "confusion" in run.questions and _has_labels(run):
+        confusion = run.overview(most=0).confusion
+        told["confusion"] = None if confusion is None else confusion.to_dict()
+    return told
+
+
+def _has_labels(run: Run) -> bool:
+    """Whether the data give a label to any text; asked before every result is read."""
+    (counted,) = run.query("select count(label) as labels from texts").to_pylist()
+    return counted["labels"] > 0

@@ -6,7 +6,7 @@ Counts, verdicts, the words that carry each label, and the texts with the scores
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from whence.core.agreement import Conflict
 from whence.core.answer_of_many import AnswerOfMany
+from whence.core.confusion import FEW_TEXTS, LEAST, Confusion, is_supported
 from whence.core.evidence import Verdict
 from whence.core.many import Failure, Tally
 from whence.core.render import render
@@ -39,6 +40,63 @@ class CarryingWord:
     high: float
     total: float
     is_sure: bool
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the data support what the word does: enough texts, and surely not zero."""
+        return is_supported(self.texts, (self.low, self.high))
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is more than punctuation."""
+        return any(map(str.isalnum, self.word))
+
+    @property
+    def has_few_texts(self) -> bool:
+        """Whether it stands in so few texts that this must be said."""
+        return self.texts < FEW_TEXTS
+
+
+def by_effect(words: Iterable[CarryingWord]) -> list[CarryingWord]:
+    """Words of one method and label as they are listed, by what they do.
+
+    First come those that may be told for sure: the data support them, and they do a tenth of what
+    the largest one does, or more. The others follow, also by size.
+
+    >>> often = CarryingWord("lime", "toxic", "you", 90, 0.04, 0.03, 0.05, 3.6, is_sure=True)
+    >>> strong = CarryingWord("lime", "toxic", "idiot", 4, 0.63, 0.4, 0.86, 2.5, is_sure=False)
+    >>> [word.word for word in by_effect([often, strong])]
+    ['idiot', 'you']
+    """
+    every = list(words)
+    sure = set(map(id, told_for_sure(every)))
+    return sorted(every, key=lambda w: (id(w) not in sure, -abs(w.share), w.word))
+
+
+def to_be_named(words: Iterable[CarryingWord]) -> list[CarryingWord]:
+    """Those of one method and label that an answer may name, in the order in which they stand.
+
+    Each speaks for the label, is supported, is no mere punctuation, and does at least a tenth of
+    what the largest one of them all does.
+
+    >>> often = CarryingWord("lime", "toxic", "you", 90, 0.04, 0.03, 0.05, 3.6, is_sure=True)
+    >>> strong = CarryingWord("lime", "toxic", "idiot", 4, 0.63, 0.4, 0.86, 2.5, is_sure=False)
+    >>> [word.word for word in to_be_named([often, strong])]
+    ['idiot']
+    """
+    sure = told_for_sure(by_effect(words))
+    return [word for word in sure if word.share > 0 and word.is_word]
+
+
+def told_for_sure(words: Sequence[CarryingWord]) -> list[CarryingWord]:
+    """Of one method and label: supported, and a tenth of the largest, supported or not, or more.
+
+    >>> few = CarryingWord("lime", "toxic", "idiot", 2, 0.63, 0.4, 0.86, 2.5, is_sure=False)
+    >>> told_for_sure([few])
+    []
+    """
+    largest = max((abs(word.share) for word in words), default=0.0)
+    return [w for w in words if w.is_supported and abs(w.share) >= LEAST * largest]
 
 
 @dataclass(frozen=True)
@@ -101,7 +159,8 @@ class Overview:
     ``speaker`` is the method whose words the answer names; None where none may be believed.
     ``repeated`` counts texts that stood there before, which verdicts do not count again, and
     ``left_out`` the texts that are done but have no place on the page: those on which
-    methods agree best.
+    methods agree best. ``confusion`` is what the model says beside what the data say; None where
+    they have no labels.
     """
 
     place: str
@@ -123,6 +182,11 @@ class Overview:
     repeated: int
     left_out: int
     failures: tuple[Failure, ...]
+    confusion: Confusion | None = None
+
+    def words_by(self, method: str, label: str) -> list[CarryingWord]:
+        """The words of one method and label, by what they do."""
+        return by_effect(w for w in self.words if (w.method, w.label) == (method, label))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A self-contained page; also written to ``path`` when one is given."""

@@ -20,6 +20,7 @@ VIEWS = {
     "many_page": "whence.views.many_html",
     "many_fragment": "whence.views.many_html",
     "overview_page": "whence.views.overview",
+    "overview_sentences": "whence.views.overview",
     "evaluation_sentences": "whence.views.evaluation",
     "evaluation_text": "whence.views.evaluation",
     "evaluation_latex": "whence.views.evaluation",

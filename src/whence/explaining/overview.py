@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,17 +16,23 @@ from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.attribution import Attribution
 from whence.core.bootstrap import wilson
 from whence.core.comparison import Comparison
+from whence.core.confusion import Confusion
+from whence.core.errors import InputError
 from whence.core.evidence import CURVES
 from whence.core.many import Failure, Tally
-from whence.core.overview import Accuracy, CarryingWord, Overview, Reading, ReadText
-from whence.explaining.questions import carrying, tallies_of
+from whence.core.overview import Accuracy, CarryingWord, Overview, Reading, ReadText, by_effect
+from whence.explaining.confusion import Judged, Voice, confusion_of
+from whence.explaining.questions import carrying, table_of, tallies_of
 from whence.runs.data import Row
 from whence.runs.run import Run
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MOST_TEXTS = 2000  # on a page; of more, those on which methods disagree most
 MOST_WORDS = 10  # of each method and label
-# in so many texts some word has nearly the same share twice by chance: it must stand in more
-MANY_TEXTS, FEWEST_TEXTS = 50, 3
+MOST_CARRIERS = 3  # words of a text, in the table of those it is wrong on
+WRONG = ("row", "id", "given", "says", "probability", "words", "text")
 # units of a text below which two rankings are often alike, or opposite, by chance
 FEWEST_UNITS = 8
 # what a record of a word has in common with what the page shows
@@ -45,7 +51,7 @@ class _Counts:
     read: str = ""
     seen: set[int] = field(default_factory=set)  # texts, by a hash
     named: int = 0  # of them, those of which words can be named
-    given: list[tuple[str, str]] = field(default_factory=list)  # by the data, and by the model
+    judged: list[Judged] = field(default_factory=list)  # of what the model has said something
 
 
 def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
@@ -73,6 +79,7 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
     answer = answer_of_counts(
         counts.done, counts.predicted, tallies, len(counts.seen), counts.named
     )
+    speaker = _speaker(methods, counts.signed, answer)
     texts = [_with_known_label(read, counts) for _, _, read in kept]
     state = run.state
     return Overview(
@@ -90,12 +97,80 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
         better_intervals=tuple(_better_interval(tally) for tally in tallies),
         accuracy=_accuracy(counts),
         words=tuple(_words(run, counts)) if counts.done else (),
-        speaker=_speaker(methods, counts.signed, answer),
+        speaker=speaker,
         texts=tuple(sorted(texts, key=lambda text: text.row)),
         repeated=counts.done - len(counts.seen),
         left_out=counts.done - len(texts),
         failures=tuple(_failures(run)) if state.done else (),
+        confusion=confusion_of(run, counts.judged, Voice(speaker, counts.read)),
     )
+
+
+# ---------------------------------------------------------------------- questions
+
+
+def confusion_table(run: Run) -> pa.Table:
+    """How many texts the model calls what, of those that the data call so: a row for each pair.
+
+    >>> whence.open_run("runs/reviews").table("confusion").to_pandas()      # doctest: +SKIP
+    """
+    confusion = _with_labels(overview_of(run, most=0))
+    records = [asdict(pair) for pair in confusion.pairs]
+    return table_of(("given", "says", "texts"), records)
+
+
+def wrong_of(run: Run) -> pa.Table:
+    """The texts on which the model says something else than the data: the most frequent mistake
+    first, and in it the text on which the model is surest.
+
+    ``words`` are those that carry the wrong answer most, by the method that may speak.
+
+    >>> whence.open_run("runs/reviews").table("wrong").to_pandas()          # doctest: +SKIP
+    """
+    overview = overview_of(run, most=run.state.rows)
+    confusion = _with_labels(overview)
+    order = [(pair.given, pair.says) for pair in confusion.pairs]
+    speaks = Voice(overview.speaker, overview.read).may_speak
+    records = []
+    for read in overview.texts:
+        pair = (str(read.label), str(read.predicted))
+        if pair not in order or pair[0] == pair[1]:
+            continue
+        record = {
+            "row": read.row,
+            "id": read.id,
+            "given": pair[0],
+            "says": pair[1],
+            "probability": read.probability,
+            "words": ", ".join(_carriers(read, overview.speaker if speaks else None)),
+            "text": read.text,
+        }
+        records.append((order.index(pair), -(read.probability or 0.0), read.row, record))
+    records.sort(key=lambda each: each[:3])
+    return table_of(WRONG, [record for *_, record in records])
+
+
+def _with_labels(overview: Overview) -> Confusion:
+    if overview.confusion is None:
+        raise InputError(
+            "the data of this run have no labels, so nothing says where the model is wrong: name "
+            "their column when it is run (--label)."
+        )
+    return overview.confusion
+
+
+def _carriers(read: ReadText, method: str | None) -> list[str]:
+    """The words that speak most for the wrong answer, or against the right one."""
+    reading = None if method is None else read.readings.get(method)
+    if reading is None or read.explained not in (read.predicted, read.label):
+        return []
+    scores = reading.scores if read.explained == read.predicted else -reading.scores
+    words = []
+    for place in np.argsort(-scores, kind="stable").tolist():
+        word = read.pieces[place].strip()
+        if scores[place] > 0 and any(map(str.isalnum, word)):
+            words.append(word)
+    return list(dict.fromkeys(words))[:MOST_CARRIERS]
 
 
 # ---------------------------------------------------------------------- one text
@@ -135,13 +210,13 @@ def _disagreement(attributions: Mapping[str, Attribution]) -> tuple[float | None
     """The mean correlation of every two methods but the control, and the word most in dispute."""
     every = {name: a for name, a in attributions.items() if name != CONTROL}
     units = len(next(iter(attributions.values())).scores)
-    if len(every) < 2 or units < FEWEST_UNITS:
+    if len(every) < 2:
         return None, None
     agreed = agreement(every)
-    correlations = [correlation for _, _, correlation in agreed.pairs]
-    if not correlations:
-        return None, None
     conflict = agreed.conflicts[0] if agreed.conflicts else None
+    correlations = [correlation for _, _, correlation in agreed.pairs]
+    if not correlations or units < FEWEST_UNITS:
+        return None, conflict
     return float(np.mean(correlations)), conflict
 
 
@@ -160,12 +235,21 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     counts.label_by_target[target.describe()] = read.explained
     for name, attribution in comparison.attributions.items():
         counts.signed[name] = attribution.signed
+    text = hash((row.text, row.pair))
     if read.predicted is not None:
         counts.predicted[read.predicted] += 1
-        if row.label is not None:
-            counts.given.append((row.label, read.predicted))
+        known = None if row.label is None else _known_label(row.label, counts.labels)
+        judged = Judged(
+            row=read.row,
+            text=text,
+            given=row.label,
+            known=known,
+            says=read.predicted,
+            probability=read.probability,
+            explained=read.explained,
+        )
+        counts.judged.append(judged)
 
-    text = hash((row.text, row.pair))
     if text in counts.seen:
         return
     counts.seen.add(text)
@@ -195,8 +279,7 @@ def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
 
 def _accuracy(counts: _Counts) -> Accuracy | None:
     """None where the data have no labels that the model knows."""
-    known = {given: _known_label(given, counts.labels) for given in {g for g, _ in counts.given}}
-    pairs = [(known[given], said) for given, said in counts.given if known[given] is not None]
+    pairs = [(text.known, text.says) for text in counts.judged if text.known is not None]
     if not pairs:
         return None
     right = sum(label == said for label, said in pairs)
@@ -212,25 +295,21 @@ def _better_interval(tally: Tally) -> tuple[float, float] | None:
 
 
 def _words(run: Run, counts: _Counts) -> list[CarryingWord]:
-    """Of each method and label, the words whose interval is furthest from zero.
+    """Of each method and label, the words that do most, those that the data support first.
 
     The sum over texts, by which the table of words is ranked, would put the full stop first: it
-    stands in every text.
+    stands in every text. How far the interval is from zero would too: it asks for many texts.
     """
-    fewest = FEWEST_TEXTS if counts.done >= MANY_TEXTS else 0
     words = []
     for every in carrying(run):
-        known = [record for record in every if record["texts"] >= fewest]
-        for record in sorted(known, key=_surely, reverse=True)[:MOST_WORDS]:
+        known = []
+        for record in every:
             target = str(record["target"])
             told = {name: record[name] for name in TOLD}
-            words.append(CarryingWord(label=counts.label_by_target.get(target, target), **told))
+            label = counts.label_by_target.get(target, target)
+            known.append(CarryingWord(label=label, **told))
+        words += by_effect(known)[:MOST_WORDS]
     return words
-
-
-def _surely(record: Mapping[str, Any]) -> float:
-    """How far from zero a word's mean is at least: the nearer end of its interval."""
-    return max(record["low"], -record["high"])
 
 
 def _speaker(

@@ -34,11 +34,23 @@ SHARES = """
         where mass > 0
         group by all
     )
+"""
+# A text that stands there twice is one text: twice the same number would look like certainty.
+WORDS = f"""
+    {SHARES}, copies as (
+        select results.row, results.method, results.target,
+               row_number() over (
+                   partition by texts.text, texts.pair, results.method, results.target
+                   order by results.row
+               ) as copy
+        from results join texts using (row)
+    )
     select method, target, word, count(*) as texts, avg(share order by row) as share,
            stddev_samp(share order by row) as spread, sum(share order by row) as total
-    from shares
+    from shares join copies using (row, method, target)
+    where copy = 1
     group by all
-    having count(*) >= ?
+    having count(*) >= {FEWEST_TEXTS}
     order by method, target, abs(total) desc, word
 """
 
@@ -48,13 +60,14 @@ def words_of(run: Run, most: int = MOST_WORDS) -> pa.Table:
 
     A word's share is its part of all scores of a text, with its sign. ``share`` is the mean over
     the texts that have the word, with a 95 % interval over them (Student's t), and ``total`` the
-    sum, by which words are ranked. A word counts once for a text, however often it stands there.
+    sum, by which words are ranked. A word counts once for a text, however often it stands there,
+    and a text once, however often it stands in the data.
     """
     records = []
     for every in carrying(run):
         records += every[:most]
     columns = ("method", "target", "word", "texts", "share", "low", "high", "total")
-    return _table(columns, records)
+    return table_of(columns, records)
 
 
 def carrying(run: Run) -> list[list[dict[str, Any]]]:
@@ -66,7 +79,7 @@ def carrying(run: Run) -> list[list[dict[str, Any]]]:
     from scipy.special import stdtrit
 
     by_key: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in run.query(SHARES.replace("?", str(FEWEST_TEXTS))).to_pylist():
+    for record in run.query(WORDS).to_pylist():
         by_key[record["method"], record["target"]].append(record)
 
     for every in by_key.values():
@@ -97,7 +110,7 @@ def verdicts_of(run: Run) -> pa.Table:
         *("method", "texts", "better", "same", "worse", "by_chance", "chance_low", "chance_high"),
         *("p", "beaten", "beaten_low", "beaten_high"),
     )
-    return _table(columns, records)
+    return table_of(columns, records)
 
 
 def tallies_of(run: Run) -> list[Tally]:
@@ -129,6 +142,11 @@ def tallies_of(run: Run) -> list[Tally]:
     return tallies
 
 
-def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> pa.Table:
+def table_of(columns: tuple[str, ...], records: list[dict[str, Any]]) -> pa.Table:
+    """Records as Arrow, with these columns.
+
+    >>> table_of(("word", "texts"), [{"word": "dull", "texts": 3}]).to_pylist()
+    [{'word': 'dull', 'texts': 3}]
+    """
     by_column = {column: [record[column] for record in records] for column in columns}
     return arrow().table(by_column)

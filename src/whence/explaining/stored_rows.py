@@ -60,6 +60,8 @@ TABLES = {
 QUESTIONS = {
     "words": "whence.explaining.questions:words_of",
     "verdicts": "whence.explaining.questions:verdicts_of",
+    "wrong": "whence.explaining.overview:wrong_of",
+    "confusion": "whence.explaining.overview:confusion_table",
 }
 OVERVIEW = "whence.explaining.overview:overview_of"
 

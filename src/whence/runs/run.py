@@ -179,8 +179,10 @@ class Run:
     def table(self, name: str) -> pa.Table:
         """One of its tables as Arrow; ``.to_pandas()`` works.
 
-        They are texts, results, scores and failures; ``words`` and ``verdicts`` are answers to
-        ready questions: which words carry most, and how often each method beats random rankings.
+        They are texts, results, scores and failures. Others are answers to ready questions:
+        ``words`` (which carry most), ``verdicts`` (how often each method beats random rankings),
+        ``confusion`` (what the model says beside what the data say) and ``wrong`` (the texts on
+        which these differ).
         """
         tables, questions = self._found("TABLES"), self._found("QUESTIONS")
         if name in questions:
@@ -228,13 +230,30 @@ class Run:
         asked = self._asked(table)
         return _written(draw("records_markdown", asked.column_names, asked.to_pylist()), path)
 
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The ready questions that it can be asked, by name: ``table`` answers each.
+
+        >>> whence.open_run("runs/reviews").questions                      # doctest: +SKIP
+        ('words', 'verdicts', 'wrong', 'confusion')
+        """
+        return tuple(self._found("QUESTIONS"))
+
+    def overview(self, most: int | None = None) -> Any:
+        """Everything that its page shows, as an Overview; of the texts, at most so many.
+
+        >>> whence.open_run("runs/reviews").overview().confusion          # doctest: +SKIP
+        """
+        overview_of = found(self._found("OVERVIEW"))
+        return overview_of(self) if most is None else overview_of(self, most)
+
     def to_html(self, path: str | Path | None = None) -> str:
         """The page of the run, which needs nothing else; also written to ``path``.
 
         It has the answer, verdicts by method, the words that carry each label, and every text
         with what each method says of it.
         """
-        return found(self._found("OVERVIEW"))(self).to_html(path)
+        return self.overview().to_html(path)
 
     def _asked(self, table: str) -> pa.Table:
         """A table by its name; anything with a space in it is SQL."""

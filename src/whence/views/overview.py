@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from whence.core.answer import CONTROL
+from whence.core.confusion import FEWEST_TEXTS
 from whence.core.many import Tally
-from whence.core.overview import CarryingWord, Overview
+from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_sure
 from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
+from whence.views.confusion import confusion_section
 from whence.views.document import GROUND, document, script, static
 from whence.views.html import PRINTED, SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
 from whence.views.many import NONE, beaten, chance, notes, strongest_first
@@ -31,7 +33,6 @@ from whence.views.markup import (
 from whence.views.overview_data import STEPS, packed
 
 MOST_NAMED = 3  # words of each label, in the answer
-FEWEST_NAMED = 5  # texts that a word must stand in to be named there
 MOST_LABELS = 6  # with a column of words; and in the answer, two
 MOST_FAILURES = 200
 READ = {
@@ -40,11 +41,14 @@ READ = {
     "probability": "the probability",
     "log-probability": "the logarithm of the probability",
 }
+ABOUT_SHARES = "In brackets stands the word's mean part of all scores of a text that has it."
 HOW_WORDS_ARE_COUNTED = (
     "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
-    "over these texts; beside it stands the number of texts. First is the word whose interval is "
-    "furthest from zero; a bold one would be so even if every word that was looked at had to be "
-    "paid for. Choose a word to see its texts."
+    "over these texts; beside it stands the number of texts. Words come by what they do. First "
+    f"are those that are supported: they stand in {FEWEST_TEXTS} texts at least, their interval "
+    "leaves zero out, and they do a tenth of what the largest one does. The others are faint. A "
+    "bold one's interval would leave zero out even if every word that was looked at had to be paid "
+    "for. Choose a word to see its texts."
 )
 
 
@@ -52,6 +56,7 @@ def overview_page(overview: Overview) -> str:
     """The whole page of a run."""
     content = [
         _top(overview),
+        confusion_section(overview),
         _methods(overview),
         _words(overview),
         _texts(overview),
@@ -97,26 +102,38 @@ def _accuracy(overview: Overview) -> list[str]:
 
 
 def _carried(overview: Overview) -> list[str]:
-    """The words that carry each label, by the method that may speak."""
+    """Said where a method may speak: the words that carry each label, by what they do."""
     if overview.speaker is None:
         if overview.answer.holding:
             return ["None of these tells for from against, so no words are named here."]
         return []
+    if overview.read not in READ:
+        return []
     carried = []
     for label in _labels(overview)[:2]:
-        words = [w for w in overview.words if (w.method, w.label) == (overview.speaker, label)]
-        strongest = [wording.quoted(word.word) for word in words if _may_be_named(word)]
-        if strongest:
-            carried.append(f"{wording.label(label)} is carried by {_and(strongest[:MOST_NAMED])}")
+        words = overview.words_by(overview.speaker, label)
+        named_words = to_be_named(words)
+        if named_words:
+            told = [_with_effect(word) for word in named_words[:MOST_NAMED]]
+            if len(named_words) > MOST_NAMED:
+                told.append(f"{len(named_words) - MOST_NAMED} more")
+            carried.append(f"{wording.label(label)} is carried by {_and(told)}")
+            continue
+        speaking = [word for word in words if word.share > 0 and word.is_word]
+        strongest = max(speaking, key=lambda word: word.share, default=None)
+        if strongest is not None and not strongest.is_supported:
+            told = _with_effect(strongest)
+            carried.append(f"for {wording.label(label)} {told} does most, which is not sure")
     if not carried:
         return []
-    return [f"By {overview.speaker}, {', and '.join(carried)}."]
+    return [f"By {overview.speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
 
 
-def _may_be_named(word: CarryingWord) -> bool:
-    """It surely speaks for the label, and is no mere punctuation."""
-    is_word = any(map(str.isalnum, word.word))
-    return is_word and word.is_sure and word.share > 0 and word.texts >= FEWEST_NAMED
+def _with_effect(word: CarryingWord) -> str:
+    """A word with what it does and in how many texts; that these are few is said."""
+    few = "only " if word.has_few_texts else ""
+    share = wording.effect(word.share)
+    return f"{wording.quoted(word.word)} ({share}, in {few}{word.texts:,} texts)"
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -279,17 +296,18 @@ def _words(overview: Overview) -> str:
 
 
 def _column(overview: Overview, method: str, label: str, signed: bool) -> str:
-    words = [w for w in overview.words if (w.method, w.label) == (method, label)]
+    words = overview.words_by(method, label)
     title = element("h4", text(wording.label(label)))
     if not words:
         return element("div", title + soft("no word stands in two texts"))
     reach = max(max(abs(w.share), abs(w.low), abs(w.high)) for w in words)
     reach = min(reach, 1.0) or 1.0
-    rows = [_word_row(word, reach, signed) for word in words]
+    told = told_for_sure(words)
+    rows = [_word_row(word, reach, signed, word in told) for word in words]
     return element("div", title + table("", rows, class_="scores"))
 
 
-def _word_row(word: CarryingWord, reach: float, signed: bool) -> str:
+def _word_row(word: CarryingWord, reach: float, signed: bool, is_told: bool) -> str:
     zero, unit = (50.0, 50.0) if signed else (0.0, 100.0)
     at = [zero + unit * max(-1.0, min(1.0, x / reach)) for x in (word.share, word.low, word.high)]
     share, low, high = (max(0.0, place) for place in at)
@@ -297,10 +315,13 @@ def _word_row(word: CarryingWord, reach: float, signed: bool) -> str:
     bar = element(
         "i", class_=kind(word.share, signed), style=_stretch(left / 100, right / 100)
     ) + element("span", style=_stretch(low / 100, high / 100))
+    surety = "find" if is_told else "find faint"
+    if word.is_sure:
+        surety += " sure"
     find = element(
         "button",
         named(word.word),
-        class_="find sure" if word.is_sure else "find",
+        class_=surety,
         type="button",
         data_word=word.word,
         disabled=True,
@@ -333,7 +354,12 @@ def _texts(overview: Overview) -> str:
         about.append(
             "Agreement is the mean rank correlation of every two methods but the control: 1 where "
             "they rank the words alike, 0 where as by chance. Texts of fewer than 8 words have "
-            "none: there, chance decides."
+            "no such number: there, chance decides."
+        )
+    if any(read.conflict is not None for read in overview.texts):
+        about.append(
+            "Most in dispute is the word on which methods are furthest apart. In brackets stands "
+            "its score as a share of the largest one of the method on that text."
         )
     about.append(
         f"Scores on this page are in steps of 1/{STEPS} of the largest of a method on a text; "

@@ -235,6 +235,21 @@ def percent(share: int | float) -> str:
     return "< 0.01 %"
 
 
+def effect(share: float) -> str:
+    """A share in whole per cent with its sign; what is not nothing or all is not rounded to it.
+
+    >>> effect(0.634), effect(-0.4), effect(0.0031), effect(0.997), effect(1.0)
+    ('63 %', '−40 %', '0.31 %', '> 99 %', '100 %')
+    """
+    size = abs(share)
+    sign = "−" if share < 0 else ""
+    if size < 0.01:
+        return f"{sign}{percent(size)}"
+    if 0.995 <= size < 1:
+        return f"{sign}> 99 %"
+    return f"{sign}{100 * size:.0f} %"
+
+
 def between(ends: Sequence[int | float]) -> str:
     """An interval of shares.
 

@@ -39,9 +39,20 @@
     return element;
   }
 
-  const percent = (share) => `${(100 * share).toFixed(0)} %`;
+  // What is neither none nor all is never rounded to it.
+  function percent(share) {
+    if (share > 0 && share < 0.005) return "< 1 %";
+    if (share < 1 && share >= 0.995) return "> 99 %";
+    return `${(100 * share).toFixed(0)} %`;
+  }
   const correlation = (r) => r.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
-  const named = (places) => places.map((place) => methods[place]).join(", ");
+
+  // Each method with the score of a unit as a share of its largest one; its sign where that is the matter.
+  function withShares(text, unit, places, withSign) {
+    const share = (place) => steps[text.starts[place] + unit] / data.steps;
+    const shown = (part) => `${withSign && part > 0 ? "+" : ""}${percent(withSign ? part : Math.abs(part))}`.replace("-", "−");
+    return places.map((place) => `${methods[place]} (${shown(share(place))})`).join(", ");
+  }
 
   function exact(value, withSign) {
     const shown = Number(value.toPrecision(2)).toString().replace("-", "−");
@@ -108,7 +119,10 @@
     if (text.split) {
       const [unit, one, ones, other, others] = text.split;
       const word = made("bdi", { textContent: `“${text.units[unit].trim()}”` });
-      rows.push(made("p", { className: "soft" }, "Most in dispute: ", word, ` is ${one} in ${named(ones)}, and ${other} in ${named(others)}.`));
+      const withSign = one === "for";
+      const [here, there] = [ones, others].map((places) => withShares(text, unit, places, withSign));
+      const said = withSign ? ` is for ${labels[text.of]} in ${here}, and against it in ${there}.` : ` is ${one} in ${here}, and ${other} in ${there}.`;
+      rows.push(made("p", { className: "soft" }, "Most in dispute: ", word, said));
     }
     return rows;
   }
