@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -124,6 +126,26 @@ def test_the_median_is_that_of_all_permutations() -> None:
     observed = values(observations, "change")[Place(0)]
     low, high = np.quantile(changes, [0.4, 0.6])
     assert low - 0.03 <= observed <= high + 0.03
+
+
+def test_one_order_of_three_that_moves_the_output_is_not_what_an_order_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The median of the orders, as the paper has it. Would catch: their mean, or the largest."""
+    planted = selects(0)
+
+    def one_of_three(_plain: object, places: Sequence[Place], _change: object) -> np.ndarray:
+        met: Counter[Place] = Counter()
+        changes = []
+        for number, place in enumerate(places):
+            met[place] += number > 0  # the first is the identity
+            changes.append([0.2, 0.01, 0.9, 0.02][met[place]] if number else 0.2)
+        return np.array(changes)
+
+    monkeypatch.setattr("whence.audits.permutation.changes_at", one_of_three)
+    (observations,) = Permutation(permutations=3, of_heads=3)(planted.model, planted.cases[:1])
+    assert set(values(observations, "change").values()) == {0.02}
+    assert {o.control for o in observations if o.quantity == "change"} == {0.2}
 
 
 def _moved(weights: torch.Tensor, to: int) -> torch.Tensor:

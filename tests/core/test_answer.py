@@ -6,13 +6,16 @@ All random, all agreeing, two camps, signed and unsigned, ties.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whence
+from tests.families import build
 from whence.core.answer import (
     MOST_NAMED,
     Answer,
@@ -23,10 +26,13 @@ from whence.core.answer import (
 )
 from whence.core.attribution import Attribution, Cost, Error
 from whence.core.comparison import Comparison
-from whence.core.evidence import CURVES, Evidence, Trial, Verdict
+from whence.core.evidence import CURVES, NOTHING_RANKED, Evidence, Trial, Verdict
 from whence.core.provenance import Provenance
 from whence.core.target import Target
 from whence.core.units import Units
+from whence.metrics.evidence import control
+from whence.metrics.evidence import evidence as metrics_evidence
+from whence.models.load import load
 from whence.views.answering import answer_cautions, answer_sentences, in_short
 
 WORDS = ("the ", "plot ", "is ", "not ", "bad ", "but ", "the ", "end ", "is ", "fine")
@@ -457,3 +463,127 @@ def test_every_named_word_is_named_by_most_methods_that_hold(real):
     assert found.speaks_for
     for unit in found.speaks_for:
         assert sum(a.scores[unit] > 0 for a in holding) > len(holding) / 2
+
+
+# ---------------------------------------------------------------------- several labels, or none
+
+
+LOW = {"threat": 0.27, "toxic": 0.2, "insult": 0.1}
+
+
+def of_labels(prediction: dict[str, float], told: bool = True, **facts) -> Comparison:
+    facts = {"target": Target(next(iter(prediction)), index=0)} | facts
+    return compared(
+        *(
+            scored(f"m{i}", {NOT: 2.0}, BETTER, prediction=prediction, several_labels=told, **facts)
+            for i in range(3)
+        )
+    )
+
+
+def test_a_model_of_several_labels_none_of_which_holds_says_none():
+    """Would catch "says threat (27 %)": the model says no to threat as well."""
+    c = of_labels(LOW)
+    assert "The model says none of its labels; highest is threat (27 %)." in words(c)
+    assert "says threat" not in words(c)
+    assert "speaks for threat" in words(c)
+    other = of_labels(LOW, target=Target("toxic", index=1))
+    assert "highest is threat (27 %). Explained is toxic." in words(other)
+
+
+@pytest.mark.parametrize("most", [0.4999, 0.5, 0.51, 0.99])
+def test_a_label_holds_from_one_half_on(most):
+    c = of_labels({"toxic": most, "threat": 0.001})
+    assert ("none of its labels" in words(c)) == (most < 0.5)
+    assert c.first.labels_that_hold == (("toxic",) if most >= 0.5 else ())
+
+
+def test_sums_decide_only_where_the_file_does_not_tell():
+    """Three labels of 0.3 are no distribution, and of 0.4 neither: the task knows, the sum not."""
+    high = {"toxic": 0.9, "insult": 0.7}
+    assert "and also insult (70 %)" in words(of_labels(high, told=False))  # as before
+    assert "The model says threat (27 %)" in words(of_labels(LOW, told=False))
+    assert "none of its labels" in words(of_labels(LOW))
+    one = of_labels({"a": 0.4, "b": 0.35, "c": 0.2505}, told=False)
+    assert one.first.labels_that_hold is None  # rounding is no second label
+
+
+def test_that_several_labels_may_hold_is_stored_and_files_of_before_are_read():
+    a = of_labels(LOW).first
+    stored = a.to_dict()
+    assert stored["several_labels"] is True
+    assert Attribution.from_dict(json.loads(json.dumps(stored))).labels_that_hold == ()
+    del stored["several_labels"]
+    assert Attribution.from_dict(stored).labels_that_hold is None
+    assert "several_labels" not in of_labels(LOW, told=False).first.to_dict()
+
+
+def test_the_task_is_asked():
+    hf = build("bert").hf
+    hf.config.problem_type = "multi_label_classification"
+    with torch.no_grad():
+        hf.classifier.weight.zero_()
+        hf.classifier.bias.copy_(torch.tensor([-1.0, -2.0, -3.0]))  # .27, .12, .05
+    model = load(hf, tokenizer=build("bert").tokenizer)
+    a = whence.explain(model, "not bad at all", "gradient-l2", evidence=False)
+    assert a.several_labels
+    assert a.labels_that_hold == ()
+    assert "The model says none of its labels; highest is bad (27 %)." in str(a.answer)
+
+
+# ---------------------------------------------------------------------- the p that is told
+
+
+def test_the_p_of_a_ranking_that_is_worse_is_that_of_worse():
+    """Beside "worse" stood p = 0.99: that a random ranking does as well is no news then."""
+    judged = replace(evidence(Verdict.WORSE, 0.99), value=0.01, p_worse=0.0099)
+    said = " ".join(answer_sentences(answer({"m0": scored("m0", {NOT: 2.0}, judged)})))
+    assert "worse than random: it beats 1 % of random rankings, p = 0.0099 of worse." in said
+    assert "0.99 " not in said
+    before = replace(judged, p_worse=None)  # a file of before: no p is better than the wrong one
+    said = " ".join(answer_sentences(answer({"m0": scored("m0", {NOT: 2.0}, before)})))
+    assert "it beats 1 % of random rankings." in said
+    assert "p =" not in said
+
+
+def test_a_ranking_has_both_p_values():
+    game = whence.game(whence.load("sentiment"), "a truly wonderful and moving film")
+    good = np.array([game.full - game(1 - np.eye(6))[i] for i in range(6)])
+    judged = metrics_evidence(good, True, [control(game)])
+    mirrored = metrics_evidence(-good, True, [control(game)])
+    assert (judged.verdict, mirrored.verdict) == (Verdict.BETTER, Verdict.WORSE)
+    assert judged.p_of_verdict == judged.p <= 0.05
+    assert mirrored.p_of_verdict == mirrored.p_worse <= 0.05 < mirrored.p
+    assert Evidence.from_dict(mirrored.to_dict()) == mirrored
+
+
+# ---------------------------------------------------------------------- nothing ranked
+
+
+@pytest.mark.parametrize("note", NOTHING_RANKED)
+def test_where_nothing_is_ranked_no_share_is_told(note):
+    nothing = Evidence(CURVES, None, question="support", rankings=100, steps=5, note=note)
+    a = scored("m0", {}, nothing)
+    said = " ".join(answer_sentences(answer({"m0": a})))
+    assert f"Nothing could be tested: {note}." in said
+    for shown in (said, a.to_text(full=True), a.to_html()):
+        assert "beats 50 %" not in shown
+        assert "p = 1" not in shown
+    assert a.to_dict()["evidence"]["value"] is None
+
+
+def test_files_of_before_do_not_say_fifty_per_cent_either():
+    stored = scored("m0", {}, BETTER).to_dict()
+    stored["evidence"] |= {
+        "verdict": "not separable from random",
+        "value": 0.5,
+        "interval": [0.0, 1.0],
+        "p": 1.0,
+        "removals": {},
+        "note": "all units have the same score, so nothing is ranked",
+    }
+    read = Attribution.from_dict(stored)
+    assert read.evidence is not None
+    assert read.evidence.ranks_nothing
+    assert (read.evidence.verdict, read.evidence.value, read.evidence.p) == (None, None, None)
+    assert "50 %" not in str(read.answer)

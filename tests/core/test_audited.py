@@ -16,6 +16,7 @@ from tests.views.audits import audit_with, observed
 from whence.core.audit import Effect, Observation, Place, effects_of
 from whence.core.audited import (
     ANOTHER,
+    AT_LEAST,
     FEWEST_TO_RULE_OUT,
     MATTERS,
     READS,
@@ -241,3 +242,27 @@ def test_of_an_output_that_is_a_number_there_is_no_verdict(tmp_path: Path) -> No
     stored = plain.to_dict()
     del stored["is_number"]  # as older files are
     assert not Audit.from_dict(stored).is_number
+
+
+def test_texts_without_another_attention_count_as_none_found() -> None:
+    """On 30 of 60 texts a search found one that is far, on the others none.
+
+    Would catch: a verdict, or the number beside it, from those 30 alone.
+    """
+    found = observed(30, change=lambda: 0.4, jsd=lambda: 0.95 * LN_2)
+    none = observed(30, change=lambda: 0.4, jsd=lambda: 0.0)
+    texts = []
+    for seen, is_found in [*((s, True) for s in found), *((s, False) for s in none)]:
+        searched = [one for one in seen if one.test == "adversary"]
+        bound = [replace(one, quantity=AT_LEAST) for one in searched]
+        texts.append([one for one in seen if is_found or one.test != "adversary"] + bound)
+    audit = audit_with(texts)
+    for verdict in (audit.of_all, *audit.of_layers, *audit.of_heads):
+        assert verdict is not None
+        assert verdict.adversary is not None
+        assert verdict.adversary.texts == 60
+        assert verdict.adversary.mean == pytest.approx(0.475 * LN_2)
+        assert (verdict.may, verdict.why) == (May.OPEN, Why.UNSURE)
+    every = audit_with(found)
+    assert every.of_all is not None
+    assert every.of_all.why is Why.ANOTHER

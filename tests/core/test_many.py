@@ -16,8 +16,9 @@ import pytest
 import whence
 from tests.views.conftest import compared, evidence_for, judged, made
 from whence.core.answer import binomial_tail
+from whence.core.attribution import NO_LABEL
 from whence.core.errors import InputError, LoadError
-from whence.core.evidence import CURVES, HELD_OUT, LEVEL, Evidence, Verdict
+from whence.core.evidence import CURVES, HELD_OUT, LEVEL, Evidence, Verdict, is_within
 from whence.core.many import Many, by_chance
 from whence.core.reading import read
 
@@ -202,3 +203,53 @@ def test_what_is_printed_has_each_text_and_each_method() -> None:
     unjudged = str(Many((made("so good", "lime"),)))
     assert "no verdicts" in unjudged
     assert evidence_for(np.arange(3.0)).measure == CURVES
+
+
+def test_one_text_with_one_verdict_is_as_often_as_chance_allows() -> None:
+    """p is 0.05, of which a computer makes 0.05000000000000004: "None beats" was false."""
+    (tally,) = texts("b").tallies()
+    assert tally.p == pytest.approx(LEVEL)
+    assert tally.p > LEVEL  # or this test says nothing
+    assert is_within(tally.p)
+    said = texts("b").answer
+    assert [held.method for held in said.holding] == ["lime"]
+    assert "None of the methods" not in " ".join(said.to_dict()["sentences"])
+    assert not texts("s").answer.holding
+
+
+@pytest.mark.parametrize("judged", range(1, 40))
+def test_p_values_on_the_level_are_within_it(judged: int) -> None:
+    """1/20, 2/40 …: ranks among random rankings that are the level itself, whatever is rounded."""
+    on_level = judged / (20 * judged)
+    for p in (on_level, 1 - (1 - on_level), on_level * 3 / 3, on_level + 1e-16):
+        assert is_within(p)
+    assert not is_within((judged + 1) / (20 * judged))
+
+
+def of_labels(*predictions: dict[str, float], **more: object) -> Many:
+    return Many(
+        tuple(
+            replace(made(f"text number {place}"), prediction=prediction, **more)
+            for place, prediction in enumerate(predictions)
+        )
+    )
+
+
+def test_of_several_labels_those_that_hold_are_counted_or_none() -> None:
+    """The enemy counts the highest label of each text, whether it holds or not."""
+    many = of_labels(
+        {"toxic": 0.9, "insult": 0.7, "threat": 0.1},
+        {"toxic": 0.6, "insult": 0.2, "threat": 0.1},
+        {"threat": 0.27, "toxic": 0.1, "insult": 0.05},
+        several_labels=True,
+    )
+    assert [row.says for row in many.rows()] == [("toxic", "insult"), ("toxic",), (NO_LABEL,)]
+    assert dict(many.answer.predictions) == {"toxic": 2, "insult": 1, NO_LABEL: 1}
+    assert "3 texts: the model says toxic for 2" in many.answer.to_dict()["sentences"][0]
+    assert "none of its labels for 1" in many.answer.to_dict()["sentences"][0]
+    assert "none (threat 27 %)" in many.to_text()
+    assert many.to_text().count("threat") == 1
+
+    one = of_labels({"a": 0.4, "b": 0.35, "c": 0.25})  # one of which always holds
+    assert dict(one.answer.predictions) == {"a": 1}
+    assert [row.holding for row in one.rows()] == [None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import whence
 from tests.families import build
 from whence.core.errors import InputError
-from whence.core.probe import Contrast, Reading, TemplateProbe, aligned
+from whence.core.probe import Contrast, Control, Reading, TemplateProbe, aligned
 from whence.core.templates import read_templates
 
 
@@ -124,3 +125,28 @@ def test_repeated_words_are_told_apart() -> None:
     assert p.labels[1:6] == ("the", "food → service", "is", "the (2)", "best")
     assert {c.source for c in p.strongest(4, "the (2)")} == {"the (2)"}
     assert {c.source for c in p.strongest(40, "the")} == {"the", "the (2)"}
+
+
+def test_the_largest_of_the_controls_is_what_a_change_is_held_against() -> None:
+    """Would catch: the smallest control in the largest's place, for the target or for attention."""
+    p = whence.probe(build("bert"), "the food is great", "the service is great")
+    assert p.largest > 0
+    small = Control("now", "then", 0.01, 0.5 * p.largest, 0.0)
+    large = Control("here", "there", -0.3, 2.0 * p.largest, 0.0)
+    for controls in ((small, large), (large, small)):
+        held = replace(p, reading=Reading("good"), values=(0.5, 0.6), controls=controls)
+        value, attention = (line for line in held.answer() if "neutral words do" in line)
+        assert "That is no more than neutral words do (here → there: -30.0 points)." in value
+        assert "That is no more than neutral words do (here → there: " in attention
+        assert f"{200 * p.largest:.0f} points" in attention
+    alone = replace(p, reading=Reading("good"), values=(0.5, 0.6), controls=(small,))
+    for line in alone.answer()[-3:-1]:
+        assert "That is more than neutral words do (now → then: " in line
+
+
+def test_templates_name_the_control_that_changes_most() -> None:
+    low, high = contrast([0.0, 0.02], -0.1, 0.1, "near"), contrast([-0.1, -0.3], -0.4, 0.1, "far")
+    for controls in ((low, high), (high, low)):
+        assert over(contrast([0.2, 0.3], 0.1, 0.4), *controls).answer()[-1] == (
+            "Neutral words change it by up to -20.0 points (far)."
+        )

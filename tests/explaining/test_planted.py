@@ -26,8 +26,8 @@ import whence
 from whence.core import registry
 from whence.core.errors import InputError, LoadError, UnknownName
 from whence.core.evidence import Verdict
-from whence.core.planted import MECHANISMS, PREFIX, PlantedTruth
-from whence.explaining.planted import suite
+from whence.core.planted import MECHANISMS, PREFIX, Finding, PlantedTruth
+from whence.explaining.planted import _judged, suite
 from whence.metrics.planted import chance_range, found
 
 MUST_FIND_ALL = ("occlusion", "shapley", "banzhaf", "lime")
@@ -188,3 +188,34 @@ def test_progress_tells_the_mechanism_and_rises() -> None:
     done = [step.done for step in steps]
     assert done == sorted(done)
     assert done[-1] <= steps[-1].of == 2000
+
+
+def findings_with(ps: dict[str, float]) -> list[Finding]:
+    """What methods would have found of one mechanism, with these p-values before any correction."""
+    return [
+        Finding(name, "keyword", 30, 9.0, 0.3, 0.0, (0.1, 0.5), p, p, Verdict.SAME)
+        for name, p in ps.items()
+    ]
+
+
+def test_of_many_methods_that_were_tried_a_lucky_one_finds_nothing() -> None:
+    """p = .02 is luck among ten methods, and none where one was tried.
+
+    Would catch: p-values that are not corrected, or corrected for the control too.
+    """
+    lucky = {f"m{i}": 0.02 if i == 0 else 0.5 for i in range(10)}
+    judged = {f.method: f for f in _judged(findings_with(lucky))}
+    assert {f.verdict for f in judged.values()} == {Verdict.SAME}
+    assert judged["m0"].adjusted == pytest.approx(0.2)
+    assert judged["m0"].p == 0.02
+
+    alone = {f.method: f for f in _judged(findings_with({"m0": 0.02, "random": 0.03}))}
+    assert alone["m0"].verdict is Verdict.BETTER
+    assert (alone["m0"].adjusted, alone["random"].adjusted) == (0.02, 0.03)
+
+
+def test_the_second_of_two_methods_pays_for_one_try_only() -> None:
+    """Holm's steps: .01 and .04 of two both hold, and Bonferroni's .08 would not."""
+    judged = {f.method: f for f in _judged(findings_with({"a": 0.04, "b": 0.01}))}
+    assert [judged[name].adjusted for name in "ab"] == pytest.approx([0.04, 0.02])
+    assert {f.verdict for f in judged.values()} == {Verdict.BETTER}

@@ -161,11 +161,11 @@ def test_equal_scores_rank_nothing_and_cost_nothing() -> None:
     random = control(game)
     paid = game.cost.forwards
     judged = evidence(np.full(12, 0.3), True, [random])
-    assert (judged.verdict, judged.p, judged.note) == (Verdict.SAME, 1.0, ALL_EQUAL)
+    assert (judged.verdict, judged.p, judged.note) == (None, None, ALL_EQUAL)
     assert game.cost.forwards == paid
     games = windows(np.random.default_rng(3), [6, 7])
     judged = joint_evidence(np.repeat([0.3, 0.1], [6, 7]), True, joint(games))
-    assert (judged.verdict, judged.p) == (Verdict.SAME, 1.0)
+    assert (judged.verdict, judged.p) == (None, None)
     assert "nothing is ranked" in judged.note
 
 

@@ -203,7 +203,10 @@ def test_a_neighbour_that_was_left_out_is_not_called_inactive(opened):
     # of the five nearest, 5 is on the page, and 6, 7 and 8 are not
     assert page.get_by_text("not on this page").count() == 3
     assert page.get_by_text("not active here").count() == 0
-    assert page.get_by_text("In logits for an activation of 1.").count() == 1
+    assert (
+        page.get_by_text("In logits for an activation of 1, above the vocabulary's mean.").count()
+        == 1
+    )
     page.set_viewport_size({"width": 380, "height": 800})
     order = page.locator("select[name=order]")
     drawn = order.evaluate(

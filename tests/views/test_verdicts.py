@@ -57,7 +57,7 @@ def test_a_verdict_is_told_with_share_interval_and_p():
     ],
 )
 def test_marks_are_read_without_colour(verdict, mark, kind):
-    ruling = verdicts.overall(judged(verdict=verdict, value=0.5, p=0.0004))
+    ruling = verdicts.overall(judged(verdict=verdict, value=0.5, p=0.0004, p_worse=0.0004))
     assert (ruling.mark, ruling.kind) == (mark, kind)
     assert ruling.cell() == f"{mark}  50 % <.001"
     assert ruling.sentence().startswith(f"{verdict or 'no verdict'}: beats 50 %")

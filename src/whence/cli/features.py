@@ -18,6 +18,7 @@ from whence.cli.pace import BETWEEN_LINES
 from whence.cli.running import emit, emit_json, loaded, note
 from whence.core.durations import about
 from whence.core.errors import InputError
+from whence.core.percent import digits
 from whence.core.showing import visible
 
 if TYPE_CHECKING:
@@ -243,8 +244,8 @@ def _tell(trained: Trained, as_json: bool) -> None:
     if quality.agreement is not None:
         also = quality.agreement
         emit(
-            f"  found from seed {also.with_seed} too: {also.share:.0%} of the live features "
-            f"(random directions: {also.chance:.0%})"
+            f"  found from seed {also.with_seed} too: {digits(also.share)}% of the live features "
+            f"(random directions: {digits(also.chance)}%)"
         )
     emit(f"The card is {trained.folder / 'README.md'}.")
 

@@ -10,6 +10,7 @@ from whence.cli import options as o
 from whence.cli.compare import chosen
 from whence.cli.features_shared import Folder, ModelName, opened, told
 from whence.cli.running import emit, emit_json, note, writable
+from whence.core.percent import percent
 
 EXAMPLE = 'Example: whence features explain "Once upon a time" my-features --top 8'
 Words = Annotated[str, typer.Argument(metavar="TEXT", help="The text, in quotes.")]
@@ -109,7 +110,7 @@ def explain(
     detail = comparison.first.detail or {}
     missed = detail.get("share not reconstructed")
     if missed is not None:
-        note(f"the autoencoder does not reconstruct {100 * missed:.1f} % of the variance here")
+        note(f"the autoencoder does not reconstruct {percent(missed, 1)} of the variance here")
     if save is not None:
         result.save(save)
         told(save, "result")

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError
 from whence.core.once import once
+from whence.core.percent import digits
 from whence.core.showing import visible
 
 ROUNDING = 1e-9  # scores whose range is smaller than this share of their size rank nothing
@@ -129,7 +130,7 @@ class Agreement:
             ends = f"most {_pair_in_words(*most)}, least {_pair_in_words(*least)}; "
         return visible(
             f"Agreement({len(self.methods)} methods by {self.measure}: "
-            f"{ends}top {self.k} by chance {self.chance:.0%})"
+            f"{ends}top {self.k} by chance {digits(self.chance)}%)"
         )
 
 

@@ -20,7 +20,14 @@ from jaxtyping import Bool, Float
 
 from whence.core.agreement import agreement, top_units
 from whence.core.attribution import Attribution
-from whence.core.evidence import CURVES, LEVEL, USUAL_RANKINGS, Evidence, Verdict
+from whence.core.evidence import (
+    CURVES,
+    LEVEL,
+    USUAL_RANKINGS,
+    Evidence,
+    Verdict,
+    is_within,
+)
 
 CONTROL = "random"  # the method that knows nothing: it is a control, and no explanation
 # readings of attention alone, the plainest first
@@ -134,6 +141,7 @@ class Answer:
     control_held: bool  # the control itself was called better than random
     quotes: bool = False  # the labels are words of the text: an answer, a choice
     written: Written | None = None  # what a model wrote, where that is explained
+    no_label_holds: bool = False  # each label has its own yes or no, and none a yes
 
     @property
     def is_of_one_method(self) -> bool:
@@ -240,6 +248,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         control_held=any(a.method == CONTROL and holds(a) for a in attributions.values()),
         quotes=first.labels_are_quoted,
         written=_written(first),
+        no_label_holds=first.labels_that_hold == (),
     )
 
 
@@ -275,7 +284,9 @@ def more_than_chance(p_values: Sequence[float], holding: int) -> bool:
     tried = len(p_values)
     if not holding:
         return False
-    return binomial_tail(tried, holding, LEVEL) <= CARRYING or min(p_values) * tried <= LEVEL
+    return is_within(binomial_tail(tried, holding, LEVEL), CARRYING) or is_within(
+        min(p_values) * tried
+    )
 
 
 def binomial_tail(tries: int, successes: int, chance: float) -> float:
@@ -488,11 +499,8 @@ def _probability(a: Attribution) -> float | None:
 
 
 def _several(a: Attribution) -> tuple[tuple[str, float], ...]:
-    """The labels from one half on, where their probabilities show that several may hold."""
-    chances = [(str(name), float(p)) for name, p in a.prediction.items()]
-    if sum(p for _, p in chances) <= 1.001:
-        return ()
-    return tuple((name, p) for name, p in chances if p >= 0.5)
+    """The labels that hold with their probabilities, where several may."""
+    return tuple((name, float(a.prediction[name])) for name in a.labels_that_hold or ())
 
 
 def _kept(attributions: Mapping[str, Attribution]) -> Kept | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whence.core.answer import CONTROL, PLAIN_ATTENTION
-from whence.core.evidence import LEVEL
+from whence.core.evidence import LEVEL, is_within
 from whence.core.many import Many, Tally
 
 
@@ -57,7 +57,7 @@ def answer_of_many(many: Many) -> AnswerOfMany:
     >>> answer_of_many(many).predictions
     (('positive', 1), ('negative', 1))
     """
-    labels = Counter(row.label for row in many.rows() if row.label is not None)
+    labels = Counter(name for row in many.rows() for name in row.says)
     distinct = many.distinct
     answers = [result.answer for result in distinct]
     explained = sum(answer.is_carried and answer.names_something for answer in answers)
@@ -77,7 +77,7 @@ def answer_of_counts(
         texts=texts,
         predictions=tuple(labels.most_common()),
         distinct=distinct,
-        too_few_texts=bool(tried) and LEVEL**most * len(tried) > LEVEL,
+        too_few_texts=bool(tried) and not is_within(LEVEL**most * len(tried)),
         explained=explained,
         tried=len(tried),
         holding=tuple(sorted(holding, key=_often)),
@@ -87,7 +87,7 @@ def answer_of_counts(
 
 
 def _holds(tally: Tally, tried: int) -> bool:
-    return tally.p is not None and tally.p * tried <= LEVEL
+    return tally.p is not None and is_within(tally.p * tried)
 
 
 def _often(tally: Tally) -> tuple[float, float]:

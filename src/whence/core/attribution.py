@@ -21,13 +21,18 @@ from whence.core.passage import Passage
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.render import draw, render
+from whence.core.scores import ZERO_BY_CONSTRUCTION
 from whence.core.showing import visible
 from whence.core.stored import LARGEST, Stored, as_stored
 from whence.core.target import Reading, Target
 from whence.core.units import UnitKind, Units
 from whence.core.writing import write_json, write_text
 
+HOLDS = 0.5  # from this probability on a label holds, where each has its own yes or no
+# what a model says of which no label holds; it is counted beside the labels
+NO_LABEL = "none of its labels"
 ROUNDING = 1e-6  # by which a probability may be above one
+SURELY_MORE = 1e-3  # than one, which is no rounding: the labels are not one distribution
 SCHEMA = 2  # the newest that is read; what schema 1 can say is still written as schema 1
 
 
@@ -129,6 +134,8 @@ class Attribution:
     windows: tuple[Window, ...] = ()
     # what was made smaller to keep the cost within bounds; None if nothing was
     plan: Plan | None = None
+    # the task says that each label has its own yes or no (files of before do not tell)
+    several_labels: bool = False
     # those of the passage, unless others are given
     units: Units = None  # type: ignore[assignment]
 
@@ -165,6 +172,23 @@ class Attribution:
             return False
         plain = [re.sub(r" \(\d+\)$", "", name) for name in self.prediction]
         return sum(name in self.passage.pair for name in plain) >= len(plain) - 1
+
+    @property
+    def labels_that_hold(self) -> tuple[str, ...] | None:
+        """The labels from one half on, where several may hold or none; None where one must.
+
+        In a file that does not tell, probabilities that sum to more than one show it.
+        """
+        if not self.several_labels and sum(self.prediction.values()) <= 1 + SURELY_MORE:
+            return None
+        return tuple(str(name) for name, p in self.prediction.items() if p >= HOLDS)
+
+    @property
+    def is_zero_by_construction(self) -> bool:
+        """Whether the method found, and noted, that its scores are zero whatever the text is."""
+        if self.error is None or self.scores.any():
+            return False
+        return ZERO_BY_CONSTRUCTION in self.error.note
 
     def ranking(self) -> np.ndarray:
         """Unit indices, most important first: by size for signed scores, ties in reading order."""
@@ -216,6 +240,8 @@ class Attribution:
             "detail": _plain(self.detail),
             "provenance": self.provenance.to_dict(),
         }
+        if self.several_labels:
+            stored["several_labels"] = True
         if self.windows:
             stored["windows"] = [asdict(window) for window in self.windows]
         if self.plan is not None:
@@ -243,6 +269,7 @@ class Attribution:
         seed, error = stored["seed"].given(), stored["error"].given()
         evidence, detail = stored["evidence"].given(), stored.get("detail")
         windows, plan = stored.get("windows"), stored.get("plan")
+        several_labels = stored.get("several_labels")
         read = {
             "passage": passage,
             "units": units,
@@ -262,6 +289,7 @@ class Attribution:
             "detail": None if detail is None else _read_detail(detail),
             "windows": () if windows is None else _read_windows(windows),
             "plan": None if plan is None else Plan.from_dict(plan),
+            "several_labels": several_labels is not None and several_labels.flag(),
         }
         return stored.made(lambda: cls(**read))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +23,14 @@ class Verdict(StrEnum):
 # of either verdict: a random ranking is called better in at most one text of twenty, less where
 # two removals must agree
 LEVEL = 0.05
+# of a level: by so much a p-value that is equal to it on paper may lie above it
+ROUNDING_OF_P = 1e-9
+# why nothing can be ranked, so that there is nothing to judge
+ONE_UNIT = "there is only one unit, so there is nothing to rank"
+ALL_EQUAL = "all units have the same score, so nothing is ranked"
+ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
+ZERO = "its scores are zero by construction, so nothing is ranked"
+NOTHING_RANKED = (ONE_UNIT, ALL_EQUAL, ALL_EQUAL_IN_WINDOWS, ZERO)
 USUAL_RANKINGS = 100  # random ones, unless a budget asks for fewer
 # random ones: the best of 40 rankings is one in 40, so that p can still be 0.025
 FEWEST_RANKINGS = 39
@@ -33,6 +41,17 @@ CURVES = "deletion and insertion curves"
 HELD_OUT = "correlation with held-out removals"
 QUESTIONS = ("", "support", "matter")
 Band = tuple[tuple[float, float, float], ...]  # low, mean and high of the control, at each step
+
+
+def is_within(p: float, level: float = LEVEL) -> bool:
+    """Whether a p-value is at most the level; this is asked here and nowhere else.
+
+    One ✓ of one text has p = 0.05, of which a computer makes 0.05000000000000004.
+
+    >>> is_within(1 - 0.95), is_within(0.0501)
+    (True, False)
+    """
+    return p <= level * (1 + ROUNDING_OF_P)
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,8 @@ class Trial:
     ``statistic`` is what was measured of the ranking (the area between its curves; a correlation)
     and ``random_low`` to ``random_high`` hold 95 % of the control's.
     ``beaten`` is the share of random rankings that the ranking beats (a half is chance), with its
-    95 % interval; ``p`` is the chance that a random ranking does as well.
+    95 % interval; ``p`` is the chance that a random ranking does as well, and ``p_worse`` that one
+    does no better (files before it was kept have none).
     """
 
     removal: str
@@ -69,6 +89,12 @@ class Trial:
     baseline_statistic: float | None = None  # of the plain mean of attention, for the arbiter
     forwards: int = 0  # passes beyond the control's
     curves: TrialCurves | None = None
+    p_worse: float | None = None
+
+    @property
+    def p_of_verdict(self) -> float | None:
+        """The p-value of the verdict that is said: that of "worse" where it is worse."""
+        return self.p_worse if self.verdict == Verdict.WORSE else self.p
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -83,6 +109,8 @@ class Trial:
             "random_high": self.random_high,
             "forwards": self.forwards,
         }
+        if self.p_worse is not None:
+            stored["p_worse"] = self.p_worse
         if self.samples is not None:
             stored |= {"samples": self.samples, "baseline_area": self.baseline_statistic}
         if self.curves is not None:
@@ -113,6 +141,7 @@ class Trial:
             baseline_statistic=_number(stored, "baseline_area"),
             forwards=_count(stored, "forwards") or 0,
             curves=None if stored.get("steps") is None else _curves(stored),
+            p_worse=_number(stored, "p_worse", 0.0, 1.0),
         )
 
 
@@ -124,7 +153,9 @@ class Evidence:
     with ``interval`` and ``p``) or the correlation (HELD_OUT). ``question`` is "support" for signed
     scores (what holds the target up?) and "matter" for unsigned ones (what matters at all?).
     ``rankings`` counts the random rankings, ``steps`` those of each curve.
-    ``verdict`` is None where there can be none, and ``note`` says why.
+    ``p_worse`` is to "worse" what ``p`` is to "better".
+    ``verdict`` is None where there can be none, and ``note`` says why: there is no ranking where
+    all scores are equal, so that ``value``, ``interval`` and ``p`` are None too.
     ``own`` is what a method found itself, on removals of its own, before it was judged.
     ``windows`` are the verdicts on each window alone, of a text that was explained in windows; the
     verdict itself is on the whole.
@@ -143,6 +174,17 @@ class Evidence:
     note: str = ""
     own: Evidence | None = None
     windows: tuple[Evidence, ...] = ()
+    p_worse: float | None = None
+
+    @property
+    def p_of_verdict(self) -> float | None:
+        """The p-value of the verdict that is said: that of "worse" where it is worse."""
+        return self.p_worse if self.verdict == Verdict.WORSE else self.p
+
+    @property
+    def ranks_nothing(self) -> bool:
+        """Whether there was no ranking to be judged, as ``note`` says."""
+        return self.verdict is None and self.note in NOTHING_RANKED
 
     def trial(self, removal: str) -> Trial | None:
         """The trial under that removal, if there was one."""
@@ -164,6 +206,8 @@ class Evidence:
             "note": self.note,
             "own": None if self.own is None else self.own.to_dict(),
         }
+        if self.p_worse is not None:
+            stored["p_worse"] = self.p_worse
         if self.windows:
             stored["windows"] = [window.to_dict() for window in self.windows]
         return stored
@@ -180,7 +224,7 @@ class Evidence:
         verdict, steps = stored["verdict"].choice(["", *Verdict]), _count(stored, "steps")
         note, own, windows = stored.get("note"), stored.get("own"), stored.get("windows")
         question = stored.get("question")
-        return cls(
+        read = cls(
             measure=stored["measure"].text(),
             verdict=Verdict(verdict) if verdict else None,
             value=_number(stored, "value"),
@@ -194,7 +238,9 @@ class Evidence:
             note="" if note is None else note.text(),
             own=None if own is None else cls.from_dict(own),
             windows=() if windows is None else tuple(map(cls.from_dict, windows.items())),
+            p_worse=_number(stored, "p_worse", 0.0, 1.0),
         )
+        return _without_invented_numbers(read)
 
     def __getitem__(self, key: str) -> Any:
         """Evidence was a dictionary in whence 0.1; its keys still answer."""
@@ -205,6 +251,16 @@ class Evidence:
             stacklevel=2,
         )
         return self.to_dict()[key]
+
+
+def _without_invented_numbers(read: Evidence) -> Evidence:
+    """Where nothing was ranked, earlier files say 50 %, p = 1 and "not separable": nobody measured.
+
+    Any other evidence stays as it is.
+    """
+    if read.note not in NOTHING_RANKED or read.trials:
+        return read
+    return replace(read, verdict=None, value=None, interval=None, p=None)
 
 
 def _held_out_of_0_1(stored: Stored) -> Evidence:

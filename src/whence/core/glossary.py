@@ -32,7 +32,8 @@ GLOSSARY: dict[str, str] = {
     "worse than random": "At most one random ranking in twenty does as badly as the method's: "
     "what it puts last matters more than what it puts first.",
     "p-value": "The chance that a random ranking does at least as well as the method's; "
-    "0.05 or less counts as better than random.",
+    "0.05 or less counts as better than random; beside a ranking that is worse it is the chance "
+    "that a random one does no better (“p of worse”).",
     "removal": "The way in which a word is taken out of the text for a test: replaced by a mask "
     "token (mask), cut out (delete), replaced by padding (pad), by an average word (mean), "
     "by nothing (zero), or by words that another model writes (infill).",

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from whence.core.answer import CONTROL, binomial_tail
-from whence.core.attribution import SCHEMA, Attribution, check_schema
+from whence.core.attribution import NO_LABEL, SCHEMA, Attribution, check_schema
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError
 from whence.core.evidence import CURVES, LEVEL, Verdict
@@ -39,6 +39,14 @@ class Row:
     same: int
     worse: int
     unjudged: int  # methods without a verdict
+    holding: tuple[str, ...] | None = None  # labels; None where exactly one always holds
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """What is counted of this text: its label, the labels that hold, or that none does."""
+        if self.holding is not None:
+            return self.holding or (NO_LABEL,)
+        return () if self.label is None else (self.label,)
 
 
 @dataclass(frozen=True)
@@ -326,6 +334,7 @@ def _row(result: Result) -> Row:
         same=counted[Verdict.SAME],
         worse=counted[Verdict.WORSE],
         unjudged=len(explaining) - sum(counted.values()),
+        holding=every[0].labels_that_hold,
     )
 
 

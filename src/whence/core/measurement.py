@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from whence.core.evidence import Verdict
+from whence.core.percent import digits
 from whence.core.showing import visible
 from whence.core.stored import Stored, as_stored
 from whence.core.target import Target
@@ -59,6 +60,6 @@ class Measurement:
         return visible(
             f"{self.metric} of {self.method}: {self.value:.3g} ({self.better} is better), "
             f"random rankings {self.random_low:.3g} to {self.random_high:.3g}. "
-            f"It beats {self.beaten:.0%} of them (95 % interval {low:.0%} to {high:.0%}): "
-            f"{self.verdict}."
+            f"It beats {digits(self.beaten)}% of them "
+            f"(95 % interval {digits(low)}% to {digits(high)}%): {self.verdict}."
         )

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
+from whence.core.percent import percent
 from whence.core.render import render
 from whence.core.showing import visible
 from whence.core.templates import Templates
@@ -293,7 +294,7 @@ class Probe:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return percent(share, 1)
 
 
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:

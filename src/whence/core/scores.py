@@ -20,6 +20,13 @@ ArrayLike = Any  # a numpy array or a torch tensor; core does not import torch
 # the intervals hold .923 to .963 with 8 samples (worst word .898), .936 to .961 with 12 (.907),
 # .932 to .961 with 16 (.910), .942 to .958 with 24 (.918).
 ENOUGH_SAMPLES = 24
+# how a note begins that says of all scores that they are zero whatever the text is
+ZERO_BY_CONSTRUCTION = "zero by construction"
+# where a norm follows the embeddings at once: gradient times input is then a sum that cancels
+FREE_OF_LENGTH = (
+    f"{ZERO_BY_CONSTRUCTION}: the embeddings go straight into a norm, which takes their length "
+    "away, so that shrinking one changes nothing"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,11 +47,15 @@ Sizes = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One method, tried; ``reason`` says why it does not work."""
+    """One method, tried; ``reason`` says why it does not work.
+
+    ``note`` says of one that works that its scores are zero by construction, if they are.
+    """
 
     method: str
     works: bool
     reason: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,12 +194,13 @@ def attempt(model: Model, method: str) -> Attempt:
     if "budget" in {f.name for f in fields(find_method(method).settings)}:
         settings["budget"] = FEW_MASKS
     try:
-        compare(model, sample(model), {method: settings}, evidence=False)
+        tried = compare(model, sample(model), {method: settings}, evidence=False)
     except WhenceError as problem:
         return Attempt(method, False, str(problem))
     except Exception as problem:
         return Attempt(method, False, f"{type(problem).__name__}: {problem}")
-    return Attempt(method, True)
+    remarks = [a.error.note for a in tried.attributions.values() if a.is_zero_by_construction]
+    return Attempt(method, True, note="; ".join(remarks))
 
 
 def self_check(model: Model) -> tuple[SelfCheck, Sizes]:

@@ -13,7 +13,7 @@ import numpy as np
 from whence.core.agreement import Conflict, agreement
 from whence.core.answer import CONTROL
 from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
-from whence.core.attribution import Attribution
+from whence.core.attribution import NO_LABEL, Attribution
 from whence.core.bootstrap import wilson
 from whence.core.comparison import Comparison
 from whence.core.confusion import Confusion
@@ -203,7 +203,7 @@ def _reading(a: Attribution) -> Reading:
     if evidence is None:
         return Reading(a.scores, None, None, None)
     beaten = evidence.value if evidence.measure == CURVES else None
-    return Reading(a.scores, evidence.verdict, beaten, evidence.p)
+    return Reading(a.scores, evidence.verdict, beaten, evidence.p_of_verdict)
 
 
 def _disagreement(attributions: Mapping[str, Attribution]) -> tuple[float | None, Conflict | None]:
@@ -237,7 +237,8 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
         counts.signed[name] = attribution.signed
     text = hash((row.text, row.pair))
     if read.predicted is not None:
-        counts.predicted[read.predicted] += 1
+        holding = comparison.first.labels_that_hold
+        counts.predicted.update([read.predicted] if holding is None else holding or [NO_LABEL])
         known = None if row.label is None else _known_label(row.label, counts.labels)
         judged = Judged(
             row=read.row,

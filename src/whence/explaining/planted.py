@@ -14,7 +14,7 @@ from whence.core.answer import CONTROL
 from whence.core.attribution import Attribution
 from whence.core.bootstrap import wilson
 from whence.core.errors import InputError, unknown_name
-from whence.core.evidence import LEVEL, Verdict
+from whence.core.evidence import Verdict, is_within
 from whence.core.planted import (
     MECHANISMS,
     PREFIX,
@@ -306,6 +306,6 @@ def _judged(findings: Sequence[Finding]) -> list[Finding]:
     judged = []
     for finding in findings:
         p = finding.p if finding.method == CONTROL else next(adjusted)
-        verdict = Verdict.BETTER if p <= LEVEL else Verdict.SAME
+        verdict = Verdict.BETTER if is_within(p) else Verdict.SAME
         judged.append(replace(finding, adjusted=p, verdict=verdict))
     return judged

@@ -325,6 +325,7 @@ def _attribution(
         evidence=scores.evidence,
         detail=scores.detail,
         prediction=dict(job.model.prediction(said.logits, passage).probabilities),
+        several_labels=job.model.several_labels,
     )
 
 

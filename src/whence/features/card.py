@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from whence.core.bootstrap import Mean
 from whence.core.features_quality import Fit, Quality
+from whence.core.percent import digits
 from whence.features.autoencoder import Autoencoder
 
 LOSSES = {
@@ -59,10 +60,10 @@ def card(autoencoder: Autoencoder, quality: Quality, more: Sequence[str] = ()) -
         also = quality.agreement
         lines += [
             "",
-            f"A second training, from seed {also.with_seed}, found {also.share:.0%} of the live "
-            f"features too (cosine above {also.above:g}; mean of the nearest "
+            f"A second training, from seed {also.with_seed}, found {digits(also.share)}% of the "
+            f"live features too (cosine above {also.above:g}; mean of the nearest "
             f"{also.mean_cosine:.2f}). Of random directions with the activations' correlations "
-            f"{also.chance:.0%} would be found (mean {also.chance_cosine:.2f}).",
+            f"{digits(also.chance)}% would be found (mean {also.chance_cosine:.2f}).",
         ]
     for paragraph in more:
         lines += ["", paragraph]

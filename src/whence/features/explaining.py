@@ -184,6 +184,7 @@ def _played(
         evidence=scores.evidence,
         detail={**(scores.detail or {}), **_detail(game)},
         prediction=dict(probabilities),
+        several_labels=game.model.several_labels,
     )
 
 

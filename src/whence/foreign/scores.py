@@ -119,6 +119,7 @@ def attribution_of(
         provenance=_provenance(model, method),
         error=Error(_spread(given.standard_error, passage), None, "; ".join(notes)),
         prediction=dict(model.prediction(logits.mean(0), passage).probabilities),
+        several_labels=model.several_labels,
         detail={
             "made": "elsewhere",
             "unscored_units": on_units.unscored,

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import Unsupported
+from whence.core.percent import figures
 from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
@@ -351,7 +352,7 @@ class Anchors:
         note = (
             f"{rule}, the label stays {game.target.label} "
             f"in {percent(anchor.precision)} of {of_removals}; "
-            f"coverage {100 * anchor.coverage:.3g} %"
+            f"coverage {figures(anchor.coverage, 3)} %"
         )
         if anchor.holds:
             return note

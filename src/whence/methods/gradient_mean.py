@@ -6,13 +6,13 @@ from typing import ClassVar
 import torch
 
 from whence.core.registry import Needs, method
-from whence.core.scores import Scores
+from whence.core.scores import ZERO_BY_CONSTRUCTION, Scores
 from whence.trace.trace import Trace
 
 # of float32 sums over a few hundred entries that cancel; a real mean is orders of magnitude larger
 ROUNDING = 1e-5
 CONSTRUCTED_ZERO = (
-    "zero by construction: "
+    f"{ZERO_BY_CONSTRUCTION}: "
     "a layer norm after the embeddings makes the gradient's entries sum to zero"
 )
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from whence.core.passage import Passage
 from whence.core.registry import SEED, Needs, Passes, method, setting
-from whence.core.scores import Scores
+from whence.core.scores import FREE_OF_LENGTH, Scores
+from whence.trace.cancelling import cancel
 from whence.trace.trace import Trace
 
 
@@ -67,6 +68,7 @@ class SmoothGrad:
             trace.content.shape, dtype=trace.embeddings.dtype, device=trace.embeddings.device
         )
         left_out = scores.new_zeros(self.samples, *scores.shape)
+        notes = [""] * len(trace.passages)
         for i, passage in enumerate(trace.passages):
             x = trace.embeddings_of(i)
             is_content = trace.content[i, : len(passage)]
@@ -76,9 +78,12 @@ class SmoothGrad:
             total = gradients.sum(0)
             mean = total / self.samples
             means_without_one = (total - gradients) / (self.samples - 1)
+            if self.form == "x-input" and bool(cancel((mean * x)[None])):
+                notes[i] = FREE_OF_LENGTH
+                continue
             scores[i, : len(passage)] = self._read(mean, x)
             left_out[:, i, : len(passage)] = self._read(means_without_one, x)
-        return Scores.rows(scores, left_out=left_out)
+        return Scores.rows(scores, left_out=left_out, notes=notes)
 
     def _cloud(
         self, passage: Passage, x: Float[Tensor, "token dim"]

@@ -14,7 +14,18 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from whence.core.attribution import Attribution
-from whence.core.evidence import CURVES, Band, Evidence, Trial, TrialCurves, Verdict
+from whence.core.evidence import (
+    ALL_EQUAL,
+    CURVES,
+    ONE_UNIT,
+    ZERO,
+    Band,
+    Evidence,
+    Trial,
+    TrialCurves,
+    Verdict,
+    is_within,
+)
 from whence.games.protocol import AnyGame
 from whence.metrics.curves import STEPS, Curves, curves, steps_of
 from whence.metrics.matter import Matter
@@ -25,7 +36,7 @@ from whence.metrics.rankings import (
     random_rankings,
     rankings_of,
 )
-from whence.metrics.standing import BAND, LEVEL, Standing, standing, wilson
+from whence.metrics.standing import BAND, Standing, standing, wilson
 from whence.metrics.support import Support
 from whence.metrics.ties import (
     Copies,
@@ -58,9 +69,6 @@ __all__ = [
     "untested",
     "wilson",
 ]
-
-ONE_UNIT = "there is only one unit, so there is nothing to rank"
-ALL_EQUAL = "all units have the same score, so nothing is ranked"
 
 SUPPORT = Support()
 MATTER = Matter()
@@ -153,7 +161,7 @@ def evidence(
         copies = tied_rows(scores, controls[0], seed).copies
         rankings = len(copies)
         note = few_copies(copies)
-    elif controls[0].is_complete and 1 / rankings > LEVEL:
+    elif controls[0].is_complete and not is_within(1 / rankings):
         note = f"{len(scores)} units have only {rankings} rankings: too few for a verdict"
     paid = sum(control.forwards for control in controls)
     return summed_up(trials, question, rankings, steps, paid, note)
@@ -177,6 +185,7 @@ def summed_up(
         value=float(np.mean(shares)),
         interval=(min(low for low, _ in intervals), max(high for _, high in intervals)),
         p=max(trial.p for trial in trials if trial.p is not None),
+        p_worse=max((trial.p_worse for trial in trials if trial.p_worse is not None), default=None),
         question=question,
         rankings=rankings,
         steps=steps,
@@ -188,7 +197,14 @@ def summed_up(
 
 def judged(a: Attribution, controls: Sequence[Control], seed: int = 0) -> Evidence:
     """The evidence of an attribution; what its method found itself is kept beside it."""
-    return replace(evidence(a.scores, a.signed, controls, seed), own=own_evidence(a))
+    return as_noted(evidence(a.scores, a.signed, controls, seed), a)
+
+
+def as_noted(judged: Evidence, a: Attribution) -> Evidence:
+    """The evidence with the method's own beside it, and with why it ranks nothing, if it knows."""
+    if judged.ranks_nothing and a.is_zero_by_construction:
+        judged = replace(judged, note=ZERO)
+    return replace(judged, own=own_evidence(a))
 
 
 def untested(a: Attribution, why: str) -> Attribution:
@@ -209,10 +225,7 @@ def nothing_ranked(question: str, rankings: int, steps: int, note: str) -> Evide
     """The evidence where there is no ranking to be judged."""
     return Evidence(
         measure=CURVES,
-        verdict=Verdict.SAME,
-        value=0.5,
-        interval=(0.0, 1.0),
-        p=1.0,
+        verdict=None,
         question=question,
         rankings=rankings,
         steps=steps,
@@ -222,7 +235,7 @@ def nothing_ranked(question: str, rankings: int, steps: int, note: str) -> Evide
 
 def few_copies(copies: Copies) -> str:
     """That equal scores leave too few rankings for a verdict, if they do."""
-    if copies.smallest_p <= LEVEL:
+    if is_within(copies.smallest_p):
         return ""
     return (
         f"equal scores leave only {copies.distinct} different rankings here: too few for a verdict"
@@ -307,6 +320,7 @@ def trial_of(removal: str, beside: Standing, forwards: int, drawn: TrialCurves) 
         beaten=beside.beaten,
         interval=beside.interval,
         p=beside.p,
+        p_worse=beside.p_worse,
         forwards=forwards,
         curves=drawn,
     )

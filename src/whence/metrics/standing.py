@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.bootstrap import wilson
-from whence.core.evidence import LEVEL, Verdict
+from whence.core.evidence import Verdict, is_within
 from whence.core.registry import Better
 
 ROUNDING = 1e-9  # of the largest value: closer than that, two values are equal
@@ -21,7 +21,7 @@ class Standing:
 
     ``low`` to ``high`` hold 95 % of the random ones. ``beaten`` is the share of them that the
     ranking beats (a half is chance), with a 95 % ``interval`` (Wilson's). ``p`` is the chance that
-    a random ranking does as well.
+    a random ranking does as well, and ``p_worse`` that one does no better.
     """
 
     value: float
@@ -31,6 +31,7 @@ class Standing:
     beaten: float
     interval: tuple[float, float]
     p: float
+    p_worse: float
     verdict: Verdict
 
 
@@ -68,14 +69,15 @@ def standing(
         beaten=beaten,
         interval=wilson(beaten, count),
         p=p_better,
+        p_worse=p_worse,
         verdict=_verdict(p_better, p_worse),
     )
 
 
 def _verdict(p_better: float, p_worse: float) -> Verdict:
-    if p_better <= LEVEL:
+    if is_within(p_better):
         return Verdict.BETTER
-    if p_worse <= LEVEL:
+    if is_within(p_worse):
         return Verdict.WORSE
     return Verdict.SAME
 

@@ -17,18 +17,24 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from whence.core.attribution import Attribution
-from whence.core.evidence import LEVEL, Evidence, Trial, TrialCurves
+from whence.core.evidence import (
+    ALL_EQUAL_IN_WINDOWS,
+    Evidence,
+    Trial,
+    TrialCurves,
+    is_within,
+)
 from whence.metrics.curves import Curves, curves
 from whence.metrics.evidence import (
     MATTER,
     SUPPORT,
     Control,
     TiedRows,
+    as_noted,
     band,
     evidence,
     few_copies,
     nothing_ranked,
-    own_evidence,
     summed_up,
     tied_rows,
     trial_of,
@@ -39,7 +45,6 @@ from whence.metrics.standing import standing
 from whence.metrics.support import Support
 from whence.metrics.ties import Copies, are_tied, copies_of
 
-ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
 JOINING_STREAM = 3  # of random numbers; rankings.py has the others
 
 
@@ -144,7 +149,7 @@ def joint_evidence(
         copies = _tied(pieces, controls[0], seed).copies
         count = len(copies)
         note = few_copies(copies)
-    elif controls[0].is_complete and 1 / count > LEVEL:
+    elif controls[0].is_complete and not is_within(1 / count):
         note = f"the units of all windows have only {count} rankings: too few for a verdict"
     whole = summed_up(
         trials,
@@ -159,7 +164,7 @@ def joint_evidence(
 
 def judged_in_windows(a: Attribution, controls: Sequence[JointControl], seed: int = 0) -> Evidence:
     """The evidence of an attribution; what its method found itself is kept beside it."""
-    return replace(joint_evidence(a.scores, a.signed, controls, seed), own=own_evidence(a))
+    return as_noted(joint_evidence(a.scores, a.signed, controls, seed), a)
 
 
 def _alone(

@@ -35,6 +35,7 @@ from whence.core.audited import ANOTHER, MATTERS
 from whence.core.bootstrap import means_together
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.percent import digits
 from whence.core.progress import Step
 from whence.core.registry import Needs
 from whence.core.roar import Estimate
@@ -112,11 +113,12 @@ class Adversarial:
         for each in self.copies:
             lines.append(
                 f"  λ = {each.strength:g}: the output moves by {each.tvd}, attention by "
-                f"{each.jsd} nats; {each.accuracy:.1%} right"
+                f"{each.jsd} nats; {digits(each.accuracy, 1)}% right"
             )
         lines.append(
-            f"  the model itself: {self.accuracy:.1%} right (the most frequent label: "
-            f"{self.majority:.1%}); its own weights in random order differ by {self.shuffled} nats"
+            f"  the model itself: {digits(self.accuracy, 1)}% right (the most frequent label: "
+            f"{digits(self.majority, 1)}%); its own weights in random order differ "
+            f"by {self.shuffled} nats"
         )
         return visible("\n".join(lines), keep="\n")
 

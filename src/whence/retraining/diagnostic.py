@@ -30,6 +30,7 @@ from torch.nn import functional
 
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.percent import percent
 from whence.core.progress import Step
 from whence.core.registry import find_method, settings_of
 from whence.core.request import Request, Wish
@@ -104,7 +105,7 @@ class Diagnostic:
             None: "Whether the weights help a model without context is undecided",
         }
         copied, uniform, permuted, own = (
-            f"{100 * np.mean(shares):.1f} %"
+            percent(float(np.mean(shares)), 1)
             for shares in (self.copied, self.uniform, self.permuted, self.own)
         )
         return visible(
@@ -112,7 +113,7 @@ class Diagnostic:
             f"{self.held_out} held-out texts right, with even ones {uniform} "
             f"({_points(self.over_uniform)}), with the same weights on other words {permuted} "
             f"({_points(self.over_permuted)}), with its own attention {own} "
-            f"({_points(self.over_own)}); the most frequent label: {100 * self.majority:.1f} %."
+            f"({_points(self.over_own)}); the most frequent label: {percent(self.majority, 1)}."
         )
 
     __repr__ = __str__

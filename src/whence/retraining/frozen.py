@@ -22,6 +22,7 @@ from torch import Tensor
 from whence.core.bootstrap import wilson
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.percent import digits, percent
 from whence.core.progress import Step
 from whence.core.registry import Needs
 from whence.core.roar import Estimate
@@ -81,7 +82,7 @@ class Frozen:
         words = (
             f"With attention frozen to uniform {_percent(self.uniform_mean)} of {self.held_out} "
             f"held-out texts are right, with free attention {_percent(self.free_mean)} (the most "
-            f"frequent label: {100 * self.majority:.1f} %); {100 * self.lost.mean:.1f} points are "
+            f"frequent label: {percent(self.majority, 1)}); {100 * self.lost.mean:.1f} points are "
             f"lost (95 % interval {100 * self.lost.low:.1f} to {100 * self.lost.high:.1f})."
         )
         if self.between_seeds is not None:
@@ -95,7 +96,7 @@ class Frozen:
 
 
 def _percent(share: Estimate) -> str:
-    return f"{100 * share.mean:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{percent(share.mean, 1)} [{digits(share.low, 1)}, {digits(share.high, 1)}]"
 
 
 def frozen_attention(

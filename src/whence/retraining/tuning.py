@@ -18,6 +18,7 @@ from jaxtyping import Bool
 
 from whence.core.errors import InputError
 from whence.core.passage import Passage
+from whence.core.percent import digits
 from whence.core.progress import Step
 from whence.core.roar import Estimate
 from whence.core.showing import visible
@@ -65,10 +66,11 @@ class Tuned:
 
     def __str__(self) -> str:
         return visible(
-            f"{self.model.name}: {self.before:.1%} of {self.held_out} held-out texts right before, "
-            f"{self.after:.1%} after; it cost {_points(self.cost)}. With a random share of the "
-            f"units removed ({self.removal}) {self.removed_before:.1%} before, "
-            f"{self.removed_after:.1%} after; it gained {_points(self.gain)}."
+            f"{self.model.name}: {digits(self.before, 1)}% of {self.held_out} held-out texts right "
+            f"before, {digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random "
+            f"share of the units removed ({self.removal}) "
+            f"{digits(self.removed_before, 1)}% before, "
+            f"{digits(self.removed_after, 1)}% after; it gained {_points(self.gain)}."
         )
 
     __repr__ = __str__

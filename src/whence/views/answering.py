@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed, Written
-from whence.core.evidence import LEVEL, USUAL_RANKINGS, Verdict
+from whence.core.evidence import USUAL_RANKINGS, Evidence, Verdict, is_within
+from whence.core.percent import percent
 from whence.views import wording
 
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
@@ -104,6 +105,8 @@ def _prediction(answer: Answer) -> Sentence:
             f"The model gives {answer.value:.3g} for ", Phrase(explained, "label"), "."
         )
 
+    if answer.no_label_holds:
+        return _no_label(answer, answer.predicted, answer.probability)
     said = Phrase(_label(answer, answer.predicted), "label")
     of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
     sure = f" ({_percent(answer.probability)})"
@@ -112,6 +115,17 @@ def _prediction(answer: Answer) -> Sentence:
         parts.append(f". Explained is another label, {explained}")
     elif answer.rather_than is not None:
         parts.append(f". Explained is why {explained}")
+    return _sentence(*parts, ".")
+
+
+def _no_label(answer: Answer, highest: str, probability: float) -> Sentence:
+    """Said where each label has its own yes or no, and none reaches one half."""
+    label = Phrase(_label(answer, highest), "label")
+    of_word = "" if answer.word is None else f" of the word “{wording.visible(answer.word)}”"
+    before = f"{_place(answer)}none of its labels{of_word}; highest is "
+    parts: list[Phrase | str] = [before, label, f" ({_percent(probability)})"]
+    if (answer.target and answer.target != highest) or answer.rather_than is not None:
+        parts.append(f". Explained is {_target(answer)}")
     return _sentence(*parts, ".")
 
 
@@ -192,8 +206,8 @@ def _percent(probability: float) -> str:
     if 0.9995 <= probability < 1:
         return "over 99.9 %"
     if probability >= 0.9 or probability < 0.1:
-        return f"{100 * probability:.1f} %"
-    return f"{100 * probability:.0f} %"
+        return percent(probability, 1)
+    return percent(probability)
 
 
 # ---------------------------------------------------------------------- the reasons
@@ -205,6 +219,9 @@ def _reasons(answer: Answer) -> list[Sentence]:
     if answer.is_of_one_method:
         return _of_one_method(answer)
     if not answer.tried:
+        alone = answer.shown_evidence
+        if alone is not None and alone.ranks_nothing and len(answer.units) == 1:
+            return [_nothing_to_test(alone)]
         untested = f"None of the {answer.methods} methods was tested against random rankings, "
         return [_sentence(untested, "so nothing says which of them is right.")]
     return [_units_named(answer), _who_says_so(answer)]
@@ -265,7 +282,7 @@ def _named(answer: Answer, units: Sequence[int], role: str) -> list[Phrase | str
 def _who_says_so(answer: Answer) -> Sentence:
     """How many methods beat random, and how far those agree."""
     tried, count = len(answer.tried), len(answer.holding)
-    if answer.orders is not None and 1 / answer.orders > LEVEL:
+    if answer.orders is not None and not is_within(1 / answer.orders):
         return _too_short(answer, answer.orders)
     if not count:
         return _sentence(f"None of the {tried} methods tested beats random rankings of it.")
@@ -336,20 +353,28 @@ def _said_by_one(answer: Answer, before: str) -> Sentence:
 def _verdict_on_one(answer: Answer) -> Sentence:
     """Whether the ranking of the only method can be told from random ones."""
     evidence = answer.shown_evidence
+    if evidence is not None and evidence.ranks_nothing:
+        return _nothing_to_test(evidence)
     if not answer.tried or evidence is None:
         reason = "" if evidence is None or not evidence.note else f" ({evidence.note})"
         untested = "It was not tested against random rankings"
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
-    if answer.orders is not None and 1 / answer.orders > LEVEL:
+    if answer.orders is not None and not is_within(1 / answer.orders):
         return _too_short(answer, answer.orders)
     subject = "As a ranking of all words it" if answer.kept else f"The ranking by {answer.shown}"
     verdict = f"{wording.visible(subject)} is {evidence.verdict}"
     if evidence.value is None:
         return _sentence(f"{verdict}.")
     numbers = f"it beats {wording.share(evidence.value)} of random rankings"
-    if evidence.p is not None:
-        numbers += f", {wording.p_value(evidence.p)}"
+    p = wording.p_of_verdict(evidence.verdict, evidence.p_of_verdict)
+    if p:
+        numbers += f", {p}"
     return _sentence(f"{verdict}: {numbers}.")
+
+
+def _nothing_to_test(evidence: Evidence) -> Sentence:
+    """Said where there is no ranking: one unit, equal scores, or scores that are zero anyway."""
+    return _sentence(f"Nothing could be tested: {evidence.note}.")
 
 
 def _too_short(answer: Answer, orders: int) -> Sentence:
@@ -413,7 +438,7 @@ def cautions(answer: Answer) -> list[Sentence]:
     found: list[Sentence] = []
     if answer.control_held:
         found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
-    if answer.orders is not None and 1 / answer.orders <= LEVEL:
+    if answer.orders is not None and is_within(1 / answer.orders):
         few = f"{len(answer.units)} {_things(answer)} have only {answer.orders} orders"
         found.append(_sentence(f"{few}, so the test is coarse."))
     found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whence.core.answer_of_many import AnswerOfMany
-from whence.core.evidence import LEVEL
+from whence.core.evidence import LEVEL, is_within
 from whence.core.many import Tally
 from whence.views import wording
 
@@ -63,7 +63,7 @@ def _count(tally: Tally) -> str:
 
 def _attention(tally: Tally) -> str:
     # asked about by its name, it pays for no other method
-    holds = tally.p is not None and tally.p <= LEVEL
+    holds = tally.p is not None and is_within(tally.p)
     often = f"Attention alone ({tally.method}) beats random rankings on {tally.better}"
     belief = "more than chance allows" if holds else "no more than chance allows"
     return f"{often} of {tally.judged} texts: {belief}."

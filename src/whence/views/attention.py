@@ -27,6 +27,7 @@ from whence.views.payload import blobs, data, packed_neurons
 from whence.views.pictures import data_url
 
 SCRIPTS = (
+    "percent.js",
     "attention-shared.js",
     "attention-answer.js",
     "attention-head.js",

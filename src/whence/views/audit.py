@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from math import log
 
@@ -25,6 +25,7 @@ from whence.core.audited import (
     PlaceVerdict,
     ReadingVerdict,
 )
+from whence.core.percent import digits
 from whence.core.pruning import Pruning
 from whence.views import wording
 from whence.views.evaluation import wording_list
@@ -357,23 +358,31 @@ def shown(effect: Effect | None) -> str:
     """
     if effect is None:
         return NOTHING
-    return _with_interval(effect, 1.0, "{:z.2f}")
+    return _with_interval(effect, "{:z.2f}".format)
 
 
 def shown_share(effect: Effect | None) -> str:
     """The same in per cent."""
-    return NOTHING if effect is None else _with_interval(effect, 1.0, "{:.0%}")
+    return NOTHING if effect is None else _with_interval(effect, _share)
 
 
 def shown_of_most(effect: Effect | None) -> str:
     """A difference of attentions as a share of the largest that there is."""
-    return NOTHING if effect is None else _with_interval(effect, 1 / LN_2, "{:.0%}")
+    return NOTHING if effect is None else _with_interval(effect, _of_most)
 
 
-def _with_interval(effect: Effect, factor: float, form: str) -> str:
-    mean = form.format(effect.mean * factor)
+def _share(number: float) -> str:
+    return f"{digits(number)}%"
+
+
+def _of_most(number: float) -> str:
+    return _share(number / LN_2)
+
+
+def _with_interval(effect: Effect, shown: Callable[[float], str]) -> str:
+    mean = shown(effect.mean)
     if effect.interval is None:
         texts = "1 text" if effect.texts == 1 else f"{effect.texts} texts"
         return f"{mean} ({texts})"
-    low, high = (form.format(end * factor) for end in effect.interval)
+    low, high = (shown(end) for end in effect.interval)
     return f"{mean} [{low}, {high}]"

@@ -18,6 +18,7 @@ from whence.core.audited import (
 )
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, unknown_name
+from whence.core.percent import digits
 from whence.core.pruning import Pruning
 from whence.views import audit_pictures as pictures
 from whence.views.audit import FEW_HELD_OUT, LN_2, has_bands, shown
@@ -159,9 +160,9 @@ def _distribution(audit: Audit, other: str, reading: str, name: str) -> list[pic
     significant = audit.effect(CORRELATION, f"significant-{other}", reading=reading)
     said = f"{tau.mean:z.2f}"
     if significant is not None:
-        said += f"; {significant.mean:.0%}"
+        said += f"; {digits(significant.mean)}%"
         if significant.control is not None:
-            said += f" ({significant.control:.0%})"
+            said += f" ({digits(significant.control)}%)"
     of_chance = () if chance is None else chance.values
     return [pictures.Distribution(name, tau.values, of_chance, said)]
 

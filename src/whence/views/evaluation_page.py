@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from whence.core.evaluation import Cell, Column, Evaluation, MeanCurves
 from whence.core.evidence import TrialCurves, Verdict
 from whence.core.glossary import ON_TRIAL
+from whence.core.percent import digits
 from whence.core.planted import PlantedTruth
 from whence.core.registry import METRIC_GROUPS
 from whence.views import curves as pictures
@@ -146,7 +147,7 @@ def _cell(cell: Cell | None, column: Column) -> str:
     if cell.control is not None:
         tip += f"; its control {number(cell.control)}"
     if cell.beaten is not None:
-        tip += f"; it beats {cell.beaten:.0%} of random ones"
+        tip += f"; it beats {digits(cell.beaten)}% of random ones"
     verdict = None if cell.verdict is None else CLASSES[cell.verdict]
     return element("td", " ".join(parts), class_=verdict, title=tip)
 

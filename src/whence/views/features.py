@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from whence.core.dashboard import DENSE, Dashboard, FeatureCard, Top
+from whence.core.percent import percent
 from whence.views import wording
 from whence.views.palette import FAINT, terminal_theme
 from whence.views.terminal import has_colour, level_style, to_text
@@ -33,7 +34,7 @@ def sentences(board: Dashboard) -> list[str]:
     )
     dense = f"{board.dense:,} fire on more than {100 * DENSE:.0f} % of all tokens"
     if board.variance_explained is not None:
-        explained = f"{100 * board.variance_explained:.1f} %"
+        explained = percent(board.variance_explained, 1)
         dense += f"; all features together explain {explained} of the variance"
     variant = f"Autoencoder: {wording.visible(board.variant)}, {board.dim} → {board.size:,}."
     return [first, f"{dense}. {variant}"]
@@ -45,12 +46,15 @@ def about_effects(board: Dashboard) -> str:
         return (
             "What a feature promotes is read from the weights: its direction through the final "
             "norm (its derivative, averaged over some states) and the unembedding. This skips the "
-            "layers in between, so it is an approximation; steering measures the effect."
+            "layers in between, so it is an approximation; steering measures the effect. Numbers "
+            "are above the mean of the whole vocabulary, as what raises all tokens alike changes "
+            "no probability: what it suppresses is raised less than that mean."
         )
     if board.effects == "clamped":
         return (
             "What a feature promotes was measured: by how much each class loses (its logit), on "
-            "average over the feature's strongest passages, when the feature is set to 0 there."
+            "average over the feature's strongest passages, when the feature is set to 0 there. "
+            "Where classes exclude each other, the mean over them is taken off."
         )
     return ""
 
@@ -58,7 +62,7 @@ def about_effects(board: Dashboard) -> str:
 def unit_of_effects(board: Dashboard) -> str:
     """What the numbers beside promoted tokens or classes are, or nothing."""
     units = {
-        "lens": "logits for an activation of 1",
+        "lens": "logits for an activation of 1, above the vocabulary's mean",
         "clamped": "logits lost when the feature is set to 0",
     }
     return units.get(board.effects, "")

@@ -12,7 +12,13 @@ from whence.views.features import about_effects, headline, sentences
 from whence.views.features_data import STEPS, packed
 from whence.views.markup import element, fold, named, paragraphs, scrolling, soft, table, text
 
-SCRIPTS = ("attention-shared.js", "features-data.js", "features-card.js", "features.js")
+SCRIPTS = (
+    "percent.js",
+    "attention-shared.js",
+    "features-data.js",
+    "features-card.js",
+    "features.js",
+)
 IN_TABLE = 60  # features of the table for readers without scripts
 ORDERS = {
     "frequency": "most frequent first",

@@ -49,6 +49,7 @@ from whence.views.markup import (
 )
 
 SCRIPTS = (
+    "percent.js",
     "attention-shared.js",  # bytes, small elements, short names
     "generation-scores.js",
     "generation-reader.js",

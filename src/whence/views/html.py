@@ -13,6 +13,7 @@ from whence.core.answer import Answer
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.glossary import GLOSSARY
+from whence.core.percent import percent
 from whence.core.plan import Plan
 from whence.views import wording
 from whence.views.agreeing import agreement_section
@@ -200,9 +201,14 @@ def _prediction(a: Attribution) -> str:
         rows += [
             element("dt", text(wording.label(name)), class_=first),
             element("dd", bar, class_="bar first" if i == 0 else "bar"),
-            element("dd", f"{probability:.1%}".replace("%", "&nbsp;%"), class_=first),
+            element("dd", _share(probability), class_=first),
         ]
     return element("dl", "".join(rows), class_="bars", aria_label="prediction")
+
+
+def _share(probability: float) -> str:
+    """A probability beside its bar; the sign stays on its line."""
+    return text(percent(probability, 1)).replace(" %", "&nbsp;%")
 
 
 # ---------------------------------------------------------------------- what each method sees

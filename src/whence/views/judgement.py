@@ -14,6 +14,7 @@ from jaxtyping import Float
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.evidence import Trial, TrialCurves
+from whence.core.scores import ZERO_BY_CONSTRUCTION
 from whence.views import verdicts, wording
 from whence.views.curves import curves, drawable, limits
 from whence.views.markup import element, kind, named, paragraphs, scrolling, soft, table, text
@@ -89,6 +90,8 @@ def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> str:
 
 
 def _strongest(a: Attribution) -> str:
+    if a.is_zero_by_construction:
+        return element("span", ZERO_BY_CONSTRUCTION, class_="wide")
     names = a.units.distinct_names
     strongest = [named(names[i]) for i in a.ranking()[:3] if a.scores[i]]
     return element("span", ", ".join(strongest) or "–", class_="wide")
@@ -104,7 +107,7 @@ def _share(ruling: verdicts.Ruling | None) -> str:
         return "–"
     content = f"{ruling.mark} {wording.share(ruling.beaten)}"
     if ruling.p is not None:
-        p = wording.p_value(ruling.p).replace(" = ", " ")
+        p = wording.p_of_verdict(ruling.verdict, ruling.p).replace(" = ", " ")
         content += " " + element("span", text(p), class_="soft")
     return element("span", content, title=ruling.sentence())
 

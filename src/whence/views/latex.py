@@ -16,6 +16,7 @@ from whence.core.durations import precise
 from whence.core.errors import InputError
 from whence.core.evidence import Verdict
 from whence.core.many import Many, attributions_of
+from whence.core.percent import digits
 from whence.views import verdicts, wording
 from whence.views.many import beaten, chance, strongest_first
 from whence.views.palette import LIGHT, RGB, colour, levels
@@ -179,9 +180,10 @@ def _beaten(a: Attribution) -> str:
 
 
 def _p(a: Attribution) -> str:
-    if a.evidence is None or a.evidence.p is None:
+    p = None if a.evidence is None else a.evidence.p_of_verdict
+    if p is None:
         return ""
-    return wording.p_value(a.evidence.p).removeprefix("p").removeprefix(" = ").strip()
+    return wording.p_value(p).removeprefix("p").removeprefix(" = ").strip()
 
 
 class Cells(NamedTuple):
@@ -275,7 +277,7 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 
     leading = list(a.prediction.items())[:5]
     if leading:
-        shown = ", ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)
+        shown = ", ".join(f"{wording.label(name)} {digits(p, 1)}%" for name, p in leading)
         lines.append(f"prediction: {shown}")
 
     cut = wording.dropped(a)

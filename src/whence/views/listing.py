@@ -110,6 +110,8 @@ def _attempts(methods: Sequence[Mapping[str, Any]]) -> RenderableType:
         outcome = Text("works", GOOD)
         if not attempt["works"]:
             outcome = Text.assemble(("no", BAD), f"  {wording.visible(attempt['reason'])}")
+        elif attempt.get("note"):
+            outcome = Text.assemble(outcome, f", but {wording.visible(attempt['note'])}")
         table.add_row(Text(attempt["method"]), outcome)
     return table
 

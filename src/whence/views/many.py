@@ -73,11 +73,15 @@ def _texts(count: int) -> str:
 def prediction(row: Row) -> str:
     """``positive 98 %``; a dash where the model gives no probabilities.
 
+    Where several labels may hold and none does, the highest stands in brackets.
+
     >>> prediction(Row("not bad", None, "positive", 0.981, 1, 0, 0, 0))
     'positive 98 %'
     """
     if row.label is None or row.probability is None:
         return NONE
+    if row.holding == ():
+        return f"none ({wording.label(row.label)} {wording.percent(row.probability)})"
     return f"{wording.label(row.label)} {wording.percent(row.probability)}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from whence.core import percent as percents
 from whence.core.answer import CONTROL
 from whence.core.confusion import FEWEST_TEXTS
 from whence.core.many import Tally
@@ -63,7 +64,7 @@ def overview_page(overview: Overview) -> str:
         _failures(overview),
         words_explained(),
         packed(overview),
-        script(static("overview.js")),
+        script("\n".join(map(static, ("percent.js", "overview.js")))),
     ]
     body = element("section", "\n".join(filter(None, content)), class_="whence run", id="whence")
     return document(
@@ -170,7 +171,7 @@ def _facts(overview: Overview) -> str:
 
 def _counts(overview: Overview) -> str:
     """A bar for each label that the model says, and one for how often it is right."""
-    every = sum(count for _, count in overview.answer.predictions)
+    every = overview.answer.texts  # of which several labels may hold
     rows = []
     for name, count in overview.answer.predictions[:MOST_LABELS]:
         rows.append(_count_bar(f"says {wording.label(name)}", count, every))
@@ -326,8 +327,10 @@ def _word_row(word: CarryingWord, reach: float, signed: bool, is_told: bool) -> 
         data_word=word.word,
         disabled=True,
     )
-    number = f"{100 * word.share:+.0f}" if signed else f"{100 * word.share:.0f}"
-    interval = f"{100 * word.low:.0f} to {100 * word.high:.0f} %"
+    number = percents.digits(word.share)
+    if signed and number[0].isdigit() and word.share > 0:
+        number = f"+{number}"
+    interval = percents.between(word.low, word.high)
     texts = f"{word.texts:,} texts"
     cells = [
         element("th", find, scope="row"),

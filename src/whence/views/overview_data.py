@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int8
 
 from whence.core.answer import CONTROL
+from whence.core.attribution import NO_LABEL
 from whence.core.evidence import Verdict
 from whence.core.overview import Overview, Reading, ReadText
 from whence.views import verdicts, wording
@@ -75,7 +76,8 @@ def _blob(name: str, content: str) -> str:
 
 def _labels(overview: Overview) -> list[str]:
     """Every label that some text has, predicted ones first."""
-    names = dict.fromkeys(name for name, _ in overview.answer.predictions)
+    said = (name for name, _ in overview.answer.predictions)
+    names = dict.fromkeys(name for name in said if name != NO_LABEL)
     for text in overview.texts:
         for name in (text.predicted, text.explained, text.label):
             if name is not None:
@@ -97,7 +99,7 @@ def _text(text: ReadText, overview: Overview, labels: list[str]) -> dict[str, An
     if text.label is not None:
         told["label"] = labels.index(text.label)
     if text.predicted is not None and text.probability is not None:
-        told |= {"says": labels.index(text.predicted), "sure": round(text.probability, 3)}
+        told |= {"says": labels.index(text.predicted), "sure": _share(text.probability)}
     if text.agreement is not None:
         told["agree"] = round(text.agreement, 3)
     if text.conflict is not None:
@@ -119,9 +121,18 @@ def _reading(reading: Reading, largest: float) -> list[float | int | None]:
     if reading.verdict is None and reading.p is None:
         return told
     told.append(_place(reading.verdict))
-    for number in (reading.beaten, reading.p):
-        told.append(None if number is None else float(f"{number:.3g}"))
+    told.append(None if reading.beaten is None else _share(reading.beaten))
+    told.append(None if reading.p is None else float(f"{reading.p:.3g}"))
     return told
+
+
+def _share(share: float) -> float:
+    """With three decimals, and more where it would be 0 or 1 and is not: the page would say so."""
+    for decimals in (3, 4, 5):
+        rounded = round(share, decimals)
+        if rounded not in (0.0, 1.0):
+            return rounded
+    return share
 
 
 def _place(verdict: Verdict | None) -> int:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from whence.core.answer import CONTROL
 from whence.core.evidence import Verdict
+from whence.core.percent import digits
 from whence.core.planted import MECHANISMS, Finding, Planted, PlantedTruth
 from whence.views import wording
 from whence.views.latex import Cells, tabular
@@ -176,7 +177,7 @@ def interval_of(ends: Sequence[float]) -> str:
     >>> interval_of((0.886, 1.0))
     '89–100'
     """
-    low, high = (f"{100 * end:.0f}" for end in ends)
+    low, high = (digits(end) for end in ends)
     return f"{low}–{high}"
 
 

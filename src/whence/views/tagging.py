@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.percent import digits
 from whence.views import wording
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
@@ -29,7 +30,7 @@ def tags_view(words: Sequence[Mapping[str, Any]], text: str | None = None) -> Re
     grid.add_column(justify="right")
     for number, row in enumerate(words):
         style = Style() if row["tag"] == usual else BOLD
-        chance = "" if row["probability"] is None else f"{row['probability']:.1%}"
+        chance = "" if row["probability"] is None else f"{digits(row['probability'], 1)}%"
         grid.add_row(
             Text(str(number)),
             Text(wording.visible(row["word"]), style),

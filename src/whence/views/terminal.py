@@ -16,6 +16,7 @@ from rich.text import Text
 
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
+from whence.core.percent import digits
 from whence.core.plan import Plan
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
@@ -249,7 +250,7 @@ def prediction_view(probabilities: dict[str, float], text: str | None = None) ->
     width = min(max(widths, default=0), LONGEST_NAME)
     for i, (name, p) in enumerate(probabilities.items()):
         label = (fit(wording.label(name), width), BOLD if i == 0 else Style())
-        parts.append(Text.assemble("  ", label, f"  {p:7.2%}  ", _bar(p)))
+        parts.append(Text.assemble("  ", label, f"  {digits(p, 2):>6}%  ", _bar(p)))
     return Group(*parts)
 
 
@@ -270,7 +271,7 @@ def fit(text: str, width: int) -> str:
 
 def _heading(a: Attribution, plan: Plan | None = None) -> RenderableType:
     leading = list(a.prediction.items())[:5]
-    prediction = "  ".join(f"{wording.label(name)} {p:.1%}" for name, p in leading)
+    prediction = "  ".join(f"{wording.label(name)} {digits(p, 1)}%" for name, p in leading)
     rows = [
         ("model", wording.model_line(a)),
         ("prediction", prediction or "–"),

@@ -18,6 +18,7 @@ from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.evidence import Verdict
+from whence.core.scores import ZERO_BY_CONSTRUCTION
 from whence.views import verdicts, wording
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
@@ -102,8 +103,8 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
         lines += [
             f"{better} better than {random} of the same text, "
             f"{same} not separable from them, {worse} worse.",
-            "Then the share of them that it beats (chance: 50 %), and the p-value. "
-            + verdicts.CAUTION,
+            "Then the share of them that it beats (chance: 50 %), and the p-value "
+            "(of worse, where it is worse). " + verdicts.CAUTION,
         ]
     methods_by_note: dict[str, list[str]] = {}
     for a in every:
@@ -162,7 +163,9 @@ def _costs(a: Attribution, with_units: bool) -> dict[str, str]:
 
 
 def strongest(a: Attribution) -> str:
-    """The three strongest units, those without a score left out."""
+    """The three strongest units, those without a score left out; or that there can be none."""
+    if a.is_zero_by_construction:
+        return ZERO_BY_CONSTRUCTION
     names = a.units.distinct_names
     units = [i for i in a.ranking()[:3] if a.scores[i]]
     return ", ".join(wording.visible(names[i]) for i in units) or "–"

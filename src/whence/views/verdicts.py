@@ -30,7 +30,8 @@ class Ruling:
     """What is shown of one test of a ranking against random ones.
 
     ``removal`` is empty for the verdict over all removals. ``beaten`` is the share of random
-    rankings that are worse; the arbiter's own evidence has none.
+    rankings that are worse; the arbiter's own evidence has none. ``p`` is that of the verdict: of
+    "worse" where it is worse.
     """
 
     removal: str
@@ -76,7 +77,7 @@ class Ruling:
         if self.interval is not None:
             parts += f" ({wording.between(self.interval)})"
         if self.p is not None:
-            parts += f", {wording.p_value(self.p)}"
+            parts += f", {wording.p_of_verdict(self.verdict, self.p)}"
         return parts
 
     def sentence(self) -> str:
@@ -99,8 +100,8 @@ def overall(a: Attribution) -> Ruling | None:
     if evidence is None:
         return None
     if evidence.measure != CURVES:
-        return Ruling("", evidence.verdict, beaten=None, interval=None, p=evidence.p)
-    return Ruling("", evidence.verdict, evidence.value, evidence.interval, evidence.p)
+        return Ruling("", evidence.verdict, beaten=None, interval=None, p=evidence.p_of_verdict)
+    return Ruling("", evidence.verdict, evidence.value, evidence.interval, evidence.p_of_verdict)
 
 
 def by_removal(a: Attribution) -> list[Ruling]:
@@ -108,7 +109,7 @@ def by_removal(a: Attribution) -> list[Ruling]:
     rulings = []
     for t in trials(a):
         removal = wording.visible(t.removal)
-        rulings.append(Ruling(removal, t.verdict, t.beaten, t.interval, t.p))
+        rulings.append(Ruling(removal, t.verdict, t.beaten, t.interval, t.p_of_verdict))
     return rulings
 
 

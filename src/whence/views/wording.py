@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from whence.core import percent as percents
 from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
 from whence.core.durations import spoken
+from whence.core.evidence import Verdict
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.showing import visible
@@ -224,12 +226,14 @@ def duration(seconds: float) -> str:
 def percent(share: int | float) -> str:
     """A share in percent with two digits.
 
-    >>> percent(0.00312), percent(0.5), percent(830.0)
-    ('0.31 %', '50 %', '83000 %')
+    It is 0 or 100 % only where it is exactly that.
+
+    >>> percent(0.00312), percent(0.5), percent(830.0), percent(0.996)
+    ('0.31 %', '50 %', '83000 %', '99.6 %')
     """
     hundred = share * 100
     if hundred >= 9.95 or hundred == 0:
-        return f"{hundred:.0f} %"
+        return percents.percent(share)
     if hundred >= 0.01:
         return f"{hundred:.2g} %"
     return "< 0.01 %"
@@ -256,8 +260,7 @@ def between(ends: Sequence[int | float]) -> str:
     >>> between((0.92, 1.0))
     '92 to 100 %'
     """
-    low, high = (f"{100 * end:.0f}" for end in ends)
-    return f"{low} to {high} %"
+    return percents.between(*ends)
 
 
 def p_value(p: int | float) -> str:
@@ -269,6 +272,17 @@ def p_value(p: int | float) -> str:
     if p < 0.001:
         return "p < 0.001"
     return f"p = {p:.2g}"
+
+
+def p_of_verdict(verdict: Verdict | None, p: float | None) -> str:
+    """The p-value of the verdict that is said; empty where it is not known.
+
+    >>> p_of_verdict(Verdict.WORSE, 0.0099), p_of_verdict(Verdict.SAME, 0.31)
+    ('p = 0.0099 of worse', 'p = 0.31')
+    """
+    if p is None:
+        return ""
+    return f"{p_value(p)} of worse" if verdict == Verdict.WORSE else p_value(p)
 
 
 def forwards(cost: Cost) -> str:
@@ -425,10 +439,14 @@ def correlation(r: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share in whole per cent; a dash where there is none."""
-    if math.isnan(part):
-        return "–"
-    return f"{part:.0%}".replace("%", " %")
+    """A share in whole per cent; a dash where there is none.
+
+    It has a decimal, or two, where it would be 0 or 100 % and is not.
+
+    >>> share(0.98), share(0.996), share(1.0), share(float("nan"))
+    ('98 %', '99.6 %', '100 %', '–')
+    """
+    return percents.percent(part)
 
 
 def about_agreement(agreement: Agreement) -> str:

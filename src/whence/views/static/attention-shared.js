@@ -55,7 +55,7 @@ function short(label, most) {
 }
 
 function percent(share) {
-  return `${(share * 100).toFixed(1)} %`;
+  return `${hundredths(share, 1)} %`;
 }
 
 // Inside a sentence: no more digits than a reader wants.
@@ -63,7 +63,7 @@ function about(share) {
   const hundred = share * 100;
   if (hundred === 0) return "0 %";
   if (hundred < 0.1) return "less than 0.1 %";
-  return `${hundred.toFixed(hundred < 9.95 ? 1 : 0)} %`;
+  return `${hundredths(share, hundred < 9.95 ? 1 : 0)} %`;
 }
 
 function listed(parts) {

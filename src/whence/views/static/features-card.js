@@ -5,7 +5,7 @@ const DIGITS = { maximumFractionDigits: 0 };
 
 function share(part) {
   const hundred = 100 * part;
-  if (hundred >= 9.95) return `${hundred.toFixed(0)} %`;
+  if (hundred >= 9.95) return `${hundredths(part)} %`;
   return hundred >= 0.01 ? `${Number(hundred.toPrecision(2))} %` : "< 0.01 %";
 }
 

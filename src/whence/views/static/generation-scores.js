@@ -74,7 +74,7 @@ function shownScore(value, largest, isSigned) {
 
 function shownShare(share) {
   const hundred = share * 100;
-  if (hundred >= 9.95 || hundred === 0) return `${hundred.toFixed(0)} %`;
+  if (hundred >= 9.95 || hundred === 0) return `${hundredths(share)} %`;
   return hundred >= 0.01 ? `${Number(hundred.toPrecision(2))} %` : "< 0.01 %";
 }
 

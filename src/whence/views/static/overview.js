@@ -39,12 +39,7 @@
     return element;
   }
 
-  // What is neither none nor all is never rounded to it.
-  function percent(share) {
-    if (share > 0 && share < 0.005) return "< 1 %";
-    if (share < 1 && share >= 0.995) return "> 99 %";
-    return `${(100 * share).toFixed(0)} %`;
-  }
+  const percent = (share) => `${hundredths(share)} %`;
   const correlation = (r) => r.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
 
   // Each method with the score of a unit as a share of its largest one; its sign where that is the matter.
@@ -92,7 +87,7 @@
     const [, verdict, beaten, p] = reading;
     const about = [];
     if (beaten !== null) about.push(`beats ${percent(beaten)} of random rankings`);
-    if (p !== null) about.push(p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`);
+    if (p !== null) about.push(`${p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`}${data.classes[verdict] === "worse" ? " of worse" : ""}`);
     const words = made("span", { className: `badge ${data.classes[verdict]}`, textContent: `${data.marks[verdict]} ${data.verdicts[verdict]}` });
     return made("span", {}, words, made("span", { className: "soft", textContent: about.length ? ` ${about.join(", ")}` : "" }));
   }
