@@ -70,7 +70,7 @@ def test_templates_give_an_interval(run, tmp_path) -> None:
 def test_the_summary_says_what_the_heads_do(run) -> None:
     shown = " ".join(run("attend", TEXT).out.split())
     assert "Of 48 heads, " in shown
-    assert "the word before 1 layer 0, head 2 100 %" in shown
+    assert "the word before 1 layer 0, head 2 99.8 %" in shown
     assert "Worth a look: layer " in shown
     assert "Attention says where a head reads, not what matters" in shown
     stored = json.loads(run("attend", TEXT, "--json").out)

@@ -552,6 +552,9 @@ def test_a_ranking_has_both_p_values():
     judged = metrics_evidence(good, True, [control(game)])
     mirrored = metrics_evidence(-good, True, [control(game)])
     assert (judged.verdict, mirrored.verdict) == (Verdict.BETTER, Verdict.WORSE)
+    assert judged.p is not None
+    assert mirrored.p is not None
+    assert mirrored.p_worse is not None
     assert judged.p_of_verdict == judged.p <= 0.05
     assert mirrored.p_of_verdict == mirrored.p_worse <= 0.05 < mirrored.p
     assert Evidence.from_dict(mirrored.to_dict()) == mirrored

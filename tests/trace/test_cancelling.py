@@ -101,6 +101,8 @@ def test_nothing_is_ranked_judged_or_named(name: str) -> None:
     a = whence.explain(MODELS[name](), TEXT, "gradient-x-input")
     assert a.is_zero_by_construction
     assert not a.scores.any()
+    assert a.error is not None
+    assert a.evidence is not None
     assert a.error.note.startswith("zero by construction")
     assert (a.evidence.verdict, a.evidence.value, a.evidence.p) == (None, None, None)
     assert a.evidence.ranks_nothing

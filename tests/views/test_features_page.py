@@ -265,3 +265,14 @@ def test_hostile_text_stays_text_in_both_themes_and_on_a_narrow_screen(opened):
         assert "\u202e" not in running
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390  # nothing is pushed out of a narrow screen
+
+
+def test_that_the_vocabularys_mean_is_taken_off_is_said_where_the_numbers_stand() -> None:
+    b = board(3, 2, effects="lens")
+    assert "above the vocabulary's mean" in b.to_text(feature=b.features[0].number)
+    page = " ".join(b.to_html().replace("&#39;", "'").split())
+    assert "above the mean of the whole vocabulary" in page
+    assert "raised less than that mean" in page
+    clamped = board(3, 2, effects="clamped").to_html()
+    assert "the mean over them is taken off" in " ".join(clamped.split())
+    assert "vocabulary" not in clamped.partition("<script")[0].partition("What a feature")[2]

@@ -485,8 +485,9 @@ def camps(conflict: Conflict, most: int = 4) -> list[tuple[str, str]]:
 def _of_largest(part: float, kind: str) -> str:
     """A share of a method's largest score; its sign where that is the matter."""
     if kind != "sign":
-        return f"{100 * abs(part):.0f} %"
-    return f"{100 * part:+.0f} %".replace("-", "−")
+        return percents.percent(abs(part))
+    shown = percents.percent(part).replace("-", "−")
+    return f"+{shown}" if shown[0].isdigit() else shown
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
