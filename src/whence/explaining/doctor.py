@@ -199,8 +199,9 @@ def attempt(model: Model, method: str) -> Attempt:
         return Attempt(method, False, str(problem))
     except Exception as problem:
         return Attempt(method, False, f"{type(problem).__name__}: {problem}")
-    remarks = [a.error.note for a in tried.attributions.values() if a.is_zero_by_construction]
-    return Attempt(method, True, note="; ".join(remarks))
+    first = tried.first
+    note = "" if first.error is None or not first.is_zero_by_construction else first.error.note
+    return Attempt(method, True, note=note)
 
 
 def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
