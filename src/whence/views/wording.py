@@ -251,7 +251,7 @@ def effect(share: float) -> str:
         return f"{sign}{percent(size)}"
     if 0.995 <= size < 1:
         return f"{sign}> 99 %"
-    return f"{sign}{100 * size:.0f} %"
+    return f"{sign}{percents.percent(size)}"
 
 
 def between(ends: Sequence[int | float]) -> str:
