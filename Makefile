@@ -62,6 +62,10 @@ bench: $(VENV)/.installed-dev  ## ratios to the floor and to peers
 	@echo "==> bench"
 	@$(BIN)/python -m bench
 
+# What the commands of README, docs/getting-started.md and the tutorials need, and nothing for
+# developers; tests/test_fresh.py runs all of them without anything else.
+DEMO_NEEDS := .[figures,runs,tables]
+
 # torch comes first and alone, so that nothing can pull in another version of it
 $(VENV)/bin/python:
 	@echo "==> creating $(VENV) with $$($(PYTHON) --version)"
@@ -72,7 +76,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "==> installing whence and what it needs (pinned by constraints.txt) into $(VENV)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[figures]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '$(DEMO_NEEDS)'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
