@@ -60,6 +60,7 @@ LONG = (
     "labs/test_roar.py",
     "runs/test_trials.py",
     "test_docs.py",
+    "test_fresh.py",
     "test_zoo.py",
     "methods/test_along_a_path.py",
     "runs/test_audits.py",

@@ -5,12 +5,8 @@ Examples run, commands work, links lead somewhere, every method and every metric
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -22,7 +18,7 @@ import pytest
 
 import whence
 from tests.choices import at_once
-from whence.cli.main import main
+from tests.reader import FENCE, REVIEWS, ROOT, Block, blocks, commands, run_example, try_out
 from whence.core import registry
 from whence.core.registry.needs import LOOKS_AT
 from whence.models import load as loading
@@ -30,7 +26,6 @@ from whence.notebook.book import Notebook
 
 load_once = cache(loading.load)
 
-ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
@@ -44,12 +39,6 @@ every_citizen = pytest.mark.parametrize(
 )
 # what a new user tries first, in `make test`; `make test-all` tries every page
 FIRST_READ = [ROOT / "README.md", DOCS / "getting-started.md", DOCS / "write-your-own-method.md"]
-# the data set that pages speak of
-REVIEWS = """id,review,label
-1,a moving and funny film,positive
-2,not bad at all,positive
-3,a dull and lifeless film,negative
-"""
 # a tutorial is one story: its files, examples and commands work together, in one folder
 TUTORIALS = [p for p in sorted((DOCS / "tutorials").glob("*.md")) if p.stem != "index"]
 # what each story ends in, and words that stand in the file
@@ -68,45 +57,11 @@ SECTIONS = ("Formula", "Cost", "When it misleads", "Example", "Reference")
 # examples of what a reader has and a test does not: another model, the tests' own folder, a
 # cluster, a bucket
 MOST_UNRUN = 4
-FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-TITLE = re.compile(r'title="([^"]+)"')
 LOCAL_HOST = re.compile(
     r"localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1"
     r"|.*\.(local|internal|lan)$"
 )
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block. ``quotes`` is the file that it shows, where its title names one."""
-
-    language: str
-    runs: bool
-    code: str
-    line: int
-    quotes: str | None
-
-
-def blocks(page: Path, *languages: str) -> Iterator[Block]:
-    text = page.read_text(encoding="utf-8")
-    for fence in FENCE.finditer(text):
-        language, rest, code = fence.groups()
-        if language not in languages:
-            continue
-        title = TITLE.search(rest)
-        quotes = title.group(1) if title else None
-        runs = "no-run" not in rest and quotes is None
-        line = text.count("\n", 0, fence.start()) + 2
-        yield Block(language, runs, code, line, quotes)
-
-
-def commands(block: Block) -> list[str]:
-    """What a reader types: the lines behind a prompt, or all lines of a block without prompts."""
-    lines = block.code.splitlines()
-    if block.language == "console":
-        return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    return [line.partition("  #")[0].strip() for line in lines if line.strip()]
 
 
 def shown_by(block: Block) -> list[str]:
@@ -137,18 +92,6 @@ def test_the_examples_of_a_page_run(
         run_example(page, block, space)
 
 
-def run_example(page: Path, block: Block, space: dict[str, Any]) -> str:
-    """Run a block of Python, unless it says that it is not run, and return what it prints."""
-    # as many empty lines in front, so that an error names the line of the page
-    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
-    if not block.runs:
-        return ""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        exec(code, space)
-    return printed.getvalue()
-
-
 def test_few_examples_are_not_run() -> None:
     unrun = []
     for page in PAGES:
@@ -177,41 +120,6 @@ def test_the_commands_of_a_page_work(
     for block in blocks(page, "console", "bash"):
         if block.runs:
             assert_was_printed(shown_by(block), type_in(block, monkeypatch))
-
-
-def try_out(command: str, monkeypatch: pytest.MonkeyPatch, printed: io.StringIO) -> int:
-    """Run a whence command in this process, also ``echo text | whence …``; others must exist."""
-    *before, last = (list(part) for part in split_pipe(shlex.split(command)))
-    feed = b""
-    if before:
-        assert before[0][0] == "echo", command
-        feed = f"{before[0][1]}\n".encode()
-    if last[0] == "make":
-        targets = re.findall(
-            r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
-        )
-        return 0 if set(last[1:]) <= set(targets) else 1
-    if last[:2] == ["whence", "lab"]:
-        # takes minutes, and runs in a test of its own: here only what is typed is tried
-        monkeypatch.setattr("whence.labs.running.lab", lambda name, **_: Notebook(name))
-    if last[0] != "whence":
-        is_known = last[0] in ("pip", "git", "python", ".venv/bin/mkdocs", ".venv/bin/python")
-        return 0 if is_known else 1
-    monkeypatch.setattr(
-        "sys.stdin", SimpleNamespace(isatty=lambda: not feed, buffer=io.BytesIO(feed))
-    )
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        return main(last[1:])
-
-
-def split_pipe(words: list[str]) -> list[list[str]]:
-    parts: list[list[str]] = [[]]
-    for word in words:
-        if word == "|":
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return parts
 
 
 def test_every_tutorial_promises_a_file() -> None:
@@ -247,9 +155,11 @@ def test_a_tutorial_works_and_leaves_what_it_promises(
 
 def type_in(block: Block, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the commands of a block, and return what they print."""
+    # a lab takes minutes, and runs in a test of its own: here only what is typed is tried
+    monkeypatch.setattr("whence.labs.running.lab", lambda name, **_: Notebook(name))
     printed = io.StringIO()
     for command in commands(block):
-        assert try_out(command, monkeypatch, printed) == 0, command
+        assert try_out(command, printed) == 0, command
     return printed.getvalue()
 
 
