@@ -1,8 +1,23 @@
 """whence: explains what a transformer did, and tests whether the explanation can be trusted.
 
-Everything public is in this file. It is imported when first used, so that ``import whence`` costs
-next to nothing.
+>>> import whence
+>>> model = whence.load("sentiment")  # or a folder, a name on the hub, a model of your own
+>>> c = whence.compare(model, "not a single dull moment", ["occlusion", "lime", "random"])
+>>> [word for word, score in c["occlusion"].top(2)]
+['not', 'dull']
+>>> c["occlusion"].evidence.verdict.value
+'better than random'
+
+``print(c.answer)`` says it in words, ``print(c)`` adds the text and the verdicts, and
+``c.to_html("report.html")`` writes a page.
+
+The verbs: ``explain`` and ``compare`` a text; ``generate`` and ``context`` for what a model writes;
+``attend`` and ``probe`` for its attention; ``run``, ``evaluate`` and ``audit`` for a data set.
+``list_methods()`` and ``list_metrics()`` say what there is, ``read`` loads what was saved.
 """
+
+# Everything public is in this file. It is imported when first used, so that ``import whence`` costs
+# next to nothing.
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from whence.core.evidence import (
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.target import Target
+from whence.views.document import script, static
 
 PROVENANCE = Provenance(
     "toy",
@@ -35,6 +36,13 @@ PROVENANCE = Provenance(
     "sdpa",
     {"whence": "0.1.0"},
 )
+
+
+def own(page: str) -> str:
+    """A page without the program that is the same on every page: its button."""
+    program = script(static("shell.js"))
+    assert page.count(program) == 1
+    return page.replace(program, "")
 
 
 def passage_of(text: str) -> Passage:

@@ -171,11 +171,11 @@ def test_the_theme_can_be_turned_and_the_maps_follow(opened):
       return data.filter((_, i) => i % 4 < 3).reduce((a, b) => a + b) / 108;
     }"""
     bright = page.locator(".map canvas").first.evaluate(pixel)
-    page.locator(".theme").click()
+    page.locator(".shell button").click()
     settled(page)
     assert page.locator(".map canvas").first.evaluate(pixel) < bright - 60
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
-    page.locator(".theme").click()
+    page.locator(".shell button").click()
     settled(page)
     assert page.locator(".map canvas").first.evaluate(pixel) == bright
 

@@ -249,8 +249,8 @@ def test_reading_order_is_answer_cautions_text_verdicts_folds(opened, real):
         """() => [...document.querySelectorAll('select, [tabindex="0"], summary, button')]
             .filter((e) => e.checkVisibility()).map((e) => e.className || e.tagName)"""
     )
-    assert stops[0] == "method"  # the menu, then the words of the text
-    assert stops[1].startswith("u ")
+    assert stops[:2] == ["BUTTON", "method"]  # light or dark, the menu, the words of the text
+    assert stops[2].startswith("u ")
 
 
 def test_orange_and_blue_mean_for_and_against_only(opened, real):

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from tests.damage import damaged
+from tests.views.conftest import own
 from tests.views.evaluations import evaluation, measured, same_everywhere, whole
 from whence.core.errors import WhenceError
 from whence.core.evaluation import Evaluation
@@ -111,7 +112,7 @@ def test_control_characters_do_nothing_in_a_terminal() -> None:
 
 
 def test_a_page_has_no_script_no_network_and_no_markup_of_others() -> None:
-    for page in (hostile().to_html(), hostile()._repr_html_()):
+    for page in (own(hostile().to_html()), hostile()._repr_html_()):
         assert "<script" not in page
         assert "<img" not in page
         assert "\x1b" not in page

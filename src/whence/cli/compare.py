@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
@@ -24,6 +25,7 @@ Methods = Annotated[
     str | None,
     typer.Option(
         help="The methods to compare, with commas between. [default: all that fit the model]",
+        autocompletion=completing.methods,
         metavar="A,B,…",
     ),
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.compare import chosen
 from whence.cli.running import loaded, progress, writable
@@ -76,6 +77,7 @@ Methods = Annotated[
         "--method",
         help="What attributes the tokens to the context, with commas between; may be repeated. "
         "[default: occlusion]",
+        autocompletion=completing.methods,
         metavar="A,B,…",
     ),
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.pace import pace_shown
 from whence.cli.run import (
@@ -67,6 +68,7 @@ def command(
         typer.Option(
             help="The metrics, separated by commas, groups of them (faithfulness, gold, again, "
             "form), or all. [default: all]",
+            autocompletion=completing.metrics,
             metavar="NAMES",
         ),
     ] = None,

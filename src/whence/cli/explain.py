@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 from typer.main import get_command
 
+from whence.cli import completing, running
 from whence.cli import options as o
-from whence.cli import running
 from whence.cli.reports import Encoded, Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
@@ -30,6 +30,7 @@ def command(
     method: str = typer.Option(
         "integrated-gradients",
         help="The method; 'whence methods' lists them, 'whence methods NAME' explains one.",
+        autocompletion=completing.method,
         metavar="NAME",
     ),
     model: o.ModelName = "sentiment",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.compare import chosen
 from whence.cli.features_shared import Folder, ModelName, opened, told
@@ -20,6 +21,7 @@ Methods = Annotated[
         "--methods",
         "--method",
         help="Methods that play a game, with commas between: occlusion, shapley, lime, banzhaf …",
+        autocompletion=completing.methods,
         metavar="A,B,…",
     ),
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whence.cli import completing
 from whence.cli.running import loaded, note
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ ModelName = Annotated[
     str | None,
     typer.Option(
         "--model",
+        autocompletion=completing.model,
         help="The model that it was trained on, where it lies elsewhere now. "
         "[default: the one that the autoencoder names]",
         metavar="NAME",

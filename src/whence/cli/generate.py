@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.compare import chosen
 from whence.cli.running import loaded, note, progress, writable
@@ -81,6 +82,7 @@ Methods = Annotated[
         "--methods",
         "--method",
         help="The methods, with commas between; may be repeated. [default: gradient-x-input]",
+        autocompletion=completing.methods,
         metavar="A,B,…",
     ),
 ]

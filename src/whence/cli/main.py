@@ -34,12 +34,11 @@ from whence.cli import (
 from whence.cli.options import WITH_SETTINGS
 from whence.cli.reports import is_ours
 from whence.cli.running import INTERRUPTED, OUR_MISTAKE, USERS_MISTAKE, note
+from whence.cli.texts import NoText
 from whence.core.errors import WhenceError
 from whence.core.showing import visible
 
-app = typer.Typer(
-    name="whence", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="whence", rich_markup_mode=None, pretty_exceptions_enable=False)
 COMMANDS = (
     explain,
     compare,
@@ -58,13 +57,42 @@ COMMANDS = (
     planted,
     doctor,
 )
+# what the list of all commands says of each: a line of a terminal holds it
+MENU = {
+    "explain": "One method on your text: a score for each word.",
+    "compare": "All methods on your text, each tested. Begin here.",
+    "generate": "What a model writes, and what each word was written from.",
+    "context": "Which words of an output came from the context.",
+    "run": "Explain every text of a data set, into a folder that is kept.",
+    "query": "Ask such a folder: in SQL, or what is ready.",
+    "evaluate": "Methods on trial: a table of methods × metrics.",
+    "audit": "Is attention an explanation, in this model?",
+    "predict": "What the model says, with probabilities.",
+    "attend": "Where each attention head looks.",
+    "theory": "A model so small that its scores have formulas.",
+    "lab": "Experiments small enough to understand, with figures.",
+    "methods": "List the methods, or explain one of them.",
+    "metrics": "List the metrics, or explain one of them.",
+    "planted": "Test the methods where the truth is known.",
+    "doctor": "What a model is, what works on it, and its cost.",
+    "features": "Sparse autoencoders of hidden states, and what they find.",
+}
 for module in COMMANDS:
     settings = WITH_SETTINGS if module is explain else {}
-    app.command(
-        module.__name__.rpartition(".")[2], epilog=module.EXAMPLE, context_settings=settings
-    )(module.command)
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, short_help=MENU.get(name), epilog=module.EXAMPLE, context_settings=settings)(
+        module.command
+    )
 
-app.add_typer(features.app)
+app.add_typer(features.app, short_help=MENU["features"])
+EXAMPLES = {module.__name__.rpartition(".")[2]: module.EXAMPLE for module in COMMANDS}
+# \b keeps the lines as they are
+BEGIN = """\b
+Begin with:
+  whence compare "the food is great but the service is not bad"
+  whence compare "a moving and funny film" --html report.html
+  whence doctor --model FOLDER       your own model: what works on it
+  whence help compare                a command with all its options"""
 
 
 def _say_version(asked: bool) -> bool:
@@ -82,7 +110,7 @@ Version = Annotated[
 ]
 
 
-@app.callback(epilog='Example: whence compare "a moving and funny film" --html report.html')
+@app.callback(epilog=BEGIN)
 def top(version: Version = False) -> None:
     """Explain what a transformer did, and test whether the explanation can be trusted."""
     del version
@@ -124,6 +152,8 @@ def _listening(debug: bool) -> Iterator[Heard]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if given[0] == "help":
+        given = [*given[1:], "--help"]
     debug = "--debug" in given
     with _listening(debug) as heard:
         try:
@@ -133,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as problem:
             if debug:
                 _show_trace(problem)
-            return _complain_of(problem)
+            return _complain_of(problem, EXAMPLES.get(given[0], ""))
     if code == INTERRUPTED:
         return _complain("interrupted.", code)
     return OUR_MISTAKE if heard.mistakes else code
@@ -143,11 +173,14 @@ def _show_trace(problem: BaseException | None) -> None:
     print(visible("".join(traceback.format_exception(problem)), keep="\n"), file=sys.stderr, end="")
 
 
-def _complain_of(problem: Exception) -> int:
+def _complain_of(problem: Exception, example: str = "") -> int:
+    """One line; where there was nothing to work on, with what could have been typed."""
     # what typer raises for bad usage has it
     message_of = getattr(problem, "format_message", None)
     if message_of is not None:
         return _complain(message_of(), USERS_MISTAKE)
+    if isinstance(problem, NoText):
+        return _complain(f"{problem} {example}", USERS_MISTAKE)
     if isinstance(problem, WhenceError):
         return _complain(str(problem), OUR_MISTAKE if is_ours(problem) else USERS_MISTAKE)
     return _complain(

@@ -9,7 +9,7 @@ EXAMPLE = "Example: whence methods integrated-gradients"
 
 
 def command(
-    name: o.OneName = None,
+    name: o.MethodName = None,
     settings: o.WithSettings = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,

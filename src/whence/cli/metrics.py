@@ -9,7 +9,7 @@ EXAMPLE = "Example: whence metrics deletion"
 
 
 def command(
-    name: o.OneName = None,
+    name: o.MetricName = None,
     settings: o.WithSettings = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from whence.cli import completing
+
 # a method's settings are flags too, and only the method knows them:
 # unknown flags are kept, and judged by ``settings.py``
 WITH_SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
@@ -19,8 +21,21 @@ Words = Annotated[
         "Without it (or with '-') texts are read from standard input, one per line.",
     ),
 ]
-OneName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="The one to explain. [default: list all]")
+MethodName = Annotated[
+    str | None,
+    typer.Argument(
+        help="The one to explain. [default: list all]",
+        autocompletion=completing.method,
+        metavar="NAME",
+    ),
+]
+MetricName = Annotated[
+    str | None,
+    typer.Argument(
+        help="The one to explain. [default: list all]",
+        autocompletion=completing.metric,
+        metavar="NAME",
+    ),
 ]
 WithSettings = Annotated[
     bool, typer.Option("--settings", help="List the settings of each as well.")
@@ -31,6 +46,7 @@ ModelName = Annotated[
         "--model",
         help="The model: a bundled one (sentiment, single-layer, filler, writer, translator, "
         "planted-…), a folder, or a name on the Hugging Face hub.",
+        autocompletion=completing.model,
         metavar="NAME",
     ),
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.pace import pace_shown
 from whence.cli.running import (
@@ -46,6 +47,7 @@ Methods = Annotated[
     str | None,
     typer.Option(
         help="The methods, separated by commas. [default: every method that fits the model]",
+        autocompletion=completing.methods,
         metavar="NAMES",
     ),
 ]

@@ -26,6 +26,10 @@ MOST_NAMED = 5
 LONGEST_QUOTE = 30
 
 
+class NoText(InputError):
+    """There is nothing to work on; the command line adds what could be typed."""
+
+
 @dataclass(frozen=True)
 class Line:
     """A text and where it stands, so that an error can say so; None for the argument.
@@ -57,9 +61,7 @@ def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
     if words and words[0] != "-":
         return [Line(words[0])]
     if not words and sys.stdin.isatty():
-        raise InputError(
-            "there is no text: give it in quotes, with --file FILE, or through a pipe."
-        )
+        raise NoText("there is no text: give it in quotes, with --file FILE, or through a pipe.")
     return _lines(sys.stdin.buffer.read(), "stdin")
 
 
@@ -102,7 +104,7 @@ def _lines(content: bytes, source: str) -> list[Line]:
             blank.append(number)
 
     if not lines:
-        raise InputError(f"{source} holds no text.")
+        raise NoText(f"{source} holds no text.")
     if all(line.problem for line in lines):  # the whole file is in another encoding
         raise InputError(f"{lines[0].where}: {lines[0].problem}")
     if blank:

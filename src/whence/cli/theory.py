@@ -94,8 +94,9 @@ def _write(comparisons: list[Comparison], books: list[Notebook], html: Path) -> 
     from whence.core.writing import write_text
     from whence.notebook.page import notebook_fragment
     from whence.views.html import page
+    from whence.views.markup import element
 
-    forms = "\n".join(notebook_fragment(book) for book in books)
+    forms = element("div", "\n".join(map(notebook_fragment, books)), class_="lab-below")
     content = page(comparisons).replace("</main>", f"</main>\n{forms}")
     write_text(html, content)
     note(f"report written to {html.resolve()}")

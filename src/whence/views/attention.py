@@ -11,7 +11,6 @@ from html import escape
 from whence.core.maps import AttentionMaps
 from whence.views import wording
 from whence.views.document import (
-    GROUND,
     document,
     embedded_json,
     fresh_id,
@@ -36,11 +35,6 @@ SCRIPTS = (
     "attention.js",
 )
 LONGEST_TEXT = 240
-# the button in the page changes its colours, and those of the ground with them
-CHOSEN_GROUND = (
-    'body:has(.whence-maps[data-theme="light"]){background:#fff}'
-    'body:has(.whence-maps[data-theme="dark"]){background:#14161a}'
-)
 VIEWS = {"head": "Head view", "model": "Model view"}
 VIEWS_WITH_NEURONS = {**VIEWS, "neuron": "Neuron view"}
 APART = {
@@ -77,11 +71,7 @@ def maps_page(maps: AttentionMaps) -> str:
     """A whole page for the attention of one passage."""
     title = title_of(maps.passage.text, maps.model)
     section = _section(maps, "whence-maps-0")
-    return document(
-        f"whence, attention: {title}",
-        f"<main>\n{section}\n</main>",
-        styles=[GROUND + CHOSEN_GROUND],
-    )
+    return document(f"whence, attention: {title}", f"<main>\n{section}\n</main>")
 
 
 def maps_fragment(maps: AttentionMaps) -> str:
@@ -130,9 +120,8 @@ def _header(maps: AttentionMaps) -> str:
     if maps.passage.dropped:
         cut = f"{maps.passage.dropped:,} characters were cut off."
         about += soft(f"Only the beginning was read: {cut}")
-    theme = element("button", "Dark", type="button", class_="theme", aria_pressed="false")
     without = "The maps are drawn by a script inside this page; please allow it."
-    top = element("div", element("div", about) + theme, class_="top")
+    top = element("div", element("div", about), class_="top")
     return top + element("noscript", element("p", without))
 
 

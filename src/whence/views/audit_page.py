@@ -19,7 +19,7 @@ from whence.views.audit import (
     what_moves,
 )
 from whence.views.audit_figures import FIGURES
-from whence.views.document import GROUND, document, static
+from whence.views.document import document, static
 from whence.views.markup import element, elements, paragraphs, scrolling, soft, table, text
 
 SHEETS = ("report.css", "evaluation.css", "audit.css", "drawing.css")
@@ -35,7 +35,7 @@ def audit_page(audit: Audit) -> str:
     return document(
         f"whence: is attention an explanation? {wording.visible(audit.model)}",
         element("main", _body(audit)),
-        styles=[*map(static, SHEETS), GROUND],
+        styles=[*map(static, SHEETS)],
         scripts=False,
     )
 

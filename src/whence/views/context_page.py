@@ -27,7 +27,6 @@ from whence.views.context import (
 )
 from whence.views.context_rows import context_rows
 from whence.views.document import (
-    GROUND,
     document,
     embedded_json,
     fresh_id,
@@ -37,7 +36,7 @@ from whence.views.document import (
     title_of,
 )
 from whence.views.generation import output_name, percent
-from whence.views.html import PRINTED, SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.html import SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
 from whence.views.judgement import badge
 from whence.views.markup import (
     element,
@@ -67,7 +66,7 @@ def context_page(use: ContextUse) -> str:
     return document(
         f"whence: {title_of(use.input, 'the use of context')}",
         element("main", f"\n{_section(use, 'whence-0')}\n", class_="whence-many"),
-        styles=[static("report.css"), static("rows.css"), static("context.css"), GROUND + PRINTED],
+        styles=[static("report.css"), static("rows.css"), static("context.css")],
     )
 
 

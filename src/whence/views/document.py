@@ -1,10 +1,13 @@
-"""The frame of every page, and data inside a page.
+"""The shell of every page, and data inside a page.
 
-A page is one file: it loads nothing from elsewhere, and its content-security policy forbids it to.
+Every page has the same width, the same button for light and dark, and the same white paper. A page
+is one file: it loads nothing from elsewhere, and its content-security policy forbids it to.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -17,16 +20,8 @@ from whence.core.showing import visible_json
 from whence.views import wording
 from whence.views.markup import element, opening
 
-WITHOUT_SCRIPTS = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-WITH_SCRIPTS = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-)
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:"
 LONGEST_TITLE = 60
-
-# of a page whose content brings its own colours, but not those of the ground around it
-GROUND = (
-    "body{margin:0;background:#fff}@media (prefers-color-scheme:dark){body{background:#14161a}}"
-)
 
 
 def document(
@@ -37,8 +32,14 @@ def document(
     scripts: bool = True,
     body_class: str | None = None,
 ) -> str:
-    """A whole page. ``body`` is HTML; ``title`` is plain text; ``scripts`` says if any may run."""
-    policy = WITH_SCRIPTS if scripts else WITHOUT_SCRIPTS
+    """A whole page. ``body`` is HTML and ``title`` plain text.
+
+    ``scripts`` says if any may run beside that of the shell, which the policy knows by its digest.
+    """
+    program = static("shell.js")
+    policy = POLICY.format(scripts="'unsafe-inline'" if scripts else f"'{_digest(program)}'")
+    # shown by its script: without one it would do nothing
+    button = element("button", "Dark", type="button", hidden=True)
     head = [
         '<meta charset="utf-8">',
         # quotation marks in it are those of the policy itself, so it is not escaped
@@ -46,7 +47,7 @@ def document(
         opening("meta", name="viewport", content="width=device-width, initial-scale=1"),
         opening("meta", name="color-scheme", content="light dark"),
         element("title", escape(title)),
-        *(style(rules) for rules in styles),
+        *(style(rules) for rules in (static("shell.css"), *styles)),
     ]
     lines = [
         "<!doctype html>",
@@ -55,12 +56,21 @@ def document(
         *head,
         "</head>",
         opening("body", class_=body_class),
+        element("div", button, class_="shell"),
         body,
+        script(program),
         "</body>",
         "</html>",
         "",
     ]
     return "\n".join(lines)
+
+
+@cache
+def _digest(program: str) -> str:
+    """A program as a content-security policy names it."""
+    digest = hashlib.sha256(program.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def title_of(text: str, otherwise: str) -> str:

@@ -12,7 +12,7 @@ from whence.core.planted import PlantedTruth
 from whence.core.registry import METRIC_GROUPS
 from whence.views import curves as pictures
 from whence.views import wording
-from whence.views.document import GROUND, document, static, style
+from whence.views.document import document, static, style
 from whence.views.evaluation import (
     BUILT_IN,
     MARKS,
@@ -36,8 +36,8 @@ HOW_TO_READ = (
 LEAD = 2  # sentences that are the answer itself
 ABOUT_CURVES = (
     "The target while the words that a method ranks first leave the text (falling line), and while "
-    "they enter an empty one (rising line): means over the texts. The thin lines are random "
-    "rankings. The further apart the two thick lines, the better."
+    "they enter an empty one (rising line): means over the texts. The dotted lines are "
+    "random rankings. The further apart the two whole lines, the better."
 )
 ABOUT_GAUGES = (
     "How far texts with words removed lie from whole texts, in the model's own representation: the "
@@ -52,7 +52,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
     return document(
         f"whence: {len(evaluation.methods)} methods on trial, {wording.visible(evaluation.model)}",
         element("main", _body(evaluation)),
-        styles=[*map(static, SHEETS), GROUND],
+        styles=[*map(static, SHEETS)],
         scripts=False,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from whence.core.dashboard import Dashboard, FeatureCard
 from whence.views import wording
-from whence.views.document import GROUND, document, script, static
+from whence.views.document import document, script, static
 from whence.views.features import about_effects, headline, sentences
 from whence.views.features_data import STEPS, packed
 from whence.views.markup import element, fold, named, paragraphs, scrolling, soft, table, text
@@ -54,7 +54,7 @@ def dashboard_page(board: Dashboard) -> str:
     return document(
         f"whence: {headline(board)}",
         main,
-        styles=[static("report.css"), static("features.css"), GROUND],
+        styles=[static("report.css"), static("features.css")],
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from whence.core.attribution import Attribution
 from whence.core.generation import Generation
 from whence.views import wording
-from whence.views.document import GROUND, document, fresh_id, script, static, style, title_of
+from whence.views.document import document, fresh_id, script, static, style, title_of
 from whence.views.generation import (
     Row,
     about_wholes,
@@ -26,7 +26,6 @@ from whence.views.generation import (
 )
 from whence.views.generation_data import STEPS, packed, rows_by_kind
 from whence.views.html import (
-    PRINTED,
     SIGNED_RAMP,
     UNSIGNED_RAMP,
     answered,
@@ -80,7 +79,6 @@ def generation_page(g: Generation) -> str:
             static("report.css"),
             static("rows.css"),
             static("generation.css"),
-            GROUND + PRINTED,
         ],
     )
 

@@ -19,7 +19,6 @@ from whence.views import wording
 from whence.views.agreeing import agreement_section
 from whence.views.answering import LEAD, Sentence, cautions, sentences
 from whence.views.document import (
-    GROUND,
     document,
     embedded_json,
     fresh_id,
@@ -44,7 +43,6 @@ from whence.views.palette import levels
 from whence.views.pictures import patches, pictured, pixels_figure, pixels_of
 from whence.views.verdicts import by_evidence, overall
 
-PRINTED = "@media print{body{background:#fff}}"
 SIGNED_RAMP = (
     *(("n", 1.0), ("n", 0.66), ("n", 0.33)),
     ("p", 0.0),
@@ -85,7 +83,7 @@ def page(results: Sequence[Attribution | Comparison]) -> str:
     return document(
         f"whence: {title}",
         element("main", f"\n{bodies}\n", class_="whence-many"),
-        styles=[static("report.css"), GROUND + PRINTED],
+        styles=[static("report.css")],
     )
 
 

@@ -6,8 +6,8 @@ from whence.core.many import Many, Result, Row, Tally
 from whence.views import verdicts, wording
 from whence.views.answering import in_short
 from whence.views.answering_of_many import many_sentences
-from whence.views.document import GROUND, document, fresh_id, script, static, style, title_of
-from whence.views.html import PRINTED, body, words_explained
+from whence.views.document import document, fresh_id, script, static, style, title_of
+from whence.views.html import body, words_explained
 from whence.views.many import NONE, beaten, chance, left_out, notes, prediction, strongest_first
 from whence.views.markup import (
     element,
@@ -38,7 +38,7 @@ def many_page(many: Many) -> str:
     return document(
         f"whence: {len(many)} texts, the first: {first}",
         element("main", _content(many, "whence"), class_="whence-many"),
-        styles=[static("report.css"), GROUND + PRINTED],
+        styles=[static("report.css")],
     )
 
 

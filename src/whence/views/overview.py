@@ -16,8 +16,8 @@ from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_s
 from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_section
-from whence.views.document import GROUND, document, script, static
-from whence.views.html import PRINTED, SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.document import document, script, static
+from whence.views.html import SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
 from whence.views.many import NONE, beaten, chance, notes, strongest_first
 from whence.views.markup import (
     element,
@@ -70,7 +70,7 @@ def overview_page(overview: Overview) -> str:
     return document(
         f"whence: {overview.done:,} texts of {wording.file_name(overview.source)}",
         element("main", body, class_="whence-many"),
-        styles=[static("report.css"), static("overview.css"), GROUND + PRINTED],
+        styles=[static("report.css"), static("overview.css")],
     )
 
 

@@ -13,8 +13,7 @@ from whence.core.answer import CONTROL
 from whence.core.evidence import Verdict
 from whence.core.planted import Example, Finding, Planted, PlantedTruth, Said
 from whence.views import wording
-from whence.views.document import GROUND, document, embedded_json, static, style
-from whence.views.html import PRINTED
+from whence.views.document import document, embedded_json, static, style
 from whence.views.markup import (
     element,
     elements,
@@ -47,7 +46,7 @@ def planted_page(truth: PlantedTruth) -> str:
     return document(
         f"whence: {len(explaining(truth))} methods on the planted truth",
         element("main", f"\n{_content(truth)}\n", class_="whence-many"),
-        styles=[static("report.css"), static("planted.css"), GROUND + PRINTED],
+        styles=[static("report.css"), static("planted.css")],
         scripts=False,
     )
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from whence.core.probe import Change, Probe
 from whence.views import wording
-from whence.views.document import GROUND, document, fresh_id, style
+from whence.views.document import document, fresh_id, style
 from whence.views.markup import element, elements, fold, named, scrolling, soft, table, text
 from whence.views.markup import kind as score_kind
 
@@ -34,11 +34,12 @@ STYLE = """
  color-mix(in srgb,var(--c) calc(var(--v)*100%),transparent)}
 .wp .p{--c:#f2871c}.wp .n{--c:#4a90d9}
 .wp .changed{font-weight:700;text-decoration:underline}.wp .soft{color:#667}
-.wp{max-width:66rem;margin:0 auto}.wp h2{margin:.2rem 0 .6rem}
+.wp{box-sizing:border-box;max-width:var(--width,78rem);margin:0 auto}.wp h2{margin:.2rem 0 .6rem}
 .wp h3{font-size:1rem;margin:1.4rem 0 .4rem}
 .wp .answer p{margin:.25rem 0;font-size:1.05rem}.wp .answer p:first-child{font-weight:600}
 .wp .pair{background:#f6f7f9;border-radius:.4rem;padding:.5rem .8rem;margin:.8rem 0}
 .wp .pair p{margin:.15rem 0;font-size:1.08rem;overflow-wrap:anywhere}
+.wp .numbers tbody th{min-width:9rem}
 .wp .numbers td{font-variant-numeric:tabular-nums;white-space:nowrap}
 .wp .numbers tr:first-child th{font-weight:650}
 .wp .numbers thead th{border-bottom:1px solid #ccd}
@@ -47,7 +48,7 @@ STYLE = """
 .wp .map tbody th{white-space:nowrap}
 .wp .map thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 2px}
 .wp .scroll{overflow-x:auto}
-@media (prefers-color-scheme:dark){.wp{color:#e6e6ea;background:#14161a}
+@media screen and (prefers-color-scheme:dark){.wp{color:#e6e6ea;background:#14161a}
 .wp .soft,.wp summary{color:#99a}.wp .pair{background:#1d2026}}
 """
 LEGEND = (
@@ -175,7 +176,7 @@ def _cells(change: Change) -> list[str]:
 
 def probe_page(p: Probe) -> str:
     """A whole page."""
-    return document("whence: two texts compared", probe_fragment(p), styles=[GROUND])
+    return document("whence: two texts compared", probe_fragment(p))
 
 
 def probe_fragment(p: Probe) -> str:

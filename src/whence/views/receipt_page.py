@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from whence.core.receipt import Direction, Receipt
 from whence.views import wording
-from whence.views.document import GROUND, document, static
+from whence.views.document import document, static
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
 from whence.views.receipt import NAMES, dose_name, moved_by, sentences, shown, shown_doses, what
 
@@ -17,11 +17,11 @@ CLASSES: dict[Direction, str] = {"feature": "own", "random": "chance", "differen
 
 
 def receipt_page(r: Receipt) -> str:
-    """A whole page for one receipt. It runs no script."""
+    """A whole page for one receipt. It runs no script but that of the shell."""
     first, *others = sentences(r)
     top = [
         element("h2", "Steering"),
-        element("p", text(first), class_="answer"),
+        element("p", text(first).replace(" %", "&nbsp;%"), class_="answer"),
         *(element("p", text(line), class_="trust") for line in others),
     ]
     parts = [
@@ -37,7 +37,7 @@ def receipt_page(r: Receipt) -> str:
     return document(
         f"whence: feature {r.feature} at {r.asked:.3g}x",
         element("main", f"\n{content}\n", class_="whence receipt"),
-        styles=[static("report.css"), static("receipt.css"), GROUND],
+        styles=[static("report.css"), static("receipt.css")],
         scripts=False,
     )
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from whence.core.probe import Contrast, TemplateProbe
 from whence.views import wording
-from whence.views.document import GROUND, document, fresh_id, style
+from whence.views.document import document, fresh_id, style
 from whence.views.markup import element, elements, fold, scrolling, soft, table, text
 from whence.views.probe import STYLE
 
@@ -33,7 +33,7 @@ OWN_STYLE = """
  background:currentColor;margin-left:-5px}
 .wp .range u{position:absolute;top:0;bottom:0;width:1px;background:#99a}
 .wp .control th,.wp .control td{color:#667}
-@media (prefers-color-scheme:dark){.wp .control th,.wp .control td{color:#99a}}
+@media screen and (prefers-color-scheme:dark){.wp .control th,.wp .control td{color:#99a}}
 """
 
 
@@ -112,7 +112,7 @@ def _table() -> Table:
 def templates_page(p: TemplateProbe) -> str:
     """A whole page."""
     title = f"whence: {p.contrast.name} in {len(p.templates)} templates"
-    return document(title, templates_fragment(p), styles=[GROUND], scripts=False)
+    return document(title, templates_fragment(p), scripts=False)
 
 
 def templates_fragment(p: TemplateProbe) -> str:

@@ -123,17 +123,24 @@ function headView(app) {
     app.answer.tell(app.does(heads), p, largest);
     if (!p) return;
     const side = p.one.side === "from" ? to : from, axis = p.one.side === "from" ? app.kind().to : app.kind().from;
-    const most = app.largestOfRow(layer, p.heads, p.one);
     p.others.forEach((o, n) => {
+      if (p.mean[n] < state.threshold || masked(p.one, o)) return;
       const element = side.children[n];
-      if (p.mean[n] >= state.threshold && !masked(p.one, o)) element.querySelector(".number").textContent = percent(p.mean[n]);
-      const stops = p.heads.map((h, k) => {
-        const alpha = Math.round(100 * Math.min(1, p.each[n][k] / most));
-        const a = (100 * k) / p.heads.length, b = (100 * (k + 1)) / p.heads.length;
-        return `color-mix(in srgb, ${app.greyed(axis.apart[o]) ? app.theme.grey : app.colour(h)} ${alpha}%, transparent) ${a}% ${b}%`;
-      });
-      element.querySelector(".strip").style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
+      element.querySelector(".number").textContent = percent(p.mean[n]);
+      // a grey place may get more than any word: its bar would not fit beside theirs
+      if (!app.greyed(axis.apart[o])) element.querySelector(".strip").style.background = bar(p, n, side === from);
     });
+  }
+
+  // A bar is as long as its number, the full width being what full colour stands for. Of a mean, each head has its part, in its own colour.
+  function bar(p, n, leftwards) {
+    let end = 0;
+    const parts = p.heads.map((h, k) => {
+      const start = end;
+      end += (100 * p.each[n][k]) / p.heads.length / p.largest;
+      return `${app.colour(h)} ${start}% ${end}%`;
+    });
+    return `linear-gradient(${leftwards ? 270 : 90}deg, ${parts.join(", ")}, transparent ${end}%)`;
   }
 
   function heat() {

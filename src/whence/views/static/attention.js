@@ -233,19 +233,13 @@ find(".tabs").addEventListener("focusin", (event) => {
   if (event.target.dataset.view !== state.view) change("view", event.target.dataset.view);
 });
 
-const dark = window.matchMedia("(prefers-color-scheme: dark)"), theme = find(".theme");
-const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
 function themed() {
   app.theme = themeOf(root);
-  theme.setAttribute("aria-pressed", String(isDark()));
   chips();
   draw();
 }
-theme.addEventListener("click", () => {
-  root.dataset.theme = isDark() ? "light" : "dark";
-  themed();
-});
-dark.addEventListener("change", themed);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
+window.addEventListener("themechange", themed); // the button of the page
 let width = find(".panels").clientWidth;
 new ResizeObserver(() => {
   if (find(".panels").clientWidth === width) return; // a view that grows taller is no reason to draw it again

@@ -170,6 +170,7 @@
   window.addEventListener("hashchange", () => named() !== undefined && choose(named(), true));
   window.addEventListener("resize", () => { drawRows(); drawMap(); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);
+  window.addEventListener("themechange", drawMap);
 
   shelf.hidden = false;
   figure.hidden = !features.count;

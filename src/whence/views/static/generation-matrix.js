@@ -203,5 +203,6 @@ function matrixOf(app) {
   });
   new ResizeObserver(() => draw()).observe(scroll);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  window.addEventListener("themechange", draw);
   return { build, lay, draw };
 }
