@@ -103,3 +103,18 @@ def test_results_draw_themselves(ax):
     other = Figure(layout="constrained").subplots()
     assert c.plot_agreement(other, of="overlap", k=3) is other
     assert "top 3 units in common" in other.get_title(loc="left")
+
+
+def test_a_legend_is_not_cut_off_in_axes_that_were_given():
+    """A figure of the caller's has no room below its axes, unless it lays itself out."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    a = judged(compared("so very good"))["gradient-x-input"]
+    for layout in (None, "constrained", "compressed"):
+        drawn = a.plot_evidence(ax=pyplot.subplots(layout=layout)[1])
+        drawn.figure.canvas.draw()
+        legend, whole = drawn.get_legend().get_window_extent(), drawn.figure.bbox
+        assert legend.x0 >= whole.x0
+        assert legend.y0 >= whole.y0
+        assert legend.x1 <= whole.x1
+        assert legend.y1 <= whole.y1
+        pyplot.close(drawn.figure)

@@ -66,6 +66,16 @@ def new_axes(ax: Any, width: float, height: float) -> Any:
     return pyplot.subplots(figsize=(width, height), layout="compressed")[1]
 
 
+def legend_outside(ax: Any, **place: Any) -> None:
+    """A legend beside the axes, at ``place``.
+
+    A figure without a layout engine leaves no room there and would cut it off: then it stands
+    inside.
+    """
+    outside = place if ax.figure.get_layout_engine() is not None else {"loc": "best"}
+    ax.legend(fontsize=SMALL, frameon=False, **outside)
+
+
 def room_for(axis: Axis) -> float:
     """Inches that the labels of an axis take, and its name."""
     return 0.07 * max(len(short(name)) for name in axis.labels) + 0.4

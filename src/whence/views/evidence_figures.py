@@ -22,6 +22,7 @@ from whence.views.drawing import (
     TEXT_SIZE,
     bar_beside,
     hex_of,
+    legend_outside,
     new_axes,
     plain,
     ramp,
@@ -92,13 +93,7 @@ def _label_curves(ax: Any, steps: Float[np.ndarray, " step"], a: Attribution) ->
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(
-        fontsize=SMALL,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(0, -0.16),
-        borderaxespad=0.6,
-    )
+    legend_outside(ax, loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0.6)
 
 
 # ---------------------------------------------------------------------- agreement

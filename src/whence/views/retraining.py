@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from whence.core.roar import CONTROL, Roar, estimate
-from whence.views.drawing import GREY, INK, SMALL, TEXT_SIZE, new_axes, plain
+from whence.views.drawing import GREY, INK, TEXT_SIZE, legend_outside, new_axes, plain
 
 # told apart by the colour-blind, and by their markers in print
 COLOURS = ("#f3841c", "#549cde", "#7250b0", "#3a8f6b", "#c2396b", "#a58a1f", "#5f6b7a")
@@ -40,6 +40,5 @@ def plot_roar(r: Roar, ax: Any = None) -> Any:
     which = "least important units removed first, %" if r.keep else "units removed, %"
     ax.set_xlabel(which, fontsize=TEXT_SIZE)
     ax.set_ylabel("test accuracy, retrained", fontsize=TEXT_SIZE)
-    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    ax.legend(frameon=False, fontsize=SMALL, **beside)
+    legend_outside(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
