@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.views.conftest import own
 from tests.views.overviews import METHODS, TEXTS, overview, read_text, reading
 from whence.core.answer_of_many import answer_of_counts
 from whence.core.overview import CarryingWord, ReadText, by_effect
@@ -176,7 +177,7 @@ def test_everything_that_others_wrote_is_escaped():
     text = read_text(0, f"so {hostile}", [0.25, 1.0, 0.5, 0.1], label=hostile, id=hostile)
     page = overview_page(overview([text], source=hostile, model=hostile, place=hostile, left_out=3))
     assert "<img" not in page
-    assert page.count("</script>") == 3  # two blobs and the program
+    assert own(page).count("</script>") == 3  # two blobs and the program
     assert "http-equiv" in page
     assert "default-src 'none'" in page
     assert "3 texts more, on which methods agree best" in page
