@@ -32,6 +32,7 @@ _VERBS = {
     "attend": "whence.explaining.attend",
     "attention_diagnostic": "whence.retraining.diagnostic",
     "audit": "whence.explaining.audit",
+    "card": "whence.explaining.card",
     "closed_forms": "whence.explaining.closed_forms",
     "compare": "whence.explaining.explain",
     "context": "whence.explaining.context",
@@ -68,6 +69,7 @@ _TYPES = {
     "Attribution": "whence.core.attribution",
     "Attributions": "whence.core.attributions",
     "Audit": "whence.core.audited",
+    "Card": "whence.core.card",
     "Comparison": "whence.core.comparison",
     "ContextUse": "whence.core.contextual",
     "Cost": "whence.core.attribution",
@@ -128,6 +130,7 @@ __all__ = [
     "Attributions",
     "Audit",
     "AuthorError",
+    "Card",
     "Comparison",
     "ContextUse",
     "Cost",
@@ -176,6 +179,7 @@ __all__ = [
     "attend",
     "attention_diagnostic",
     "audit",
+    "card",
     "closed_forms",
     "compare",
     "context",
@@ -211,6 +215,7 @@ if TYPE_CHECKING:
     from whence.core.attribution import Attribution, Cost, Error
     from whence.core.attributions import Attributions
     from whence.core.audited import Audit
+    from whence.core.card import Card
     from whence.core.comparison import Comparison
     from whence.core.contextual import ContextUse
     from whence.core.errors import (
@@ -244,6 +249,7 @@ if TYPE_CHECKING:
     from whence.explaining.arbitrate import arbitrate
     from whence.explaining.attend import attend
     from whence.explaining.audit import audit
+    from whence.explaining.card import card
     from whence.explaining.closed_forms import closed_forms
     from whence.explaining.context import context
     from whence.explaining.data_set import run

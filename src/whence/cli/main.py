@@ -15,6 +15,7 @@ from whence import __version__
 from whence.cli import (
     attend,
     audit,
+    card,
     compare,
     context,
     doctor,
@@ -48,6 +49,7 @@ COMMANDS = (
     query,
     evaluate,
     audit,
+    card,
     predict,
     attend,
     theory,

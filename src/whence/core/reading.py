@@ -9,6 +9,7 @@ from typing import Any
 from whence.core.attribution import Attribution
 from whence.core.attributions import Attributions
 from whence.core.audited import Audit
+from whence.core.card import Card
 from whence.core.comparison import Comparison
 from whence.core.contextual import ContextUse
 from whence.core.dashboard import Dashboard
@@ -24,6 +25,7 @@ from whence.core.stored import Stored, parsed_json
 KINDS: Mapping[str, Callable[[Any], Any]] = {
     "attribution": Attribution.from_dict,
     "attributions": Attributions.from_dict,
+    "card": Card.from_dict,
     "comparison": Comparison.from_dict,
     "audit": Audit.from_dict,
     "context": ContextUse.from_dict,
@@ -43,6 +45,7 @@ def read(
     Attribution
     | Attributions
     | Audit
+    | Card
     | Comparison
     | ContextUse
     | Dashboard
