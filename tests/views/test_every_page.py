@@ -19,6 +19,7 @@ from tests.views.evaluations import whole
 from tests.views.generations import generation
 from tests.views.overviews import overview
 from tests.views.test_attention import maps_of
+from tests.views.test_card import CARD
 from tests.views.test_context_page import context_use
 from tests.views.test_many_html import synthetic
 from tests.views.test_planted import truth
@@ -85,6 +86,7 @@ PAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
         "audit_page",
         saved(lambda: audit_with(observed(12, change=lambda: 0.4, jsd=lambda: 0.3))),
     ),
+    "card": ("card_page", saved(lambda: CARD)),
     "planted": ("planted_html", saved(truth)),
     "features": ("features_page", saved(board)),
     "receipt": ("receipt_page", saved(receipt)),

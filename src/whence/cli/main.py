@@ -69,6 +69,7 @@ MENU = {
     "query": "Ask such a folder: in SQL, or what is ready.",
     "evaluate": "Methods on trial: a table of methods × metrics.",
     "audit": "Is attention an explanation, in this model?",
+    "card": "What was saved of a model side by side: four verdicts.",
     "predict": "What the model says, with probabilities.",
     "attend": "Where each attention head looks.",
     "theory": "A model so small that its scores have formulas.",

@@ -15,8 +15,7 @@ from whence.views.card import (
     source_line,
     sources_of,
 )
-from whence.views.document import GROUND, document, embedded_json, static, style
-from whence.views.html import PRINTED
+from whence.views.document import document, embedded_json, static, style
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
 
 # the ground of a cell: as that of the verdicts of a report
@@ -34,7 +33,7 @@ def card_page(card: Card) -> str:
     return document(
         f"whence: explanations of {wording.visible(card.model)}",
         element("main", f"\n{_content(card)}\n", class_="whence-many"),
-        styles=[static("report.css"), static("card.css"), GROUND + PRINTED],
+        styles=[static("report.css"), static("card.css")],
         scripts=False,
     )
 
