@@ -52,19 +52,28 @@ def test_two_texts_are_compared(run, tmp_path) -> None:
 
 def test_templates_give_an_interval(run, tmp_path) -> None:
     file, page = tmp_path / "templates.txt", tmp_path / "page.html"
-    file.write_text("words: she\nagainst: he\n{} was late\nwe liked {}\n")
+    few = "words: she\nagainst: he\n{} was late\nwe liked {}\n"
+    file.write_text(
+        f"{few}nobody saw {{}} there\nit is about {{}}\nthe cast adored {{}}\nwe liked {{}}\n"
+    )
     done = run("attend", "--templates", str(file), "--html", str(page))
     assert done.code == 0
-    assert "Over 2 templates, the probability of" in done.out
+    assert "Over 5 templates, the probability of" in done.out
+    assert "1 template that stood there before: not counted again." in done.out
     assert "95 % interval" in done.out
     assert "control: someone →" in done.out
     assert "does it matter?" in page.read_text()
     stored = json.loads(run("attend", "--templates", str(file), "--json").out)
-    assert len(stored["contrast"]["differences"]) == 2
+    assert len(stored["contrast"]["differences"]) == 5
+    assert len(stored["contrast"]["interval"]) == 2
     other = ["--words", "Anna", "--against", "Paul", "--control", "one,all", "--json"]
     stored = json.loads(run("attend", "--templates", str(file), *other).out)
     assert stored["second"] == "Anna"
     assert [control["name"] for control in stored["controls"]] == ["one → all"]
+    # the enemy: NaN, which JSON does not know, so that the command fails
+    file.write_text(few)
+    stored = json.loads(run("attend", "--templates", str(file), "--json").out)
+    assert (stored["verdict"], stored["contrast"]["interval"]) == ("too few templates", None)
 
 
 def test_the_summary_says_what_the_heads_do(run) -> None:

@@ -49,6 +49,18 @@ def test_all_goes_through_every_lab_and_makes_one_page(
     assert all((tmp_path / name / "claims.json").exists() for name in LABS)
 
 
+def test_without_a_name_it_lists_the_labs(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = run("lab")
+    assert listed.code == 0
+    assert [line.split()[0] for line in listed.out.splitlines()[: len(LABS)]] == list(LABS)
+    assert "whence lab NAME --quick" in listed.out
+    assert max(map(len, listed.out.splitlines())) <= 100
+    lines = [json.loads(line) for line in run("lab", "--json").out.splitlines()]
+    assert [line["lab"] for line in lines] == list(LABS)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

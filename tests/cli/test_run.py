@@ -107,6 +107,27 @@ def test_queries_as_a_table_csv_and_json(run: Callable[..., Run], done: tuple[Ru
     assert json.loads(lines[0]) == {"method": "gradient-l2", "units": 12, "nothing": None}
 
 
+def test_where_nothing_is_asked_it_lists_what_can_be(
+    run: Callable[..., Run], done: tuple[Run, Path]
+) -> None:
+    _, out = done
+    listed = run("query", out)
+    assert listed.code == 0
+    for part in ("texts: 3 rows", "failures: 1 row\n", "scores: 24 rows", "--words", "--verdicts"):
+        assert part in listed.out
+    lines = [json.loads(line) for line in run("query", out, "--json").out.splitlines()]
+    columns = {line["table"]: line["columns"] for line in lines if "table" in line}
+    for table, names in columns.items():
+        asked = f"select {', '.join(names)} from {table}"
+        assert run("query", out, asked, "--csv").code == 0
+    assert {line["question"] for line in lines if "question" in line} == {
+        "--words",
+        "--verdicts",
+        "--wrong",
+        "--confusion",
+    }
+
+
 def test_the_ready_questions(run: Callable[..., Run], done: tuple[Run, Path]) -> None:
     _, out = done
     words = [json.loads(line) for line in run("query", out, "--words", "--json").out.splitlines()]
@@ -138,7 +159,9 @@ def test_the_ready_questions(run: Callable[..., Run], done: tuple[Run, Path]) ->
         (["run", "REVIEWS", "--out", "x", "--engine", "ray", "--address", "host"], "10.0.0.1:6379"),
         (["run", "REVIEWS", "--out", "x", "--engine", "inline", "--workers", "2"], "inline"),
         (["query", "nowhere", "select 1"], "there is no run in 'nowhere'"),
-        (["query", "nowhere"], "ask one thing"),
+        (["query", "nowhere"], "there is no run in 'nowhere'"),
+        (["query", "nowhere", "--csv"], "ask one thing"),
+        (["query", "nowhere", "select 1", "--words"], "ask one thing"),
     ],
 )
 def test_mistakes_are_one_line(

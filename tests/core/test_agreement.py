@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.views.conftest import made
-from whence.core.agreement import agreement, rank_correlation, top_overlap
+from whence.core.agreement import agreement, rank_correlation, top_overlap, top_units
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError
 
@@ -187,3 +187,11 @@ def test_to_dict_is_json_without_nan():
 def test_settings_that_mean_nothing(settings, said):
     with pytest.raises(SettingsError, match=said):
         agreement(of(a=[1, 2]), **settings)
+
+
+def test_the_strongest_are_told_by_their_order_and_not_by_their_size():
+    """The enemy: scores below one, of which none is among the strongest."""
+    assert top_units(np.array([0.3, 0.1, 0.1, 0.0]), 2).tolist() == [True, False, False, False]
+    assert top_units(np.array([0.3, 0.2, 0.1, 0.0]), 2).tolist() == [True, True, False, False]
+    assert not top_units(np.array([0.3, 0.3, 0.3]), 2).any()
+    assert not top_units(np.zeros(4), 2).any()

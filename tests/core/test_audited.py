@@ -141,6 +141,21 @@ def test_a_head_has_the_adversary_of_its_layer() -> None:
     assert verdicts[Place(1, 0)].may is May.YES
 
 
+def test_that_there_is_another_attention_counts_the_texts_without_one_as_zero() -> None:
+    """Found on 20 texts of 100, where it is far away: the enemy leaves out the other 80."""
+    one = Place(0)
+    found = Effect("adversary", "jsd", one, "", 0.55, (0.5, 0.6), 20)
+    at_least = Effect("adversary", "jsd-at-least", one, "", 0.11, (0.05, 0.17), 100)
+    matters = [replace(LARGE, test=test, place=one) for test in ("permutation", "uniform")]
+    audit = replace(audit_with([]), effects=(*matters, found, at_least))
+    (verdict,) = audit.of_layers
+    assert (verdict.may, verdict.why) == (May.OPEN, Why.UNSURE)
+    assert verdict.adversary == at_least
+    # an audit of before has none, and is read by what it has
+    (before,) = replace(audit, effects=(*matters, found)).of_layers
+    assert before.may is May.SEVERAL
+
+
 def test_places_are_judged_together() -> None:
     """With many heads intervals are wider: the enemy is one interval for each by itself."""
     rng = np.random.default_rng(1)

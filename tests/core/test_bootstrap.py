@@ -14,6 +14,7 @@ from whence.core.bootstrap import (
     groups,
     means,
     means_together,
+    pairs_apart,
     ratio_of_sums,
     told_apart,
 )
@@ -107,6 +108,46 @@ def test_the_whole_family_errs_in_five_of_a_hundred() -> None:
     assert 3 <= false_claims <= 28  # 15 ± 3.5 standard deviations
 
 
+def with_a_twin(rng: np.random.Generator, texts: int, methods: int) -> np.ndarray:
+    """Equal methods, and one that gives nearly what the first gives, on all texts but one."""
+    values = rng.normal(size=(texts, 1)) + 0.5 * rng.normal(size=(texts, methods))
+    twin = values[:, :1] + 0.01 * rng.normal(size=(texts, 1))
+    twin[rng.integers(texts)] += rng.choice([-1, 1])
+    return np.concatenate([values, twin], axis=1)
+
+
+def test_a_pair_that_is_nearly_equal_hides_no_other_difference() -> None:
+    """The enemy: its statistic of 12 is the largest of all, and a t of −8 is not told apart."""
+    values = with_a_twin(np.random.default_rng(3), 40, 3)
+    noise = np.random.default_rng(4).normal(scale=0.5, size=40)
+    bad = values[:, 1] - 0.7 + noise - noise.mean()
+    gap = bad - values[:, 1]
+    assert -11 < gap.mean() / (gap.std(ddof=1) / np.sqrt(40)) < -7
+    letters = groups(np.column_stack([values, bad]), higher_is_better=True)
+    assert letters[-1] == "b"
+    assert set(letters[:-1]) == {"a"}
+
+
+def test_a_pair_that_is_nearly_equal_is_not_told_apart_itself() -> None:
+    """Nor is any other of equal methods, in more than five of a hundred."""
+    false_claims = 0
+    for seed in range(300):
+        values = with_a_twin(np.random.default_rng([seed, 5]), 40, 4)
+        letters = groups(values, higher_is_better=True, seed=seed, draws=300)
+        false_claims += any(letter != "a" for letter in letters)
+    assert false_claims <= 28  # 15 ± 3.5 standard deviations
+
+
+def test_what_was_told_apart_makes_room_for_what_is_nearer() -> None:
+    """The enemy: one step, in which twenty clear pairs stand in the way of the last one."""
+    noise = np.random.default_rng(8).normal(size=(40, 21))
+    noise = (noise - noise.mean(0)) / noise.std(0, ddof=1)  # so that t is what it is below
+    t = np.array([9.0] * 20 + [2.4])
+    differences = noise + t / np.sqrt(40)
+    assert told_apart(differences).tolist() == [True] * 20 + [False]
+    assert pairs_apart(differences).tolist() == [True] * 21
+
+
 def test_a_method_is_never_better_than_itself_under_another_seed() -> None:
     """200 texts, whose level differs far more than the method's own noise."""
     rng = np.random.default_rng(0)
@@ -117,6 +158,7 @@ def test_a_method_is_never_better_than_itself_under_another_seed() -> None:
     better = runs + np.array([0.0, 0.05])
     assert groups(better, higher_is_better=True) == ["b", "a"]
     assert groups(better, higher_is_better=False) == ["a", "b"]
+    assert groups(better[:, ::-1], higher_is_better=False) == ["b", "a"]
 
 
 def test_equal_columns_are_never_told_apart() -> None:
@@ -154,6 +196,11 @@ def test_letters_are_shared_by_exactly_those_that_are_not_told_apart(
         shares = bool(set(letters[i]) & set(letters[j]))
         assert shares == ((i, j) not in differ)
     assert "a" in letters[0]
+    # and no letter says what another one says already
+    every = [
+        {m for m in range(methods) if letter in letters[m]} for letter in set("".join(letters))
+    ]
+    assert not any(one <= other for one in every for other in every if one is not other)
 
 
 def test_draws_of_equal_texts_do_not_blow_up_the_interval() -> None:
@@ -169,6 +216,19 @@ def test_draws_of_equal_texts_do_not_blow_up_the_interval() -> None:
             interval = means(values)[0].interval
             assert interval is not None
             assert np.abs(interval).max() < 100
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_intervals_are_in_the_units_of_the_values(scale: float) -> None:
+    """The enemy: rounding that is told by a size that no value has."""
+    values = np.ones((12, 1))
+    values[0] = 0.3
+    plain, scaled = means(values)[0], means(scale * values)[0]
+    assert plain.interval
+    assert scaled.interval
+    assert np.array(scaled.interval) / scale == pytest.approx(plain.interval, rel=1e-6)
+    apart = told_apart(scale * np.stack([drawn(30, 1)[:, 0] + 3, drawn(30, 1, 1)[:, 0]], axis=1))
+    assert apart.tolist() == [True, False]
 
 
 def test_no_texts_have_no_mean_and_tell_nothing() -> None:

@@ -277,6 +277,14 @@ def test_values_that_differ_are_judged_as_before() -> None:
         assert column_of(wide, METHODS) == column_of(one, METHODS)
 
 
+def test_values_that_are_equal_but_for_rounding_are_one_value_at_any_scale() -> None:
+    """The enemy: an interval of the last digits of large numbers."""
+    own = np.full((10, 3), 1e9) + np.random.default_rng(0).normal(scale=1e-3, size=(10, 3))
+    own[:, 2] += np.arange(10.0) * 1e3
+    column = column_of(measured(own=own, texts=10), METHODS)
+    assert [cell.interval is None for cell in column.cells] == [True, True, False]
+
+
 def test_one_value_on_all_texts_has_no_interval() -> None:
     """The enemy: [0, 0] of ten texts, as if the eleventh were known."""
     own = np.zeros((10, 3))

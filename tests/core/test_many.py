@@ -254,3 +254,10 @@ def test_of_several_labels_those_that_hold_are_counted_or_none() -> None:
     one = of_labels({"a": 0.4, "b": 0.35, "c": 0.25})  # one of which always holds
     assert dict(one.answer.predictions) == {"a": 1}
     assert [row.holding for row in one.rows()] == [None]
+
+
+def test_each_sentence_of_the_answer_is_printed_once() -> None:
+    many = Many((judged(compared("so very good")), judged(compared("not very good"))))
+    shown = " ".join(str(many).split())
+    for sentence in many.to_dict()["answer"]["sentences"]:
+        assert shown.count(" ".join(sentence.split())) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,6 +81,61 @@ def test_texts_that_the_model_reads_alike_are_called_alike() -> None:
     )
 
 
+def answered(**given: Any) -> str:
+    """The answer of two texts that differ in attention, with these facts beside it."""
+    p = whence.probe(build("bert"), "the food is great", "the service is great")
+    return " ".join(replace(p, **given).answer())
+
+
+def test_a_change_is_more_than_that_of_neutral_words_only_if_the_numbers_show_it() -> None:
+    """The enemy: "+0.0 points. That is more than neutral words do (… +0.0 points)"."""
+    labels = ({"good": 0.7, "bad": 0.3}, {"good": 0.7, "bad": 0.3})
+    given: dict[str, Any] = {"predictions": labels, "reading": Reading("good")}
+    control = Control("one", "another", value=0.0001, largest=9.0, mean=0.0)
+    close = answered(values=(0.7, 0.7002), controls=(control,), **given)
+    assert "changes by +0.0 points. That is no more than neutral words do (one" in close
+    larger = replace(control, value=-0.0011)
+    more = answered(values=(0.7, 0.702), controls=(control, larger), **given)
+    assert "+0.2 points. That is more than neutral words do (one → another: -0.1 points)" in more
+    beyond = answered(values=(0.7, 0.5), controls=(replace(control, value=-0.3),), **given)
+    assert "-20.0 points. That is no more than neutral words do" in beyond
+    assert "That is no more than neutral words do (one → another: 900 points)." in close
+
+
+def test_without_a_control_nothing_is_said_of_why() -> None:
+    """The enemy: "the texts do not differ word for word", of texts that do."""
+    shown = answered(controls=())
+    assert "There is no control, so nothing says what neutral words do here." in shown
+    assert "word for word" not in shown
+
+
+def test_a_number_on_a_scale_of_its_own_is_no_percentage() -> None:
+    """The enemy: "3.2" of a regression, as 320.0 %."""
+    shown = answered(
+        predictions=({"score": 3.2}, {"score": 0.5}),
+        reading=Reading("score", is_probability=False),
+        values=(3.2, 0.5),
+    )
+    assert "The model says score to both: 3.200, then 0.500." in shown
+    both = ({"good": 0.7, "bad": 0.3}, {"bad": 0.6, "good": 0.4})
+    named = answered(predictions=both, reading=Reading("a margin", False), values=(0.4, -0.2))
+    assert "The model says good (70.0 %) to the first, and bad (60.0 %) to the second." in named
+
+
+def test_texts_with_the_same_attention_and_other_values_are_not_read_alike() -> None:
+    """Attention that looks at everything alike: the enemy says that the texts are the same."""
+    p = whence.probe(build("bert"), "the food is great", "the service is great")
+    flat = {kind: np.zeros_like(weights) for kind, weights in p.difference.items()}
+    same = replace(p, difference=flat, reading=Reading("good"), values=(0.2, 0.6))
+    assert any(
+        line.startswith("The probability of good changes by +40.0 p") for line in same.answer()
+    )
+    assert any(line.startswith("No weight of attention differs.") for line in same.answer())
+    assert "the model reads other tokens" in repr(same)
+    alike = whence.probe(build("bert"), "the food", "the food")
+    assert alike.answer() == ["The model reads both texts alike."]
+
+
 # ---------------------------------------------------------------------- over templates
 
 
@@ -88,21 +144,42 @@ def contrast(differences: list[float], low: float, high: float, name: str = "x")
 
 
 def over(mean: Contrast, *controls: Contrast) -> TemplateProbe:
-    lines = ["{} is late"] * len(mean.differences)
+    lines = [f"{{}} is late, {number}" for number in range(len(mean.differences))]
     templates = read_templates("\n".join(lines), ["she"], ["he"])
     return TemplateProbe("toy", templates, Reading("good"), mean, controls)
+
+
+UP = [0.2, 0.3, 0.2, 0.3, 0.25]
+DOWN = [-change for change in UP]
+NONE = [0.0, 0.1, -0.1, 0.1, 0.0]
 
 
 @pytest.mark.parametrize(
     ("mean", "controls", "verdict"),
     [
-        (contrast([0.2, 0.3], 0.1, 0.4), [contrast([0, 0.1], -0.1, 0.15)], "differs"),
-        (contrast([-0.2, -0.3], -0.4, -0.1), [contrast([0, 0.1], -0.1, 0.15)], "differs"),
+        (contrast(UP, 0.1, 0.4), [contrast(NONE, -0.1, 0.15)], "differs"),
+        (contrast(DOWN, -0.4, -0.1), [contrast(NONE, -0.1, 0.15)], "differs"),
         # a control that reaches as far on either side takes the claim away
-        (contrast([0.2, 0.3], 0.1, 0.4), [contrast([0, -0.1], -0.3, 0.1)], "as neutral words"),
-        (contrast([0.2, 0.3], -0.1, 0.4), [contrast([0, 0.1], -0.1, 0.1)], "not separable"),
-        (contrast([0.2, 0.3], 0.1, 0.4), [], "no control"),
+        (contrast(UP, 0.1, 0.4), [contrast(NONE, -0.3, 0.1)], "as neutral words"),
+        # or just as far
+        (
+            contrast([0.25] * 4 + [0.26], 0.1, 0.4),
+            [contrast(NONE, -0.252, 0.1)],
+            "as neutral words",
+        ),
+        # so does the one of two that reaches further
+        (
+            contrast(UP, 0.1, 0.4),
+            [contrast(NONE, -0.1, 0.1), contrast(NONE, -0.3, 0.1)],
+            "as neutral words",
+        ),
+        (contrast(UP, -0.1, 0.4), [contrast(NONE, -0.1, 0.1)], "not separable"),
+        (contrast(UP, 0.1, 0.4), [], "no control"),
         (contrast([0.2], np.nan, np.nan), [contrast([0], np.nan, np.nan)], "one template"),
+        (contrast([0.2] * 4, np.nan, np.nan), [], "too few templates"),
+        (contrast([0.2] * 5, np.nan, np.nan), [], "all the same"),
+        # neutral words that change nothing anywhere have no interval, and are a control
+        (contrast(UP, 0.1, 0.4), [contrast([0.0] * 5, np.nan, np.nan)], "differs"),
     ],
 )
 def test_a_difference_is_claimed_only_beyond_neutral_words(mean, controls, verdict) -> None:
@@ -110,14 +187,23 @@ def test_a_difference_is_claimed_only_beyond_neutral_words(mean, controls, verdi
     assert p.verdict == verdict
     claims = "This is more than neutral words do." in p.answer()
     assert claims == (verdict == "differs")
+    assert ("95 % interval" in p.answer()[0]) == (not np.isnan(mean.low))
     assert p.to_dict()["verdict"] == verdict
 
 
 def test_templates_are_counted_either_way() -> None:
-    p = over(contrast([0.1, -0.2, 0.0, -0.3], -0.3, 0.1))
-    assert (p.contrast.up, p.contrast.down) == (1, 2)
-    assert "it rises in 1, falls in 2 and stays in 1" in p.answer()[0]
+    p = over(contrast([0.1, -0.2, 0.0, -0.3, -0.1], -0.3, 0.1))
+    assert (p.contrast.up, p.contrast.down) == (1, 3)
+    assert "it rises in 1, falls in 3 and stays in 1" in p.answer()[0]
     assert "-10.0 points on average from he to she (95 % interval -30.0 to +10.0" in p.answer()[0]
+
+
+def test_of_neutral_words_the_pair_that_does_most_is_told() -> None:
+    little, much = contrast(NONE, -0.1, 0.1, "a → b"), contrast(DOWN, -0.4, -0.1, "c → d")
+    (alone,) = over(contrast(UP, 0.1, 0.4), much).answer()[2:]
+    assert alone == "Neutral words change it by -25.0 points on average (c → d)."
+    (of_two,) = over(contrast(UP, 0.1, 0.4), little, much).answer()[2:]
+    assert of_two == "Neutral words change it by up to -25.0 points on average (c → d)."
 
 
 def test_repeated_words_are_told_apart() -> None:
@@ -148,5 +234,17 @@ def test_templates_name_the_control_that_changes_most() -> None:
     low, high = contrast([0.0, 0.02], -0.1, 0.1, "near"), contrast([-0.1, -0.3], -0.4, 0.1, "far")
     for controls in ((low, high), (high, low)):
         assert over(contrast([0.2, 0.3], 0.1, 0.4), *controls).answer()[-1] == (
-            "Neutral words change it by up to -20.0 points (far)."
+            "Neutral words change it by up to -20.0 points on average (far)."
         )
+
+
+def test_what_was_read_stands_in_the_data_and_the_largest_changes_are_those_of_all_heads() -> None:
+    p = whence.probe(build("bert"), "the food is great", "the service is great")
+    assert p.reading is not None
+    assert p.to_dict()["reading"] == p.reading.name == "probability of good"
+    assert replace(p, reading=None).to_dict()["reading"] is None
+    every = np.concatenate([np.abs(d).ravel() for d in p.difference.values()])
+    assert p.largest == pytest.approx(every.max())
+    assert p.mean_size == pytest.approx(every.mean())
+    sizes = [abs(change.change) for change in p.strongest(len(every))]
+    assert sizes == pytest.approx(sorted(every, reverse=True), abs=1e-7)

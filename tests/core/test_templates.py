@@ -105,6 +105,7 @@ def test_pairs_as_they_are() -> None:
     [
         ("the nurse was late", ["she"], ["he"], "line 1: there is no slot"),
         ("{} was late", [], [], "two lists of words are needed"),
+        ("{} was late", ["she"], [], "two lists of words are needed"),
         ("{} was late", ["she", "her"], ["he"], "paired word by word"),
         ("{3} was late", ["she"], ["he"], "asks for word 3"),
         ("{} and {1} were late", ["she"], ["he"], "numbers alone"),
@@ -130,3 +131,12 @@ def test_neutral_words_stand_only_where_the_texts_differ(
 
 def test_a_text_with_a_word_more_has_no_control() -> None:
     assert swapped("she was late", "she was very late", NEUTRAL[0]) is None
+
+
+def test_templates_with_the_same_texts_count_once_and_the_first_stays() -> None:
+    content = "{} was late\nwe met {}\n {} was late \n{1} was late"
+    given = read_templates(content, ["she"], ["he"])
+    once = given.once_each()
+    assert [template.line for template in once.templates] == ["{} was late", "we met {}"]
+    assert (len(given), given.repeated, once.repeated) == (4, 0, 2)
+    assert once.once_each() == once

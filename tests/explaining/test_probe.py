@@ -13,9 +13,15 @@ from tests.families import build
 from whence.core.errors import InputError, TargetError, Unsupported
 
 FIRST, SECOND = "the nurse was late . He", "the nurse was late . She"
-LINES = ["{} was late again", "we liked {} a lot", "nobody saw {} there", "it is about {}"]
-# Student's quantile at 0.975 with three degrees of freedom, from a printed table
-T3 = 3.182446
+LINES = [
+    "{} was late again",
+    "we liked {} a lot",
+    "nobody saw {} there",
+    "it is about {}",
+    "{} made it worth a look",
+]
+# Student's quantile at 0.975 with four degrees of freedom, from a printed table
+T4 = 2.776445
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +93,38 @@ def test_templates_are_averaged_with_student_s_interval(sentiment) -> None:
             changes.append(values[1] - values[0])
         slow.append(mean(changes))  # words are averaged first: templates are what is counted
     np.testing.assert_allclose(p.contrast.differences, slow, atol=1e-6)
-    half = T3 * stdev(slow) / 2
+    half = T4 * stdev(slow) / len(LINES) ** 0.5
     assert p.contrast.low == pytest.approx(mean(slow) - half, abs=1e-6)
     assert p.contrast.high == pytest.approx(mean(slow) + half, abs=1e-6)
     assert [control.name for control in p.controls] == ["one → all"]
+
+
+def test_a_template_that_stands_there_twice_is_counted_once(sentiment) -> None:
+    """The enemy: an interval of no width, and "differs", of one sentence copied."""
+    lists: Any = {"words": ["she"], "against": ["he"], "target": "positive"}
+    one = whence.probe_templates(sentiment, LINES[:1], **lists)
+    same = whence.probe_templates(sentiment, LINES[:1] * 6, **lists)
+    assert same.verdict == one.verdict == "one template"
+    assert len(same.contrast.differences) == len(same.templates) == 1
+    assert same.answer()[-1] == "5 templates that stood there before: not counted again."
+    twice = whence.probe_templates(sentiment, LINES * 2, **lists)
+    once = whence.probe_templates(sentiment, LINES, **lists)
+    assert twice.contrast.to_dict() == once.contrast.to_dict()
+    assert twice.verdict == once.verdict
+
+
+def test_few_templates_have_no_interval_and_no_verdict(sentiment) -> None:
+    lists: Any = {"words": ["she"], "against": ["he"], "target": "positive"}
+    for count in (2, 4):
+        few = whence.probe_templates(sentiment, LINES[:count], **lists)
+        assert few.verdict == "too few templates"
+        assert not few.contrast.has_interval
+        assert "give at least 5" in few.answer()[1]
+    # nor do five that all change it alike: the model reads the same from them
+    alike = [f"{{}} was late again{' ' * number}." for number in range(5)]
+    same = whence.probe_templates(sentiment, alike, **lists)
+    assert len(same.templates) == 5
+    assert same.verdict == "all the same"
 
 
 def test_a_masked_model_is_asked_for_the_words() -> None:

@@ -119,6 +119,22 @@ def test_features_in_another_order_are_found_and_random_ones_are_not() -> None:
     assert float((nearest_cosines(half, other.decoder) > 0.9).float().mean()) == 0.5
 
 
+def test_features_that_never_fire_are_not_asked_for_in_another_training(tmp_path: Path) -> None:
+    """The enemy: the directions of dead features, which no training finds, count as not found."""
+    model, corpus = writer(), open_corpus(documents(120))
+    cache = open_cache(model, corpus, 0, tmp_path, length=32, special=False)
+    lame = exact(32)
+    generator = torch.Generator().manual_seed(5)
+    dead = [1, 5, 40]
+    lame.encoder_bias[dead] = -1e6
+    lame.decoder[dead] = torch.randn(len(dead), 32, generator=generator)
+    assert nearest_cosines(lame.decoder[dead], exact(32).decoder).max() < 0.9
+    one = quality(model, lame, corpus, cache, cache.moments(), others=[(1, exact(32))])
+    assert one.dead >= len(dead)
+    assert one.agreement is not None
+    assert (one.agreement.share, one.agreement.mean_cosine) == (1.0, pytest.approx(1.0))
+
+
 def test_a_quality_is_stored_and_read(tmp_path: Path) -> None:
     model, corpus = writer(), open_corpus(documents(120))
     cache = open_cache(model, corpus, 0, tmp_path, length=32, special=False)

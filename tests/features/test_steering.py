@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 
 import whence
+from tests.families import build
 from tests.views.conftest import own
 from whence.core.errors import InputError
 from whence.core.receipt import Receipt
@@ -193,6 +196,71 @@ def test_a_receipt_measures_what_it_says(model, autoencoder, paid):
     assert paid.plain.divergence == 0
     assert paid.plain.others == 0
     assert steered.divergence > paid.at("feature", 1.0)[0].divergence
+
+
+def test_the_clamped_feature_is_none_of_the_others(model, autoencoder):
+    """On texts where it is active itself; the enemy: its own move counts as damage to others."""
+    texts = ["The sea was calm", "a dull grey morning", "he wrote to her again", "it rained"]
+    states = [hidden_at(model, [model.encode(text)], 2)[0].float() for text in texts]
+    fires = torch.stack([(autoencoder.encode(h) > 0).any(0) for h in states]).all(0)
+    feature = int(torch.nonzero(fires)[0])
+    paid = receipt(
+        model,
+        autoencoder,
+        feature,
+        8.0,
+        "The sea",
+        texts=texts,
+        peak=4.0,
+        multiples=(),
+        random=0,
+        max_new_tokens=2,
+    )
+    assert paid.texts == len(texts)
+    moved, before, of_all = 0.0, 0.0, 0.0
+    change = clamp(autoencoder, feature, 8.0).change
+    for state in states:
+        was = autoencoder.encode(state) * autoencoder.norms
+        now = autoencoder.encode(change(state[None])[0]) * autoencoder.norms
+        others = [i for i in range(autoencoder.size) if i != feature]
+        moved += float((now - was)[:, others].abs().sum())
+        before += float(was[:, others].sum())
+        of_all += float((now - was).abs().sum())
+    assert paid.steered.others == pytest.approx(moved / before, rel=1e-4)
+    assert of_all > 1.5 * moved
+
+
+def test_the_activity_is_that_of_the_words_that_were_written():
+    """The mean over tokens of text; the enemy: begin-of-text tokens, on which features are huge."""
+    plain = build("gpt2")
+    tokenizer = copy.deepcopy(plain.tokenizer)
+    begin = tokenizer.eos_token
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{begin} $A", special_tokens=[(begin, tokenizer.eos_token_id)]
+    )
+    model = whence.load(plain.hf, tokenizer=tokenizer)
+    base = mirror(model, layer=0)
+    texts = ["the food is great", "the service is not bad", "prices are fine", "not great at all"]
+    paid = receipt(
+        model,
+        base,
+        0,
+        2.0,
+        "the food",
+        texts=texts,
+        peak=2.0,
+        multiples=(),
+        random=0,
+        max_new_tokens=6,
+    )
+    assert paid.steered.written is not None
+    passage = model.encode(paid.steered.written)
+    ordinary = passage.parts >= 0
+    assert ordinary.tolist() == [False] + [True] * (len(passage) - 1)
+    (states,) = hidden_at(model, [passage], 0)
+    active = base.encode(states.float())[:, 0].numpy()
+    assert paid.steered.activity == pytest.approx(active[ordinary].mean() / 2.0, rel=1e-4)
+    assert active.mean() != pytest.approx(active[ordinary].mean(), rel=1e-2)
 
 
 def test_controls_move_the_state_as_far(model, autoencoder):

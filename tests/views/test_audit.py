@@ -14,7 +14,7 @@ import pytest
 from tests.views.audits import audit_with, observed
 from tests.views.conftest import own
 from whence.core.audit import Effect, Place, effects_of
-from whence.core.audited import FEWEST_TO_RULE_OUT
+from whence.core.audited import FEWEST_TO_RULE_OUT, Audit
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
@@ -71,6 +71,49 @@ def test_layers_with_one_verdict_are_named_together() -> None:
         "In layers 0 and 1 attention is neither cleared nor ruled out: the texts are too few to "
         "rule it out (40 are needed)."
     )
+
+
+def test_of_several_readings_that_agree_as_well_all_are_named() -> None:
+    """The enemy: one "agrees best", beside another that agrees as well; and of one, "best"."""
+
+    def yardstick(*taus: float, control: float | None = 0.0) -> str:
+        effects = [Effect("correlation", "tau-gradient-loo", Place(), "", 0.6, (0.5, 0.7), 40)]
+        for number, tau in enumerate(taus):
+            of = Place(), f"r{number}"
+            effects.append(Effect("correlation", "tau-loo", *of, tau, (tau, tau), 40, control))
+            effects.append(Effect("readings", "beaten", *of, 0.9 - number / 10, None, 3))
+        one = Audit("toy", "x.csv", texts=40, failed=0, seed=0, effects=tuple(effects))
+        return audit_sentences(one)[-1]
+
+    assert "does, r1 agrees best of them (Kendall's τ 0.50" in yardstick(0.2, 0.5)
+    assert "does, r0 and r1 agree best of them (Kendall" in yardstick(0.5, 0.5, 0.2)
+    assert "does, r0 and r1 agree (Kendall" in yardstick(0.5, 0.5)
+    assert "does, r0 agrees (Kendall" in yardstick(0.5)
+    assert yardstick(0.5).endswith(", and random weights by 0.00.")
+    assert yardstick(0.5, control=None).endswith("gradients do by 0.60 [0.50, 0.70].")
+
+
+def test_one_is_not_several_and_nothing_is_not_tested() -> None:
+    one = audit_with(observed(1, change=lambda: 0.4, jsd=lambda: 0.3))
+    said = audit_sentences(one)
+    assert said[0].endswith("Tested on 1 text.")
+    assert any(line.startswith("To the task, 1 of 4 heads is worth") for line in said)
+    assert "Of the ways to sum attention up for each word, of " in " ".join(said)
+    effects = tuple(e for e in one.effects if e.reading != "rollout")
+    alone = " ".join(audit_sentences(replace(one, effects=effects)))
+    assert "Of ways to sum attention up for each word, one was tested: of attention-mean" in alone
+    nothing = Audit("toy", "x.csv", texts=0, failed=3, seed=0, effects=())
+    assert audit_sentences(nothing) == [
+        "Is attention an explanation in toy? Nothing was tested: 3 texts failed."
+    ]
+
+
+def test_only_with_several_layers_is_there_a_word_on_all_of_them() -> None:
+    both = audit_with(observed(FEWEST_TO_RULE_OUT, change=lambda: 0.4, jsd=lambda: 0.0))
+    assert "Of all layers together: it may be read" in " ".join(audit_sentences(both))
+    one = replace(both, effects=tuple(e for e in both.effects if e.place.layer != 1))
+    assert "Of all layers together" not in " ".join(audit_sentences(one))
+    assert "In layer 0 attention may be read" in " ".join(audit_sentences(one))
 
 
 def test_the_terminal_has_the_numbers_beside_the_verdicts() -> None:

@@ -9,6 +9,7 @@ import random
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.damage import damaged
@@ -17,6 +18,7 @@ from tests.views.evaluations import evaluation, measured, same_everywhere, whole
 from whence.core.errors import WhenceError
 from whence.core.evaluation import Evaluation
 from whence.core.many import Failure
+from whence.core.registry import find_metric
 from whence.views.evaluation import evaluation_sentences, evaluation_text
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -43,12 +45,66 @@ def test_the_sentences_say_what_was_done_and_who_is_better_than_the_control() ->
 
 def test_if_nothing_holds_that_is_said() -> None:
     said = evaluation_sentences(evaluation(measured((0.001, 0.0, 0.0))))
-    assert said[1:] == ["No method is better than its control by any measure of faithfulness."]
+    assert said[1:] == [
+        "No method is better than its control by deletion (mask), the only measure of faithfulness."
+    ]
+    two = measured((0.001, 0.0, 0.0)), measured((0.001, 0.0, 0.0), removal="delete")
+    assert evaluation_sentences(evaluation(*two))[1:] == [
+        "No method is better than its control by any measure of faithfulness."
+    ]
+
+
+def winning(*measures: int) -> str:
+    """The sentence about methods that win by so many measures each, of three."""
+    methods = tuple(f"m{i}" for i in range(len(measures)))
+    columns = []
+    for number in range(3):
+        ahead = tuple(1.0 if number < won else 0.0 for won in measures)
+        columns.append(measured(ahead, ("deletion", "insertion", "aopc")[number]))
+    return evaluation_sentences(evaluation(*columns, methods=methods))[1]
+
+
+def test_the_methods_that_are_not_named_are_told_by_how_many_measures_each() -> None:
+    """The enemy: "2 more methods fewer", which have as many."""
+    six = "m0 2, m1 2, m2 2, m3 2, m4 2, m5 2"
+    assert winning(*[2] * 8).endswith(f": {six} and 2 more methods 2.")
+    assert winning(*[2] * 7).endswith(f": {six} and 1 more method 2.")
+    assert winning(*[2] * 7, 1).endswith(f": {six} and 2 more methods 1 to 2.")
+    assert winning(2, 0).endswith(": m0 2.")
+    assert winning(3, 2).endswith(": m0 3 and m1 2.")
+
+
+def test_a_method_without_a_verdict_is_not_passed_over() -> None:
+    """The enemy: "no method", of two of which one could not be judged."""
+    own = measured((1.0, 0.0, 0.0)).own.copy()
+    own[3:, 1] = np.nan
+    said = evaluation_sentences(evaluation(measured((1.0, 0.0, 0.0), own=own)))
+    assert said[1].endswith("better than its control: sharp 1.")
+    assert said[2] == "Too few texts were measured for a verdict on dull."
+    none = evaluation_sentences(evaluation(measured((0.001, 0.0, 0.0), own=own * 0)))
+    assert none[1].startswith("sharp is not better than its control by deletion (mask)")
+
+
+def test_removals_with_a_winner_in_common_do_not_disagree() -> None:
+    """The enemy: the first of two that are equally good under one removal, another under the next.
+
+    Two settings of one metric are two questions, and do not disagree either.
+    """
+    level = measured().own[:, :1]
+    tied = measured(own=level + np.array([[1.0, 1.0, 0.0]]))
+    one = measured(own=level + np.array([[0.5, 1.0, 0.0]]), removal="delete")
+    assert evaluation(tied, one).disagreements == ()
+    sharp = measured((1.0, 0.0, 0.0), metric="aopc", settings={})
+    dull = measured((0.0, 1.0, 0.0), metric="aopc", removal="delete", settings={"steps": 3})
+    table = evaluation(sharp, dull)
+    columns = tuple(replace(c, version=find_metric("aopc").version) for c in table.columns)
+    assert columns[0].label != columns[1].label
+    assert replace(table, columns=columns).disagreements == ()
 
 
 def test_too_few_texts_give_no_verdict() -> None:
     said = evaluation_sentences(evaluation(measured(texts=3), texts=3))
-    assert said[1:] == ["There are too few texts for a verdict on any method."]
+    assert said[1:] == ["Too few texts were measured for a verdict on any method."]
 
 
 def test_removals_that_disagree_are_named_and_noise_is_called_so() -> None:
@@ -90,6 +146,16 @@ def test_it_fits_and_begins_with_the_answer(width: int) -> None:
     assert max(map(len, shown.splitlines())) <= width
     for part in ("deletion ↑", "compactness ↓", "mask", "delete", "random rankings", "±"):
         assert part in shown
+
+
+def test_a_short_table_has_the_first_removal_and_says_what_is_hidden() -> None:
+    """The enemy: columns of other removals, or none at all, and silence about it."""
+    two = evaluation(measured(), measured((0.0, 1.0, 0.0), removal="delete"))
+    short, full = evaluation_text(two, full=False), evaluation_text(two)
+    assert short.count("deletion ↑") == 1
+    assert "1 more column, under delete: --full, --html, --out" in short
+    assert full.count("deletion ↑") == 2
+    assert "more column" not in full
 
 
 def test_marks_and_letters_stand_in_line() -> None:
@@ -282,3 +348,10 @@ def test_curves_of_random_rankings_alone_draw_nothing() -> None:
     assert alone
     page = evaluation(measured(), curves=alone).to_html()
     assert "<figure>" not in page
+
+
+def test_in_a_paper_what_is_better_than_its_control_is_bold_and_nothing_else() -> None:
+    latex = evaluation(measured((1.0, -1.0, 0.0))).to_latex()
+    rows = {line.split(" & ")[0].strip(): line for line in latex.splitlines() if " & " in line}
+    assert r"\textbf{" in rows["sharp"]
+    assert r"\textbf{" not in rows["dull"] + rows["random"] + rows[r"\textit{random rankings}"]

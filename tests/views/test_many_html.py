@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 import whence
 from tests.core.test_answer import SAME, compared, evidence, scored
+from whence.core.answer_of_many import answer_of_counts
 from whence.core.evidence import Verdict
-from whence.core.many import Many
+from whence.core.many import Many, Tally, tally_of
 from whence.views.answering_of_many import many_sentences
+from whence.views.many import notes
 
 TEXTS = ["not bad at all, a fine film", "dull <b>and</b> lifeless from the first scene on"]
 METHODS = ["gradient-l2", "attention-mean", "random"]
@@ -37,15 +40,92 @@ def synthetic(better: int, texts: int) -> Many:
 def test_a_method_that_holds_more_often_than_chance_is_named():
     said = " ".join(many_sentences(synthetic(8, 10).answer))
     assert "lime (8 of 10 texts)" in said
-    assert "The control, random scores, beats them on 0 of 10." in said
+    assert "The control, random scores, beats random rankings on 0 of 10 texts." in said
+    assert "chance gives at most 0.5 of 10, on average" in said
 
 
 def test_one_text_of_ten_is_what_chance_gives():
     answer = synthetic(1, 10).answer
     assert answer.holding == ()
-    assert "None of the methods tested (1) beats random rankings on more texts" in " ".join(
+    assert "The method that was tested does not beat random rankings on more texts" in " ".join(
         many_sentences(answer)
     )
+
+
+def tally(method: str, better: int, texts: int = 40) -> Tally:
+    counted = {Verdict.BETTER: better, Verdict.SAME: texts - better, Verdict.WORSE: 0}
+    return tally_of(method, texts, counted, [])
+
+
+def said_of(*tallies: Tally, texts: int = 40, explained: int = 0) -> list[str]:
+    return many_sentences(answer_of_counts(texts, Counter(), tallies, texts, explained))
+
+
+def test_attention_that_holds_alone_does_not_contradict_that_none_holds():
+    """5 of 40 is p = .048 alone, and ten methods cannot afford it: both are said."""
+    others = [tally(f"m{i}", 2) for i in range(9)]
+    said = said_of(tally("attention-mean", 5), *others)
+    assert said[2] == (
+        "None of the 10 methods tested beats random rankings on more texts than chance allows, "
+        "corrected for 10 methods."
+    )
+    assert said[3] == (
+        "Attention alone (attention-mean) beats random rankings on 5 of 40 texts: more than chance "
+        "allows if it had been the only one asked about, and not corrected for 10 methods."
+    )
+    # where it holds with them, or holds not at all, there is nothing to explain
+    assert said_of(tally("attention-mean", 20), *others)[3].endswith(": more than chance allows.")
+    assert said_of(tally("attention-mean", 4), *others)[3].endswith(": no more than chance allows.")
+    alone = said_of(tally("attention-mean", 5))
+    assert alone[2].startswith("Better than chance over the texts: attention-mean (5 of 40 texts)")
+    assert alone[3].endswith(": more than chance allows.")
+
+
+def test_attention_is_held_to_a_level_of_five_percent():
+    """The enemy: twice the level. 2 of 10 is p = .086, and 3 of 10 is .012."""
+    assert said_of(tally("attention-mean", 2, 10), texts=10)[-1].endswith(
+        "2 of 10 texts: no more than chance allows."
+    )
+    assert said_of(tally("attention-mean", 3, 10), texts=10)[-1].endswith(
+        "3 of 10 texts: more than chance allows."
+    )
+
+
+def test_what_chance_gives_is_of_the_methods_that_are_named():
+    """The enemy: 2 of 40, of a method that was judged on 80."""
+    said = said_of(tally("lime", 30), tally("rollout", 35, 80))[2]
+    assert said.endswith("chance gives at most 5 % of the texts, on average.")
+
+
+def test_the_best_three_are_named_and_the_others_counted():
+    best = [tally(f"m{i}", 30 - i) for i in range(5)]
+    three = "m0 (30 of 40 texts), m1 (29 of 40 texts) and m2 (28 of 40 texts)"
+    assert said_of(*best[:3])[2].startswith(f"Better than chance over the texts: {three}; chance")
+    assert f": {three}, and 1 more; chance" in said_of(*best[:4])[2]
+    assert f": {three}, and 2 more; chance" in said_of(*reversed(best))[2]
+
+
+def test_what_columns_mean_is_said_of_the_methods_that_are_there():
+    """The control is no method, of which one may be lucky; and nothing is said of no repetition."""
+    two = [tally("lime", 1), tally("rollout", 1), tally("random", 1)]
+    assert any("Of 2 methods, one may have a small p" in line for line in notes(two, 0))
+    assert not any("small p by chance" in line for line in notes(two[1:], 0))
+    assert notes(two, 1)[-1] == "1 text that stood there before: not counted again."
+    assert notes(two, 12)[-1] == "12 texts that stood there before: not counted again."
+    assert len(notes(two, 0)) == len(notes(two, 1)) - 1
+
+
+def test_one_text_is_one_text():
+    one = said_of(tally("lime", 0, 1), texts=1)
+    assert one[0] == "1 text was explained."
+    assert said_of(tally("attention-mean", 0, 1), texts=1)[-1].endswith(
+        "0 of 1 text: no more than chance allows."
+    )
+    labels = Counter({f"l{i}": 9 - i for i in range(6)})
+    five = Counter(dict(labels.most_common(5)))
+    assert "other" not in many_sentences(answer_of_counts(35, five, (), 35, 0))[0]
+    six = many_sentences(answer_of_counts(39, labels, (), 39, 0))[0]
+    assert six.endswith("l3 for 6 and 2 other labels for the rest.")
 
 
 def test_each_method_pays_for_the_number_of_methods():

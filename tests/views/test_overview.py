@@ -180,7 +180,7 @@ def test_everything_that_others_wrote_is_escaped():
     assert own(page).count("</script>") == 3  # two blobs and the program
     assert "http-equiv" in page
     assert "default-src 'none'" in page
-    assert "3 texts more, on which methods agree best" in page
+    assert "Left out here: 3 texts, on which methods agree best" in page
 
 
 @pytest.mark.parametrize("words", [pytest.param(20, marks=pytest.mark.slow), 100])

@@ -85,6 +85,101 @@ def test_too_few_texts_find_nothing_in_most():
     assert first.startswith("3 texts of each mechanism cannot show what a method finds in most")
 
 
+def three(*findings: Finding) -> str:
+    """The answer over three mechanisms."""
+    mechanisms = tuple(map(planted, ("keyword", "pair", "distractor")))
+    return planted_sentences(truth(mechanisms=mechanisms, findings=findings, examples=()))[0]
+
+
+def test_the_best_of_several_that_find_as_many_are_all_named():
+    """The enemy: "A finds most" beside a B that finds as many."""
+    a = finding("A", "keyword", 10.0), finding("A", "pair", 0.0), finding("A", "distractor", 0.0)
+    b = finding("B", "keyword", 10.0), finding("B", "pair", 1.0), finding("B", "distractor", 0.0)
+    c = finding("C", "keyword", 0.0), finding("C", "pair", 10.0), finding("C", "distractor", 0.0)
+    none = "None of 2 methods finds all three mechanisms. The most that one finds is 1 of 3: "
+    assert three(*a, *b) == f"{none}B, A find keyword."
+    assert three(*b, *c) == f"{none}B, C find one each."
+    better = [*b[:2], finding("B", "distractor", 10.0)]
+    assert three(*a, *better).endswith("finds is 2 of 3: B finds keyword, distractor.")
+    assert three(*a[1:], *b[1:]) == "None of 2 methods surely finds any mechanism in most texts."
+
+
+def test_a_method_is_judged_by_the_mechanisms_that_it_was_tried_on():
+    """The enemy: "finds all three" of a method tried on two."""
+    found, missed = finding("A", "keyword", 10.0), finding("A", "pair", 0.0)
+    also = finding("A", "pair", 10.0)
+    assert three(found, also) == "A finds keyword, pair. It was not tried on distractor."
+    assert three(found, missed) == (
+        "A finds 1 of 2 mechanisms; not pair. It was not tried on distractor."
+    )
+    assert three(found) == "A finds keyword. It was not tried on pair, distractor."
+    assert three(missed) == (
+        "A does not surely find the mechanism pair in most texts. It was not tried on keyword, "
+        "distractor."
+    )
+    none = [finding("A", name, 1.0) for name in ("keyword", "pair", "distractor")]
+    assert three(*none) == (
+        "A does not surely find any of keyword, pair, distractor in most texts."
+    )
+    # beside another it does not find all three either
+    other = [finding("B", name, 0.0) for name in ("keyword", "pair", "distractor")]
+    assert three(found, also, *other).startswith("None of 2 methods finds all three mechanisms.")
+
+
+def test_nothing_is_found_that_is_not_separable_from_random():
+    """Found in all of four texts of two words: the enemy says "finds", and then "not separable"."""
+    lucky = {"texts": 4, "interval": (0.51, 1.0), "p": 0.0625, "adjusted": 0.0625}
+    found = finding("A", "keyword", 4.0, **lucky, verdict=Verdict.SAME)
+    short = truth(
+        mechanisms=(replace(planted("keyword"), texts=4),), findings=(found,), examples=()
+    )
+    assert planted_sentences(short)[:2] == [
+        "A does not surely find the mechanism keyword in most texts.",
+        "Not separable from random on keyword: A.",
+    ]
+
+
+def test_one_mechanism_and_one_text_are_one():
+    one = truth(
+        mechanisms=(planted("keyword"),),
+        findings=(finding("A", "keyword", 1.0), finding("random", "keyword", 1.0)),
+        examples=(),
+    )
+    said = planted_sentences(one)
+    assert said[0] == "A does not surely find the mechanism keyword in most texts."
+    assert said[1] == "Not separable from random on keyword: A."
+    assert "correction" not in str(one)
+    assert "<title>whence: 1 method on" in one.to_html()
+    text = replace(planted("keyword"), texts=1)
+    single = truth(
+        mechanisms=(text,), findings=(finding("A", "keyword", 1.0, texts=1),), examples=()
+    )
+    assert planted_sentences(single)[0].startswith("1 text of each mechanism cannot show")
+    assert "of 1 text," in planted_sentences(single)[-2]
+    assert "Of 1 text," in str(single)
+
+
+def test_the_control_is_held_against_the_chance_of_what_it_was_tried_on():
+    """The enemy: what it found of one mechanism beside the chance of two."""
+    found = [each for each in truth().findings if (each.method, each.mechanism) != LAST]
+    said = planted_sentences(truth(findings=tuple(found)))
+    assert said[2].startswith("The random control finds the planted words in 1 of 10 texts; chance")
+    assert said[2].endswith("gives 1.0 on average.")
+
+
+LAST = ("random", "distractor")
+
+
+def test_a_mechanism_of_too_few_texts_is_named():
+    """The enemy: "each mechanism", or another one, where one of two has too few."""
+    mechanisms = (planted("keyword"), replace(planted("pair"), texts=2))
+    found = finding("A", "keyword", 10.0), finding("B", "keyword", 0.0)
+    first = planted_sentences(truth(mechanisms=mechanisms, findings=found, examples=()))[0]
+    assert first.startswith(
+        "2 texts of pair cannot show what a method finds in most: take at least"
+    )
+
+
 def test_of_one_method_it_says_what_it_misses():
     alone = [f for f in truth().findings if f.method == "attention-mean"]
     assert planted_sentences(truth(findings=tuple(alone)))[0] == (

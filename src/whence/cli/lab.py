@@ -9,14 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from whence.cli import options as o
-from whence.cli.running import emit_json, note, progress, quiet, show
-from whence.labs import LABS
+from whence.cli.running import emit, emit_json, note, progress, quiet, show
+from whence.labs import ABOUT, LABS
 
 EXAMPLE = "Example: whence lab dyck --quick --out figures/"
 
 Name = Annotated[
-    str,
-    typer.Argument(help=f"One of {', '.join(LABS)}; or all.", metavar="NAME", show_default=False),
+    str | None,
+    typer.Argument(
+        help=f"One of {', '.join(LABS)}; or all. Without one, what each is about.",
+        metavar="NAME",
+        show_default=False,
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -51,7 +55,7 @@ Words = Annotated[
 
 
 def command(
-    name: Name,
+    name: Name = None,
     out: Out = None,
     quick: Quick = False,
     words: Words = None,
@@ -62,15 +66,12 @@ def command(
 ) -> None:
     """Run a lab: an experiment with figures, tables, and claims that hold or do not.
 
-    attention: self-attention step by step. gpt2: from bytes to the next word. histogram: two
-    solutions, one of which attends to nothing in the text. dyck: brackets closed by models that do
-    not look at them. theorem: LIME on attention, by formula and exactly. figures: the rest of the
-    lectures' pictures. judging: recall, sensitivity, retraining and simulated users on models whose
-    truth is known. roar: remove the important words, retrain, and see what was lost; the table of
-    desiderata. debate: is attention explanation? The figures of two papers, on small recurrent
-    models.
+    Without a name it lists the labs, and what each is about.
     """
     del debug
+    if name is None:
+        _list(as_json)
+        return
     folder = out or Path(f"lab-{name}")
     with progress(f"lab {name}") as say:
         from whence.labs.running import lab, takes
@@ -108,6 +109,19 @@ def command(
         for book in books:
             show(lambda console, book=book: notebook_view(book, console))
     note(f"figures, tables and the page index.html are in {folder.resolve()}")
+
+
+def _list(as_json: bool) -> None:
+    """What labs there are, and how one is run."""
+    if as_json:
+        for name, about in ABOUT.items():
+            emit_json({"lab": name, "about": about})
+        return
+    widest = max(map(len, ABOUT))
+    for name, about in ABOUT.items():
+        emit(f"{name:{widest}}  {about}")
+    emit("")
+    emit("whence lab NAME --quick takes seconds to a minute; whence lab all runs every one.")
 
 
 def _naming(lab: str, say: Callable[[str], None]) -> Callable[[str], None]:

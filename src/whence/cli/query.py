@@ -12,6 +12,13 @@ from whence.core.errors import InputError
 
 EXAMPLE = 'Example: whence query runs/reviews "select method, avg(value) from results group by 1"'
 MOST_ROWS = 50  # in the terminal
+TABLES = ("texts", "results", "scores", "failures")
+READY = {
+    "words": "Which words carry most, for each label.",
+    "verdicts": "How often each method is better than random, beside chance.",
+    "wrong": "The texts on which the model says something else than the data.",
+    "confusion": "What the model says beside what the data say, counted.",
+}
 
 
 def command(
@@ -22,25 +29,10 @@ def command(
             metavar="SQL", help="A query over the tables texts, results, scores and failures."
         ),
     ] = None,
-    words: Annotated[
-        bool, typer.Option("--words", help="Which words carry most, for each label.")
-    ] = False,
-    verdicts: Annotated[
-        bool,
-        typer.Option(
-            "--verdicts", help="How often each method is better than random, beside chance."
-        ),
-    ] = False,
-    wrong: Annotated[
-        bool,
-        typer.Option(
-            "--wrong", help="The texts on which the model says something else than the data."
-        ),
-    ] = False,
-    confusion: Annotated[
-        bool,
-        typer.Option("--confusion", help="What the model says beside what the data say, counted."),
-    ] = False,
+    words: Annotated[bool, typer.Option("--words", help=READY["words"])] = False,
+    verdicts: Annotated[bool, typer.Option("--verdicts", help=READY["verdicts"])] = False,
+    wrong: Annotated[bool, typer.Option("--wrong", help=READY["wrong"])] = False,
+    confusion: Annotated[bool, typer.Option("--confusion", help=READY["confusion"])] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_latex: Annotated[
         bool, typer.Option("--latex", help="Print a LaTeX table (it needs booktabs).")
@@ -54,11 +46,14 @@ def command(
     """Ask a run: by SQL over its tables, or by a question that is ready.
 
     The tables: texts (a row for each text), results (for each text and method), scores (for each
-    text, method and unit), failures.
+    text, method and unit), failures. Where nothing is asked, it lists what can be.
     """
     del debug
     ready = {"words": words, "verdicts": verdicts, "wrong": wrong, "confusion": confusion}
     questions = [name for name, is_asked in ready.items() if is_asked]
+    if sql is None and not questions and not (as_csv or as_latex or as_markdown):
+        _list(folder, as_json)
+        return
     if len(questions) + (sql is not None) != 1:
         named = ", ".join(f"--{name}" for name in list(ready)[:-1])
         raise InputError(f"ask one thing: SQL in quotes, {named}, or --{list(ready)[-1]}.")
@@ -77,6 +72,33 @@ def command(
         emit(run.to_markdown(asked))
     else:
         _print(run.query(sql) if sql is not None else run.table(asked), as_json)
+
+
+def _list(folder: str, as_json: bool) -> None:
+    """What a run can be asked: its tables with their columns, and the questions that are ready."""
+    from whence.runs.run import open_run
+
+    run = open_run(folder)
+    tables = []
+    for name in TABLES:
+        columns = run.query(f"describe {name}").column("column_name").to_pylist()
+        (count,) = run.query(f"select count(*) as rows from {name}").column("rows").to_pylist()
+        tables.append({"table": name, "rows": count, "columns": columns})
+    if as_json:
+        for table in tables:
+            emit_json(table)
+        for name, about in READY.items():
+            emit_json({"question": f"--{name}", "about": about})
+        return
+
+    for table in tables:
+        rows = "1 row" if table["rows"] == 1 else f"{table['rows']:,} rows"
+        emit(f"{table['table']}: {rows}")
+        emit(f"  {', '.join(table['columns'])}")
+    emit("")
+    for name, about in READY.items():
+        emit(f"--{name:11} {about}")
+    emit(EXAMPLE)
 
 
 def _print(table: Any, as_json: bool) -> None:

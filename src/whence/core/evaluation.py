@@ -118,6 +118,16 @@ class Column:
         sign = 1 if self.better == "higher" else -1
         return max(measured, key=lambda cell: sign * cell.mean)
 
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """All methods with the best mean, but for rounding."""
+        best = self.best
+        if best is None:
+            return ()
+        near = SAME * max(1.0, abs(best.mean))
+        measured = [cell for cell in self.cells if cell.texts and cell.method != RANDOM]
+        return tuple(cell.method for cell in measured if abs(cell.mean - best.mean) <= near)
+
     def cell(self, method: str) -> Cell | None:
         """The cell of a method; None where it was not measured."""
         return next((cell for cell in self.cells if cell.method == method), None)
@@ -197,12 +207,15 @@ class Evaluation:
     def disagreements(self) -> tuple[Disagreement, ...]:
         """The metrics by which removals have different winners."""
         found = []
-        for metric in dict.fromkeys(column.metric for column in self.columns):
-            columns = [c for c in self.columns if c.metric == metric and c.removal and c.best]
+        # by its label: two settings of a metric are two questions
+        for label in dict.fromkeys(column.label for column in self.columns):
+            columns = [c for c in self.columns if c.label == label and c.removal and c.best]
             columns = [c for c in columns if not c.is_idle]
             winners = [(c.removal, c.best.method) for c in columns if c.best]
-            if len({method for _, method in winners}) > 1:
-                found.append(Disagreement(metric, tuple(winners), _are_clear(columns)))
+            # of several that are equally good none is the winner: one may lead everywhere
+            leaders = [set(column.leaders) for column in columns]
+            if leaders and not set.intersection(*leaders):
+                found.append(Disagreement(label, tuple(winners), _are_clear(columns)))
         return tuple(found)
 
     def holding(self, kind: str = "faithfulness") -> list[str]:

@@ -78,11 +78,11 @@ class Tally:
     """One method over all texts: how often which verdict, and how often by chance.
 
     A text that stands there twice is counted once. ``by_chance`` is on how many of the ``judged``
-    texts a random ranking would be called better, at most: on a very short text it never is.
-    ``chance_range`` holds 95 % of what chance gives. ``p`` is the chance that a random ranking is
-    called better at least as often (an exact binomial test). ``beaten`` is the mean share of random
-    rankings that the method beats (a half is chance), with a 95 % interval over texts (Student's
-    t), which needs two of them.
+    texts a random ranking would be called better on average, at most: on a very short one it never
+    is. ``chance_range`` holds 95 % of what chance gives. ``p`` is the chance that a random ranking
+    is called better at least as often (an exact binomial test). ``beaten`` is the mean share of
+    random rankings that the method beats (a half is chance), with a 95 % interval over texts
+    (Student's t), which needs two of them.
     """
 
     method: str

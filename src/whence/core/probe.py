@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from math import isnan
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.core.bootstrap import FEWEST_TEXTS
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
 from whence.core.percent import percent
@@ -60,6 +62,10 @@ class Control:
     def name(self) -> str:
         """The swap in words."""
         return f"{self.first} → {self.second}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, which knows no NaN: null where nothing is predicted."""
+        return vars(self) | {"value": None if isnan(self.value) else self.value}
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class Probe:
         A change counts as more than that of neutral words where it is larger than the largest of
         theirs. There are few of them, so this is a caution and no test.
         """
-        if self.is_same:
+        if self.is_same and len(set(self.values)) < 2:
             return ["The model reads both texts alike."]
         lines = []
         if self.predictions:
@@ -144,37 +150,51 @@ class Probe:
         if self.reading is not None and len(self.values) == 2:
             change = self.reading.worded(self.values[1] - self.values[0])
             lines.append(f"The {self.reading.name} changes by {change}. {self._beside_values()}")
-        lines.append(
-            f"The largest change of a head's attention is {100 * self.largest:.0f} points. "
-            f"{self._beside_attention()}"
-        )
+        lines.append(f"{self._of_attention()} {self._beside_attention()}")
         lines.append("One pair of sentences says little: templates give an interval over many.")
         return [line.strip() for line in lines]
 
     def _said(self) -> str:
         one, two = (next(iter(p.items())) for p in self.predictions)
+        first, second = self._number(one[1]), self._number(two[1])
         if one[0] == two[0]:
-            return f"The model says {one[0]} to both: {_percent(one[1])}, then {_percent(two[1])}."
+            return f"The model says {one[0]} to both: {first}, then {second}."
         return (
-            f"The model says {one[0]} ({_percent(one[1])}) to the first, "
-            f"and {two[0]} ({_percent(two[1])}) to the second."
+            f"The model says {one[0]} ({first}) to the first, "
+            f"and {two[0]} ({second}) to the second."
         )
 
+    def _number(self, said: float) -> str:
+        """A probability, or the one number of a model whose scale is its own."""
+        has_labels = all(len(given) > 1 for given in self.predictions)
+        is_probability = self.reading is None or self.reading.is_probability or has_labels
+        return _percent(said) if is_probability else f"{said:.3f}"
+
+    def _of_attention(self) -> str:
+        if self.is_same:
+            return "No weight of attention differs."
+        return f"The largest change of a head's attention is {_points(self.largest)}."
+
     def _beside_values(self) -> str:
+        """Said where neutral words were put in the same places, and the model predicts."""
         if not self.controls or self.reading is None:
             return ""
         most = max(self.controls, key=lambda control: abs(control.value))
         change = self.reading.worded(most.value)
+        own = self.reading.worded(self.values[1] - self.values[0])
         is_more = abs(self.values[1] - self.values[0]) > abs(most.value)
-        verdict = "more than" if is_more else "no more than"
+        # a difference that is not shown is none to the reader
+        verdict = "more than" if is_more and own[1:] != change[1:] else "no more than"
         return f"That is {verdict} neutral words do ({most.name}: {change})."
 
     def _beside_attention(self) -> str:
         if not self.controls:
-            return "There is no control: the texts do not differ word for word."
+            return "There is no control, so nothing says what neutral words do here."
         most = max(self.controls, key=lambda control: control.largest)
-        verdict = "more than" if self.largest > most.largest else "no more than"
-        return f"That is {verdict} neutral words do ({most.name}: {100 * most.largest:.0f} points)."
+        shown = _points(most.largest)
+        is_more = self.largest > most.largest and _points(self.largest) != shown
+        verdict = "more than" if is_more else "no more than"
+        return f"That is {verdict} neutral words do ({most.name}: {shown})."
 
     def strongest(self, count: int = 10, source: str | None = None) -> list[Change]:
         """The weights that differ most, among all heads.
@@ -234,7 +254,7 @@ class Probe:
             "predictions": [dict(p) for p in self.predictions],
             "reading": None if self.reading is None else self.reading.name,
             "values": list(self.values),
-            "controls": [vars(control) for control in self.controls],
+            "controls": [control.to_dict() for control in self.controls],
             "largest_change": self.largest,
             "mean_size_of_change": self.mean_size,
             "mean_difference": {kind: self.mean(kind).tolist() for kind in self.difference},
@@ -283,11 +303,15 @@ class Probe:
             lines.append(f"compared by {compared} attention; not by {', '.join(unseen)}")
 
         if self.is_same:
-            same = "no weight differs: the model reads the same tokens from both texts"
-            if apart or self.left_out:
-                same += " (their words may be unknown to its tokenizer)"
-            lines.append(same)
+            lines.append(self._why_same(bool(apart or self.left_out)))
         return lines
+
+    def _why_same(self, has_other_words: bool) -> str:
+        """Said where no weight differs."""
+        if not np.array_equal(self.first.passage.ids, self.second.passage.ids):
+            return "no weight differs, though the model reads other tokens from the second text"
+        same = "no weight differs: the model reads the same tokens from both texts"
+        return f"{same} (their words may be unknown to its tokenizer)" if has_other_words else same
 
     def __repr__(self) -> str:
         return visible(f"Probe({'; '.join(self.about())})")
@@ -295,6 +319,17 @@ class Probe:
 
 def _percent(share: float) -> str:
     return percent(share, 1)
+
+
+def _points(change: float) -> str:
+    """A change of a weight in hundredths; a small one is never none.
+
+    >>> _points(0.123), _points(0.01), _points(0.004)
+    ('12 points', '1 point', '0.4 points')
+    """
+    points = 100 * change
+    shown = f"{points:.0f}" if points >= 1 else f"{points:.1g}"
+    return f"{shown} point{'' if shown == '1' else 's'}"
 
 
 def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
@@ -378,15 +413,33 @@ def aligned(
 
 
 TemplateVerdict = Literal[
-    "one template", "not separable", "no control", "as neutral words", "differs"
+    "one template",
+    "too few templates",
+    "all the same",
+    "not separable",
+    "no control",
+    "as neutral words",
+    "differs",
 ]
+FEWEST_TEMPLATES = FEWEST_TEXTS  # of fewer, an interval holds what it should only by luck
+ALIKE = 1e-7  # of the largest change: the last digits of a model's numbers
+
+
+def all_same(differences: Float[np.ndarray, " template"]) -> bool:
+    """Whether all templates give the same change, but for rounding.
+
+    >>> all_same(np.array([0.2, 0.2])), all_same(np.array([0.2, 0.3]))
+    (True, False)
+    """
+    return bool(np.ptp(differences) <= ALIKE * np.abs(differences).max())
 
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
     """How far second texts differ from first ones over templates, with a 95 % interval of the mean.
 
-    The interval is Student's, over templates; it is NaN for one template alone.
+    The interval is Student's, over templates. It is NaN where there are fewer than five of them,
+    and where all give the same.
     """
 
     name: str
@@ -414,12 +467,24 @@ class Contrast:
         """Whether the interval lies on one side of 0."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there were enough templates for one."""
+        return not (isnan(self.low) or isnan(self.high))
+
+    @property
+    def reach(self) -> float:
+        """How far from 0 the mean may lie, on either side."""
+        if not self.has_interval:
+            return abs(self.mean)
+        return max(abs(self.low), abs(self.high))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "name": self.name,
             "mean": self.mean,
-            "interval": [self.low, self.high],
+            "interval": [self.low, self.high] if self.has_interval else None,
             "up": self.up,
             "down": self.down,
             "differences": self.differences.tolist(),
@@ -441,37 +506,50 @@ class TemplateProbe:
         """By the intervals alone.
 
         "differs": the interval excludes 0, and the mean is further from 0 than every end of a
-        control's interval. "as neutral words": it excludes 0, but neutral words reach as far. "no
-        control": it excludes 0, and nothing is there to hold it against. "not separable": it holds
-        0.
+        control's interval. "as neutral words": it excludes 0, but neutral words may reach as far.
+        "no control": it excludes 0, and nothing is there to hold it against. "not separable": it
+        holds 0. The others say why there is no interval.
         """
         if len(self.templates) < 2:
             return "one template"
+        if len(self.templates) < FEWEST_TEMPLATES:
+            return "too few templates"
+        if not self.contrast.has_interval:
+            return "all the same"
         if not self.contrast.excludes_zero:
             return "not separable"
         if not self.controls:
             return "no control"
-        reach = max(max(abs(c.low), abs(c.high)) for c in self.controls)
+        reach = max(control.reach for control in self.controls)
         return "differs" if abs(self.contrast.mean) > reach else "as neutral words"
 
     def answer(self) -> list[str]:
         """What was found, in sentences."""
         c, worded = self.contrast, self.reading.worded
         count = len(self.templates)
-        texts = f"{count} template{'s' if count > 1 else ''}"
         lines = [
-            f"Over {texts}, the {self.reading.name} changes by {worded(c.mean)} on average "
-            f"from {self.templates.first} to {self.templates.second}"
+            f"Over {_templates(count)}, the {self.reading.name} changes by {worded(c.mean)} on "
+            f"average from {self.templates.first} to {self.templates.second}"
         ]
-        if count > 1:
+        if self.verdict not in WITHOUT_INTERVAL:
             lines[0] += f" (95 % interval {self.reading.between(c.low, c.high)})"
         same = count - c.up - c.down
         lines[0] += f"; it rises in {c.up}, falls in {c.down} and stays in {same}."
         lines.append(CONCLUSIONS[self.verdict])
-        if self.controls:
-            most = max(self.controls, key=lambda control: abs(control.mean))
-            lines.append(f"Neutral words change it by up to {worded(most.mean)} ({most.name}).")
+        lines += self._of_neutral_words()
+        if self.templates.repeated:
+            repeated = _templates(self.templates.repeated)
+            lines.append(f"{repeated} that stood there before: not counted again.")
         return lines
+
+    def _of_neutral_words(self) -> list[str]:
+        """Said where neutral words were put there too: what the pair does that does most."""
+        if not self.controls:
+            return []
+        most = max(self.controls, key=lambda control: abs(control.mean))
+        up_to = "by up to" if len(self.controls) > 1 else "by"
+        change = self.reading.worded(most.mean)
+        return [f"Neutral words change it {up_to} {change} on average ({most.name})."]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -502,10 +580,23 @@ class TemplateProbe:
         return visible(f"TemplateProbe({' '.join(self.answer())})")
 
 
+def _templates(count: int) -> str:
+    return "1 template" if count == 1 else f"{count} templates"
+
+
+WITHOUT_INTERVAL = ("one template", "too few templates", "all the same")
 CONCLUSIONS = {
     "one template": "One template says nothing about others: give several.",
+    "too few templates": (
+        f"That is too few for an interval, and so for a verdict: give at least {FEWEST_TEMPLATES}."
+    ),
+    "all the same": (
+        "All of them change it alike, so nothing says how far it would change in others."
+    ),
     "no control": "Nothing says what neutral words do here, so read no bias into it yet.",
     "not separable": "With these templates this cannot be told from no difference at all.",
-    "as neutral words": "Neutral words do as much, so do not read a bias into it.",
+    "as neutral words": (
+        "As far as these templates tell, neutral words may do as much, so read no bias into it."
+    ),
     "differs": "This is more than neutral words do.",
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from whence.core.errors import InputError
@@ -65,9 +65,21 @@ class Templates:
     first: str
     second: str
     templates: tuple[Template, ...]
+    repeated: int = 0  # templates that stood there before, and were left out
 
     def __len__(self) -> int:
         return len(self.templates)
+
+    def once_each(self) -> Templates:
+        """Those with the same pairs of texts once: twice the same says nothing new.
+
+        >>> t = read_templates("{} was late\\n{} was late", ["she"], ["he"]).once_each()
+        >>> len(t), t.repeated
+        (1, 1)
+        """
+        first = {template.pairs: template for template in reversed(self.templates)}
+        kept = tuple(t for t in self.templates if first[t.pairs] is t)
+        return replace(self, templates=kept, repeated=self.repeated + len(self) - len(kept))
 
 
 def read_templates(
@@ -91,11 +103,11 @@ def read_templates(
 def as_templates(
     given: str | Iterable[str] | Templates, words: Sequence[str], against: Sequence[str]
 ) -> Templates:
-    """Templates from lines of text, from the content of a file, or as they are."""
+    """Templates from lines of text, from the content of a file, or as they are; each once."""
     if isinstance(given, Templates):
-        return given
+        return given.once_each()
     content = given if isinstance(given, str) else "\n".join(given)
-    return read_templates(content, words, against)
+    return read_templates(content, words, against).once_each()
 
 
 # ---------------------------------------------------------------------- plain text

@@ -14,7 +14,17 @@ from jaxtyping import Float
 from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.look import Look
 from whence.core.passage import Passage
-from whence.core.probe import Contrast, Control, Probe, Reading, TemplateProbe, aligned, probed
+from whence.core.probe import (
+    FEWEST_TEMPLATES,
+    Contrast,
+    Control,
+    Probe,
+    Reading,
+    TemplateProbe,
+    aligned,
+    all_same,
+    probed,
+)
 from whence.core.target import Target, as_target
 from whence.core.templates import NEUTRAL, Templates, as_templates, swapped
 from whence.explaining.attend import OPTIONS, forecast_look, look_at
@@ -128,7 +138,8 @@ def probe_templates(
     probability: of ``target``, or of what the model says to the first text. A masked language model
     is asked for the word itself: its log-probability, less that of the other word. ``control`` are
     pairs of words that should make no difference, measured in the same way; a masked language model
-    has none, as it would tell how common they are.
+    has none, as it would tell how common they are. A template that stands there twice is counted
+    once, and fewer than five have no interval.
 
     >>> import whence
     >>> lines = ["{} was late again", "we met {} there"]
@@ -241,11 +252,15 @@ def _differences(templates: Templates, measure: Measure) -> Float[np.ndarray, " 
 
 
 def _contrast(name: str, differences: Float[np.ndarray, " template"]) -> Contrast:
-    """With Student's 95 % interval of the mean."""
+    """With Student's 95 % interval of the mean.
+
+    There is none of few templates, nor of templates that all give the same: nothing says then how
+    far others would lie from it.
+    """
     from scipy.special import stdtrit
 
     count, low, high = len(differences), nan, nan
-    if count > 1:
+    if count >= FEWEST_TEMPLATES and not all_same(differences):
         half = stdtrit(count - 1, 0.975) * differences.std(ddof=1) / sqrt(count)
         low, high = float(differences.mean() - half), float(differences.mean() + half)
     return Contrast(name, differences, low, high)

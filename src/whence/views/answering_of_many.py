@@ -18,18 +18,19 @@ def many_sentences(answer: AnswerOfMany) -> list[str]:
     """
     said = [_predictions(answer), *_methods(answer)]
     if answer.attention is not None and answer.attention.judged:
-        said.append(_attention(answer.attention))
+        said.append(_attention(answer.attention, answer))
     if answer.control is not None and answer.control.judged:
         said.append(_control(answer.control))
     return said
 
 
 def _predictions(answer: AnswerOfMany) -> str:
-    texts = f"{answer.texts:,} texts"
+    """Said of all texts: how many there are, and of how many the model says what."""
+    texts = wording.counted(answer.texts, "text")
     if not answer.predictions:
-        return f"{texts} were explained."
+        return f"{texts} {'was' if answer.texts == 1 else 'were'} explained."
     counts = [f"{wording.label(name)} for {count:,}" for name, count in answer.predictions]
-    if len(counts) > MOST_LABELS:
+    if len(counts) > MOST_LABELS + 1:  # one more is named as shortly as it is counted
         left = len(counts) - MOST_LABELS
         counts = [*counts[:MOST_LABELS], f"{left} other labels for the rest"]
     return f"{texts}: the model says {_and(counts)}."
@@ -47,31 +48,60 @@ def _methods(answer: AnswerOfMany) -> list[str]:
             few if answer.tried > 1 else "These are too few texts to tell it from chance.",
         ]
     if not answer.holding:
-        beats = "beats random rankings on more texts than chance allows"
-        return [named, f"None of the methods tested ({answer.tried}) {beats}."]
+        return [named, _none_holds(answer.tried)]
     best = _and([_count(tally) for tally in answer.holding[:MOST_METHODS]])
     more = len(answer.holding) - MOST_METHODS
     others = f", and {more} more" if more > 0 else ""
-    first = answer.holding[0]
-    chance = f"by chance: {first.by_chance:.2g} of {first.judged}"
-    return [named, f"Better than chance over the texts: {best}{others}; {chance}."]
+    return [named, f"Better than chance over the texts: {best}{others}; {_chance(answer)}."]
+
+
+def _none_holds(tried: int) -> str:
+    """Said where no method is better on more texts than chance allows, all of them paid for."""
+    beats = "random rankings on more texts than chance allows"
+    if tried == 1:
+        return f"The method that was tested does not beat {beats}."
+    return f"None of the {tried} methods tested beats {beats}, corrected for {tried} methods."
+
+
+def _chance(answer: AnswerOfMany) -> str:
+    """What a random ranking gets on these texts, on average; at most, as on a short one it cannot.
+
+    Methods are named beside it, so it is in texts only where they were judged on as many.
+    """
+    named = answer.holding[:MOST_METHODS]
+    if len({tally.judged for tally in named}) > 1:
+        return f"chance gives at most {wording.share(LEVEL)} of the texts, on average"
+    first = named[0]
+    return f"chance gives at most {first.by_chance:.2g} of {first.judged:,}, on average"
 
 
 def _count(tally: Tally) -> str:
-    return f"{wording.visible(tally.method)} ({tally.better} of {tally.judged} texts)"
+    return f"{wording.visible(tally.method)} ({_often(tally)})"
 
 
-def _attention(tally: Tally) -> str:
-    # asked about by its name, it pays for no other method
-    holds = tally.p is not None and is_within(tally.p)
-    often = f"Attention alone ({tally.method}) beats random rankings on {tally.better}"
-    belief = "more than chance allows" if holds else "no more than chance allows"
-    return f"{often} of {tally.judged} texts: {belief}."
+def _often(tally: Tally) -> str:
+    return f"{tally.better:,} of {wording.counted(tally.judged, 'text')}"
+
+
+def _attention(tally: Tally, answer: AnswerOfMany) -> str:
+    """Said where attention alone was judged: asked about by its name, it pays for no other method.
+
+    Where it holds alone and not beside the others, both are said: they stand in one answer.
+    """
+    beats = f"Attention alone ({tally.method}) beats random rankings on {_often(tally)}"
+    if tally.p is None or not is_within(tally.p):
+        return f"{beats}: no more than chance allows."
+    if tally.method in [each.method for each in answer.holding]:
+        return f"{beats}: more than chance allows."
+    return (
+        f"{beats}: more than chance allows if it had been the only one asked about, "
+        f"and not corrected for {answer.tried} methods."
+    )
 
 
 def _control(tally: Tally) -> str:
-    beats = f"beats them on {tally.better} of {tally.judged}"
-    return f"The control, random scores, {beats}."
+    """Said where random scores were judged as the methods are."""
+    return f"The control, random scores, beats random rankings on {_often(tally)}."
 
 
 def _and(parts: list[str]) -> str:

@@ -106,9 +106,13 @@ def _visible(lines: Sequence[str]) -> list[str]:
 
 
 def _done(audit: Audit) -> str:
+    """What was asked, and of how many texts."""
+    asked = f"Is attention an explanation in {audit.model}?"
+    if not audit.texts:
+        failed = f": {wording.counted(audit.failed, 'text')} failed" if audit.failed else ""
+        return f"{asked} Nothing was tested{failed}."
     failed = f" ({audit.failed:,} more failed)" if audit.failed else ""
-    texts = "1 text" if audit.texts == 1 else f"{audit.texts:,} texts"
-    return f"Is attention an explanation in {audit.model}? Tested on {texts}{failed}."
+    return f"{asked} Tested on {wording.counted(audit.texts, 'text')}{failed}."
 
 
 def _of_layers(audit: Audit) -> list[str]:
@@ -190,8 +194,9 @@ def _worth(audit: Audit) -> list[str]:
     hurt = (
         f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
     )
+    are = "is" if len(heads.help) == 1 else "are"
     return [
-        f"To the task, {len(heads.help)} of {heads.of} heads are worth more than "
+        f"To the task, {len(heads.help)} of {heads.of} heads {are} worth more than "
         f"{heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, each "
         f"alone, at less{hurt}."
     ]
@@ -211,7 +216,7 @@ def _pruned(audit: Audit) -> list[str]:
             which = "better" if order.below_random[half].mean > 0 else "worse"
             surely = f" ({which} than at random beyond doubt)"
         parts.append(f"{order.curve.loss[half].mean:.2f} {order.name}{surely}")
-    texts = "1 held-out text" if pruning.texts == 1 else f"{pruning.texts} held-out texts"
+    texts = wording.counted(pruning.texts, "held-out text")
     reserve = "" if has_bands(pruning) else f" {FEW_HELD_OUT}"
     return [
         f"Without {pruning.steps[half]} of {pruning.heads} heads the loss on {texts} is "
@@ -236,7 +241,9 @@ def _of_readings(audit: Audit) -> list[str]:
         parts.append(f"{wording_list(named[May.NO])} may not")
     if named[May.OPEN]:
         parts.append(f"of {wording_list(named[May.OPEN])} the texts do not tell")
-    return [f"Of the ways to sum attention up for each word, {'; '.join(parts)}."]
+    ways = "the ways" if len(audit.readings) > 1 else "ways"
+    tested = "" if len(audit.readings) > 1 else " one was tested:"
+    return [f"Of {ways} to sum attention up for each word,{tested} {'; '.join(parts)}."]
 
 
 def _yardstick(audit: Audit) -> list[str]:
@@ -245,11 +252,16 @@ def _yardstick(audit: Audit) -> list[str]:
     taus = [(v.reading, v.tau_loo) for v in audit.readings if v.tau_loo]
     if of_gradients is None or not taus:
         return []
-    name, best = max(taus, key=lambda pair: pair[1].mean)
+    best = max(tau.mean for _, tau in taus)
+    names = [name for name, tau in taus if tau.mean == best]
+    effect = next(tau for _, tau in taus if tau.mean == best)
+    agrees = "agrees" if len(names) == 1 else "agree"
+    if len(taus) > len(names):
+        agrees += " best of them"
+    by_chance = "" if effect.control is None else f", and random weights by {effect.control:z.2f}"
     return [
-        f"With what leaving a word out does, {name} agrees best of them (Kendall's τ "
-        f"{shown(best)}); gradients do by {shown(of_gradients)}, and random weights by "
-        f"{best.control or 0.0:z.2f}."
+        f"With what leaving a word out does, {wording_list(names)} {agrees} (Kendall's τ "
+        f"{shown(effect)}); gradients do by {shown(of_gradients)}{by_chance}."
     ]
 
 
@@ -382,7 +394,6 @@ def _of_most(number: float) -> str:
 def _with_interval(effect: Effect, shown: Callable[[float], str]) -> str:
     mean = shown(effect.mean)
     if effect.interval is None:
-        texts = "1 text" if effect.texts == 1 else f"{effect.texts} texts"
-        return f"{mean} ({texts})"
+        return f"{mean} ({wording.counted(effect.texts, 'text')})"
     low, high = (shown(end) for end in effect.interval)
     return f"{mean} [{low}, {high}]"

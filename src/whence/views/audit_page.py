@@ -42,7 +42,9 @@ def audit_page(audit: Audit) -> str:
 
 def _body(audit: Audit) -> str:
     parts = [
-        element("h2", text(f"{audit.texts:,} texts of {wording.file_name(audit.data)}")),
+        element(
+            "h2", text(f"{wording.counted(audit.texts, 'text')} of {wording.file_name(audit.data)}")
+        ),
         element("p", " ".join(text(line) for line in audit_lead(audit)), class_="answer"),
         element("ul", elements("li", map(text, audit_rest(audit))), class_="cautions"),
         *_places(audit),

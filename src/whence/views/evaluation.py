@@ -64,21 +64,17 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
 
 def _what_was_done(table: Evaluation) -> str:
     if not table.texts:
-        failed = f", and {_many(table.failed, 'text')} failed" if table.failed else ""
+        failed = f", and {wording.counted(table.failed, 'text')} failed" if table.failed else ""
         return f"Nothing is measured on {wording.visible(table.model)} yet{failed}."
     failed = f" ({table.failed:,} more failed)" if table.failed else ""
     methods, metrics = len(table.methods), len({c.metric for c in table.columns})
     removals = wording_list(table.removals)
     by = f"; words are removed by {removals}" if removals else ""
     return (
-        f"{_many(methods, 'method')} by {_many(metrics, 'metric')} on "
-        f"{_many(table.texts, 'text')}{failed} of "
+        f"{wording.counted(methods, 'method')} by {wording.counted(metrics, 'metric')} on "
+        f"{wording.counted(table.texts, 'text')}{failed} of "
         f"{wording.visible(table.model)}{by}."
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _planted(table: Evaluation) -> list[str]:
@@ -94,23 +90,41 @@ def _holding(table: Evaluation) -> list[str]:
     counted = {m: _counts(m, columns) for m in table.methods if m != RANDOM}
     judged = {m: (won, lost, of) for m, (won, lost, of) in counted.items() if of}
     if not judged:
-        return ["There are too few texts for a verdict on any method."]
+        return ["Too few texts were measured for a verdict on any method."]
     order = sorted(judged, key=lambda m: (-judged[m][0] / judged[m][2], judged[m][1], m))
     winning = [m for m in order if judged[m][0]]
     none = [m for m in order if not judged[m][0]]
-    if not winning:
-        return ["No method is better than its control by any measure of faithfulness."]
-    best = [f"{m} {_times(*judged[m], len(columns))}" for m in winning[:MOST_NAMED]]
-    rest = len(winning) - len(best)
-    others = [f"{rest} more methods fewer"] if rest else []
-    under = " (each metric under each removal)" if table.removals else ""
-    said = [
-        f"Of {_many(len(columns), 'measure')} of faithfulness{under}, so many say that a method "
-        f"is better than its control: {wording_list([*best, *others])}."
-    ]
-    if none:
+    unjudged = [m for m in counted if m not in judged]
+    said = _which_win(columns, winning, judged, bool(table.removals))
+    if none and winning:
         said.append(f"None says so of {wording_list(none)}.")
+    if unjudged:
+        said.append(f"Too few texts were measured for a verdict on {wording_list(unjudged)}.")
     return [wording.visible(line) for line in said]
+
+
+def _which_win(
+    columns: Sequence[Column],
+    winning: Sequence[str],
+    judged: dict[str, tuple[int, int, int]],
+    is_under_removals: bool,
+) -> list[str]:
+    """Which methods are better than their control, and by how many of the measures."""
+    count = wording.counted(len(columns), "measure")
+    under = " (each metric under each removal)" if is_under_removals else ""
+    if not winning:
+        who = "No method is" if len(judged) > 1 else f"{next(iter(judged))} is not"
+        by = "any measure" if len(columns) > 1 else columns[0].name + ", the only measure"
+        return [f"{who} better than its control by {by} of faithfulness."]
+    best = [f"{m} {_times(*judged[m], len(columns))}" for m in winning[:MOST_NAMED]]
+    rest = [judged[m][0] for m in winning[MOST_NAMED:]]
+    if rest:
+        each = f"{rest[0]}" if min(rest) == max(rest) else f"{min(rest)} to {max(rest)}"
+        best.append(f"{wording.counted(len(rest), 'more method')} {each}")
+    return [
+        f"Of {count} of faithfulness{under}, so many say that a method "
+        f"is better than its control: {wording_list(best)}."
+    ]
 
 
 def _times(won: int, _lost: int, judged: int, every: int) -> str:
@@ -205,7 +219,7 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
     hidden = len(table.columns) - len(of_removals)
     if hidden:
         others = wording_list(table.removals[1:])
-        more = _many(hidden, "more column")
+        more = wording.counted(hidden, "more column")
         parts.append(Text(f"{more}, under {others}: --full, --html, --out", DIM))
     return Group(*parts)
 
@@ -217,7 +231,8 @@ def failure_lines(table: Evaluation) -> list[str]:
     shown = [f"  {one.where}: {one.reason}" for one in table.failures[:MOST_FAILURES]]
     more = table.failed - len(shown)
     rest = [f"  … and {more:,} more: table.failures"] if more > 0 else []
-    heading = f"{table.failed:,} of {table.texts + table.failed:,} texts failed:"
+    every = wording.counted(table.texts + table.failed, "text")
+    heading = f"{table.failed:,} of {every} failed:"
     return [wording.visible(line) for line in [heading, *shown, *rest]]
 
 

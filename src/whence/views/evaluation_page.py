@@ -49,8 +49,9 @@ ABOUT_GAUGES = (
 
 def evaluation_page(evaluation: Evaluation) -> str:
     """The whole page."""
+    methods = wording.counted(len(evaluation.methods), "method")
     return document(
-        f"whence: {len(evaluation.methods)} methods on trial, {wording.visible(evaluation.model)}",
+        f"whence: {methods} on trial, {wording.visible(evaluation.model)}",
         element("main", _body(evaluation)),
         styles=[*map(static, SHEETS)],
         scripts=False,
@@ -65,8 +66,9 @@ def evaluation_fragment(evaluation: Evaluation) -> str:
 def _body(evaluation: Evaluation) -> str:
     said = evaluation_sentences(evaluation)
     cautions = [*said[LEAD:], *evaluation.notes]
+    texts = wording.counted(evaluation.texts, "text")
     parts = [
-        element("h2", text(f"{evaluation.texts:,} texts of {wording.file_name(evaluation.data)}")),
+        element("h2", text(f"{texts} of {wording.file_name(evaluation.data)}")),
         element("p", " ".join(text(line) for line in said[:LEAD]), class_="answer"),
         element("ul", elements("li", map(text, cautions)), class_="cautions") if cautions else "",
         *_planted(evaluation.planted),
@@ -143,7 +145,7 @@ def _cell(cell: Cell | None, column: Column) -> str:
     mark += BUILT_IN if cell.built_in else ""
     # also where it is empty: it keeps the numbers in line
     parts.insert(1, element("sup", text(f"{mark} {cell.group}".strip())))
-    tip = f"{column.name}: {cell.texts} texts"
+    tip = f"{column.name}: {wording.counted(cell.texts, 'text')}"
     if cell.control is not None:
         tip += f"; its control {number(cell.control)}"
     if cell.beaten is not None:

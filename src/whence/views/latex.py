@@ -104,7 +104,7 @@ def many_latex(many: Many) -> str:
     # of one text after the other; what holds for all of them is said once
     every = [a for result in many for a in attributions_of(result).values()]
     lines = [
-        f"whence: {len(many)} texts; {COUNTED}",
+        f"whence: {wording.counted(len(many), 'text')}; {COUNTED}",
         *dict.fromkeys(f"explained: {wording.target(a.target)}" for a in every),
         *dict.fromkeys(f"model: {_weights(a)}" for a in every),
         *dict.fromkeys(_made(a) for a in every),
@@ -222,8 +222,8 @@ COLUMNS_OF_MANY = (
 )
 COUNTED = (
     f"on how many of them the ranking is {Verdict.BETTER}, not separable, or worse; on how many "
-    "a random ranking would be called better, at most; the chance that it is on as many; and the "
-    "mean share of random rankings beaten, with its 95 % interval over texts"
+    "a random ranking would be called better, at most, on average; the chance that it is on as "
+    "many; and the mean share of random rankings beaten, with its 95 % interval over texts"
 )
 
 

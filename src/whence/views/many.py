@@ -53,9 +53,10 @@ def left_out(many: Many, most: int | None = MOST_FAILURES) -> list[str]:
     """What is not in here: how many texts, then each that failed with its reason."""
     missing = []
     if many.failures:
-        missing.append(f"{_texts(len(many.failures))} could not be explained.")
+        missing.append(f"{wording.counted(len(many.failures), 'text')} could not be explained.")
     if many.unreached:
-        missing.append(f"The run was ended before {_texts(many.unreached)}: this is a part of it.")
+        unreached = wording.counted(many.unreached, "text")
+        missing.append(f"The run was ended before {unreached}: this is a part of it.")
     if not missing:
         return []
     shown = many.failures[:most]
@@ -64,10 +65,6 @@ def left_out(many: Many, most: int | None = MOST_FAILURES) -> list[str]:
     if len(shown) < len(many.failures):
         lines.append(f"… and {len(many.failures) - len(shown):,} more; --html and --save have all")
     return lines
-
-
-def _texts(count: int) -> str:
-    return "1 text" if count == 1 else f"{count:,} texts"
 
 
 def prediction(row: Row) -> str:
@@ -162,17 +159,21 @@ def notes(tallies: Sequence[Tally], repeated: int) -> list[str]:
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
     lines = [
         f"{better} {Verdict.BETTER}, {same} {Verdict.SAME}, {worse} {Verdict.WORSE}.",
-        f"{better} by chance: on how many texts a random ranking would get a {better}, at most "
-        "(95 % of the time within the brackets).",
+        f"{better} by chance: on how many texts a random ranking would get a {better}, at most, on "
+        "average; in brackets stands what holds 95 % of it.",
         f"p: the chance that a random ranking gets a {better} on at least as many texts.",
         "beats: the mean share of random rankings beaten (50 % is chance), with its 95 % interval "
         "over texts.",
     ]
     methods = [tally for tally in tallies if tally.method != CONTROL]
     if len(methods) > 1:
-        lines.append(f"Of {len(methods)} methods, one may have a small p by chance alone.")
+        lines.append(
+            f"Each p is of its method alone. Of {len(methods)} methods, one may have a small p by "
+            "chance."
+        )
     if repeated:
-        lines.append(f"Texts that stand there more than once are counted once: {repeated}.")
+        again = wording.counted(repeated, "text")
+        lines.append(f"{again} that stood there before: not counted again.")
     return lines
 
 

@@ -34,9 +34,11 @@ addEventListener("click", (event) => {
 
 def many_page(many: Many) -> str:
     """One document with all texts, each in a fold of its own."""
-    first = "" if not many.results else title_of(many.rows()[0].text, NO_WORDS)
+    first = ""
+    if many.results:
+        first = f", the first: {title_of(many.rows()[0].text, NO_WORDS)}"
     return document(
-        f"whence: {len(many)} texts, the first: {first}",
+        f"whence: {wording.counted(len(many), 'text')}{first}",
         element("main", _content(many, "whence"), class_="whence-many"),
         styles=[static("report.css")],
     )

@@ -68,7 +68,7 @@ def overview_page(overview: Overview) -> str:
     ]
     body = element("section", "\n".join(filter(None, content)), class_="whence run", id="whence")
     return document(
-        f"whence: {overview.done:,} texts of {wording.file_name(overview.source)}",
+        f"whence: {wording.counted(overview.done, 'text')} of {wording.file_name(overview.source)}",
         element("main", body, class_="whence-many"),
         styles=[static("report.css"), static("overview.css")],
     )
@@ -160,7 +160,7 @@ def _top(overview: Overview) -> str:
 def _facts(overview: Overview) -> str:
     done = f"{overview.done:,} of {overview.rows:,} texts are done"
     if overview.done == overview.rows:
-        done = f"all {overview.rows:,} texts are done"
+        done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
         f"Explained: {READ.get(overview.read, overview.read)} of a label. Model: {overview.model}. "
@@ -370,8 +370,8 @@ def _texts(overview: Overview) -> str:
     )
     if overview.left_out:
         about.append(
-            f"{overview.left_out:,} texts more, on which methods agree best, have no room here: "
-            "they are counted above, and whence query shows them."
+            f"Left out here: {wording.counted(overview.left_out, 'text')}, on which methods agree "
+            "best; counted above, and whence query shows them."
         )
     form = element("form", _form(overview), class_="search", role="search", hidden=True)
     without = element("noscript", soft("The texts are unpacked by a script, which is off here."))

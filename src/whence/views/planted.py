@@ -46,48 +46,83 @@ def explaining(truth: PlantedTruth) -> list[str]:
 
 
 def _who_finds_all(truth: PlantedTruth) -> str:
+    """The answer: which methods find every mechanism, or which find most of those they tried."""
     methods = explaining(truth)
     if not methods:
         return "Only the random control was tried."
-    most = max(mechanism.texts for mechanism in truth.mechanisms)
-    if most < FEWEST_TEXTS:
+    few = [one for one in truth.mechanisms if one.texts < FEWEST_TEXTS]
+    if few:
+        fewest = min(mechanism.texts for mechanism in few)
+        of = "each mechanism" if len(few) == len(truth.mechanisms) else few[0].name
         return (
-            f"{most} {'text' if most == 1 else 'texts'} of each mechanism cannot show what a "
+            f"{wording.counted(fewest, 'text')} of {of} cannot show what a "
             f"method finds in most: take at least {FEWEST_TEXTS}, better 30."
         )
+    if len(methods) == 1:
+        return _of_one(truth, methods[0])
     every = [method for method in truth.finding_all() if method != CONTROL]
     what = _all_mechanisms(truth)
-    if len(methods) == 1:
-        return _of_one(truth, methods[0], what)
     if every:
         find = "find" if len(every) > 1 else "finds"
         return f"{len(every)} of {len(methods)} methods {find} {what}: {', '.join(every)}."
-    best = methods[0]
-    count = sum(finding.finds for finding in truth.of(best).values())
-    if not count:
-        return f"None of {len(methods)} methods finds any mechanism in most texts."
+    counts = {method: _finds(truth, method) for method in methods}
+    most = max(counts.values())
+    if not most:
+        return f"None of {len(methods)} methods surely finds any mechanism in most texts."
+    best = [method for method in methods if counts[method] == most]
+    who = f"{best[0]} finds" if len(best) == 1 else f"{wording.few(best, 6)} find"
     return (
-        f"None of {len(methods)} methods finds {what}; {best} finds most, "
-        f"{count} of {len(truth.mechanisms)}."
+        f"None of {len(methods)} methods finds {what}. The most that one finds is {most} of "
+        f"{len(truth.mechanisms)}: {who} {_which(truth, best, most)}."
     )
 
 
+def _finds(truth: PlantedTruth, method: str) -> int:
+    return sum(finding.finds for finding in truth.of(method).values())
+
+
+def _which(truth: PlantedTruth, methods: Sequence[str], count: int) -> str:
+    """What the methods that find most find, where they find the same; else only how many."""
+    found = []
+    for method in methods:
+        of = truth.of(method)
+        found.append([m.name for m in truth.mechanisms if m.name in of and of[m.name].finds])
+    if all(names == found[0] for names in found):
+        return wording.few(found[0], 6)
+    return "one each" if count == 1 else "as many each"
+
+
 def _all_mechanisms(truth: PlantedTruth) -> str:
-    count = len(truth.mechanisms)
+    return _every([mechanism.name for mechanism in truth.mechanisms])
+
+
+def _every(names: Sequence[str]) -> str:
+    count = len(names)
     if count == 1:
-        return f"the mechanism {truth.mechanisms[0].name}"
+        return f"the mechanism {names[0]}"
     number = NUMBERS.get(count, str(count))
     return f"all {number} mechanisms" if count > 2 else "both mechanisms"
 
 
-def _of_one(truth: PlantedTruth, method: str, what: str) -> str:
-    missed = [finding.mechanism for finding in truth.of(method).values() if not finding.finds]
+def _of_one(truth: PlantedTruth, method: str) -> str:
+    """Said of one method: which of the mechanisms that it was tried on it finds."""
+    tried = truth.of(method)
+    untried = [one.name for one in truth.mechanisms if one.name not in tried]
+    missed = [finding.mechanism for finding in tried.values() if not finding.finds]
+    not_tried = f" It was not tried on {', '.join(untried)}." if untried else ""
     if not missed:
-        return f"{method} finds {what}."
-    count = len(truth.mechanisms)
-    if count == 1:
-        return f"{method} does not find {what} in most texts."
-    return f"{method} finds {count - len(missed)} of {count} mechanisms; not {', '.join(missed)}."
+        what = ", ".join(tried) if untried else _every(list(tried))
+        return f"{method} finds {what}.{not_tried}"
+    if len(missed) == len(tried):
+        return f"{method} does not surely find {_any(missed)} in most texts.{not_tried}"
+    found = len(tried) - len(missed)
+    return f"{method} finds {found} of {len(tried)} mechanisms; not {', '.join(missed)}.{not_tried}"
+
+
+def _any(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"the mechanism {names[0]}"
+    return f"{'either' if len(names) == 2 else 'any'} of {', '.join(names)}"
 
 
 def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
@@ -104,7 +139,7 @@ def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
         others = [finding.method for finding in fooled if finding is not worst]
         sentence = (
             f"On {mechanism.name}, {worst.method} ranks a decoy first, which the output ignores, "
-            f"in {count_of(worst.fooled)} of {worst.texts} texts"
+            f"in {count_of(worst.fooled)} of {wording.counted(worst.texts, 'text')}"
         )
         if others:
             sentence += f"; so do, in most texts, {wording.few(others, 6)}"
@@ -116,22 +151,25 @@ def _who_is_lost(truth: PlantedTruth) -> Iterator[str]:
     lost = []
     for method in explaining(truth):
         found = truth.of(method).values()
-        if all(finding.verdict is not Verdict.BETTER for finding in found):
+        if all(finding.verdict is Verdict.SAME for finding in found):
             lost.append(method)
     if lost:
-        yield f"{Verdict.SAME.capitalize()} on any mechanism: {', '.join(lost)}."
+        names = [mechanism.name for mechanism in truth.mechanisms]
+        on = "any mechanism" if len(names) > 1 else names[0]
+        yield f"{Verdict.SAME.capitalize()} on {on}: {', '.join(lost)}."
 
 
 def _control(truth: PlantedTruth) -> str:
-    chance = sum(mechanism.chance for mechanism in truth.mechanisms)
-    texts = sum(mechanism.texts for mechanism in truth.mechanisms)
+    """What random rankings find, on the mechanisms on which the control was tried."""
     control = truth.of(CONTROL)
+    mechanisms = [one for one in truth.mechanisms if not control or one.name in control]
+    chance = sum(mechanism.chance for mechanism in mechanisms)
+    texts = wording.counted(sum(mechanism.texts for mechanism in mechanisms), "text")
     if not control:
-        by_chance = f"in {chance:.1f} of {texts} texts, on average"
-        return f"A random ranking finds the planted words {by_chance}."
+        return f"A random ranking finds the planted words in {chance:.1f} of {texts}, on average."
     found = count_of(sum(finding.found for finding in control.values()))
     return (
-        f"The random control finds the planted words in {found} of {texts} texts; "
+        f"The random control finds the planted words in {found} of {texts}; "
         f"chance gives {chance:.1f} on average."
     )
 
@@ -150,12 +188,14 @@ def how_to_read(truth: PlantedTruth) -> list[str]:
     tests = sum(finding.method != CONTROL for finding in truth.findings)
     texts = sorted({mechanism.texts for mechanism in truth.mechanisms})
     of = str(texts[0]) if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
-    judged = f" {MARKS[Verdict.SAME]} {Verdict.SAME}, after Holm's correction for {tests} tests."
+    together = "" if tests == 1 else f", after Holm's correction for {tests} tests"
+    judged = f" {MARKS[Verdict.SAME]} {Verdict.SAME}{together}."
+    what = "text" if texts == [1] else "texts"
     return [
-        f"Of {of} texts, those in which all planted words are ranked first (tied scores count by "
+        f"Of {of} {what}, those in which all planted words are ranked first (tied scores count by "
         "the share of tie-breaks), and Wilson's 95 % interval in percent.",
-        "A method finds a mechanism if the whole interval lies above 50 %."
-        + (judged if tests else ""),
+        "A method finds a mechanism if the whole interval lies above 50 %, and it is better than "
+        "random." + (judged if tests else ""),
     ]
 
 

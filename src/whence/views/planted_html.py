@@ -44,7 +44,7 @@ FOUND, IN_SOME, MISSED = "✓", "half", "✗"
 def planted_page(truth: PlantedTruth) -> str:
     """A whole page."""
     return document(
-        f"whence: {len(explaining(truth))} methods on the planted truth",
+        f"whence: {wording.counted(len(explaining(truth)), 'method')} on the planted truth",
         element("main", f"\n{_content(truth)}\n", class_="whence-many"),
         styles=[static("report.css"), static("planted.css")],
         scripts=False,
@@ -132,10 +132,11 @@ def _legend(truth: PlantedTruth) -> str:
         colours.append("orange holds the label up, blue speaks against it")
     if any(not one.signed for one in said):
         colours.append("purple has no sign")
+    colours.append("full colour is the method's largest score")
     return text(
         "A frame marks the planted words (gold), a dotted line a decoy, which the output ignores. "
-        f"{'; '.join(colours).capitalize()}; full colour is the method's largest score. {FOUND} "
-        "says that all planted words are ranked first."
+        f"{'; '.join(colours).capitalize()}. {FOUND} says that all planted words are ranked first; "
+        "a percentage, that they are in such a share of the ways to break ties."
     )
 
 

@@ -33,7 +33,7 @@ def sentences(r: Receipt) -> list[str]:
     steered, plain = r.steered, r.plain
     done = (
         f"Feature {r.feature} clamped to an activation of {r.asked * r.peak:.3g}, "
-        f"{r.asked:.3g} times its largest: the {what(r)} goes from "
+        f"{_times(r.asked)}: the {what(r)} goes from "
         f"{wording.percent(plain.response)} to {wording.percent(steered.response)}"
     )
     beside = []
@@ -48,9 +48,10 @@ def sentences(r: Receipt) -> list[str]:
             f"perplexity {shown(plain.perplexity)} → {shown(steered.perplexity)}"
             f"{_chance(r, 'perplexity')}"
         )
+    texts, tokens = wording.counted(r.texts, "text"), wording.counted(r.tokens, "token")
     per = "token" if r.meaning == "promoted" else "text"
     costs.append(f"divergence {steered.divergence:.2g} nats a {per}{_chance(r, 'divergence')}")
-    lines.append(f"On unrelated text ({r.texts} texts, {r.tokens} tokens): {', '.join(costs)}.")
+    lines.append(f"On unrelated text ({texts}, {tokens}): {', '.join(costs)}.")
     if steered.others is not None:
         moved = f"Other features move by {moved_by(steered.others)} of what they were"
         lines.append(f"{moved}{_chance(r, 'others', moved_by)}.")
@@ -63,9 +64,18 @@ def sentences(r: Receipt) -> list[str]:
     return lines
 
 
+def _times(asked: float) -> str:
+    """A dose beside the largest activation that was seen.
+
+    >>> _times(4.0), _times(1.0)
+    ('4 times its largest', 'its largest')
+    """
+    return "its largest" if asked == 1 else f"{asked:.3g} times its largest"
+
+
 def _by(r: Receipt, direction: Direction) -> str:
     if direction == "random":
-        return f"{len(r.at('random', r.asked))} random directions"
+        return wording.counted(len(r.at("random", r.asked)), "random direction")
     return "the difference of means"
 
 
@@ -94,7 +104,7 @@ def _chance(r: Receipt, name: str, write: Callable[[float], str] | None = None) 
 
 def _activity(r: Receipt) -> str:
     value = r.mean("random", r.asked, "activity")
-    return "" if value is None else f"; random directions: {wording.percent(value)}"
+    return "" if value is None else f"; {_by(r, 'random')}: {wording.percent(value)}"
 
 
 def dose_name(dose: Dose) -> str:

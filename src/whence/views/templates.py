@@ -46,7 +46,7 @@ def templates_view(p: TemplateProbe) -> RenderableType:
     answer[0].stylize(BOLD)
     title = f"the {MOST} of {len(p.templates)} templates that change most"
     if len(p.templates) <= MOST:
-        title = "the templates"
+        title = "the template" if len(p.templates) == 1 else "the templates"
     return Group(*answer, Text(), _rows(p), Text(), Text(title, BOLD), _strongest(p))
 
 
@@ -111,7 +111,7 @@ def _table() -> Table:
 
 def templates_page(p: TemplateProbe) -> str:
     """A whole page."""
-    title = f"whence: {p.contrast.name} in {len(p.templates)} templates"
+    title = f"whence: {p.contrast.name} in {wording.counted(len(p.templates), 'template')}"
     return document(title, templates_fragment(p), scripts=False)
 
 
@@ -130,9 +130,13 @@ def templates_fragment(p: TemplateProbe) -> str:
         _intervals(p),
         soft(EXPLAINED),
         soft(f"Model: {text(p.model)}."),
-        fold(f"All {len(p.templates)} templates, the largest change first", every),
+        fold(_every_template(len(p.templates)), every),
     ]
     return element("section", "".join(parts), class_="wp", id=fresh_id())
+
+
+def _every_template(count: int) -> str:
+    return "The template" if count == 1 else f"All {count} templates, the largest change first"
 
 
 def _intervals(p: TemplateProbe) -> str:

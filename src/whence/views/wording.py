@@ -60,6 +60,15 @@ def plural(kind: str) -> str:
     return PLURAL.get(kind, kind)
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something: one is no plural.
+
+    >>> counted(1, "text"), counted(1200, "text")
+    ('1 text', '1,200 texts')
+    """
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def file_name(source: str) -> str:
     """The last part of a path or an address: where data lie is nobody's business but its owner's.
 
