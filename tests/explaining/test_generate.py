@@ -197,9 +197,7 @@ def test_what_alternatives_name_is_accepted_and_means_that_very_token(name: str)
     """Would catch a name that is read as another token, such as "ly" for a piece that goes on."""
     bundled = name in ("writer", "translator")
     model = whence.load(name) if bundled else build(name)
-    g = whence.generate(
-        model, "the food is great and", "occlusion", max_new_tokens=4, **BARE_ROWS
-    )
+    g = whence.generate(model, "the food is great and", "occlusion", max_new_tokens=4, **BARE_ROWS)
     for number, output in enumerate(g.outputs):
         row = model.output_logits(g.passage)[number]
         likeliest = np.argsort(-row, kind="stable")[: len(output.alternatives)].tolist()
@@ -279,7 +277,9 @@ def test_evidence_of_a_contrast_is_about_one_output() -> None:
     assert "not about the contrast" in several.notes[-1]
 
 
-@pytest.mark.parametrize(("this", "that"), [("cow", "dog"), ("cow", "king"), ("and", "hippopotamus")])
+@pytest.mark.parametrize(
+    ("this", "that"), [("cow", "dog"), ("cow", "king"), ("and", "hippopotamus")]
+)
 def test_a_contrast_of_words_is_one_of_their_own_tokens(this: str, that: str) -> None:
     """log P(word) − log P(other), re-derived from the model's logits; and so are its scores.
 

@@ -496,7 +496,7 @@ def _written(a: Attribution) -> Written | None:
 def _is_likeliest(a: Attribution, probability: float | None) -> bool | None:
     """Whether no token was likelier than the written one, which is explained itself.
 
-    They are told apart by their names, of which no two are alike: one token may be spelt as another.
+    They are told apart by their names, of which no two are alike; two may be spelt alike.
     """
     if a.target.until is not None or not a.prediction:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,8 +25,8 @@ from whence.core.usual import METHOD_OF_WRITTEN
 from whence.explaining.contrast import Sides, compare_continuations, sides_of
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
-from whence.explaining.run import run, total_cost
 from whence.explaining.rival import Other, other_asked, place_of
+from whence.explaining.run import run, total_cost
 from whence.explaining.sharing import Errand, notes_on_plan, shared_plan
 from whence.explaining.spans import means_over_outputs
 from whence.games.game import check_is_model
@@ -106,39 +106,21 @@ def generate(
     follows = _continuation(model, first, continuation, max_new_tokens, seed, decoding)
     whole = written_after(model, first, follows.ids, by_model=continuation is None)
     passage = _scored(whole, scored)
-    about = _chosen(model, whole, target, read)
     numbers = _numbers(passage, outputs)
-    rivals: dict[int, int] = {}
-    span, ids = range(0), ()  # what is contrasted with what, where these are texts
-    notes = [*follows.notes, *notes_on_border(whole)]
-    if other is not None and outputs is not None and target is None and not other.is_whole:
-        rivals = _rivals(model, whole, numbers, other)
-        notes += _on_left_out(whole, numbers, rivals)
-        numbers = tuple(rivals)
-        about = _about_a_contrast(about, numbers, rivals)
-        if evidence and about.against is None:
-            notes.append(NOT_OF_CONTRAST)
-    elif other is not None:
-        span, ids = place_of(model, first, whole, other, None if target is None else about)
-        if outputs is None and not other.is_whole:
-            numbers = tuple(span)
-        if len(span) == len(ids) == 1:
-            rivals = {span.start: ids[0]}
-            about = Target(at=span.start, against=ids[0], read=read)
-        elif read != "log-probability":
-            notes.append("a contrast of several tokens is one of log-probabilities")
-    for number, rival in rivals.items():
-        _check_other(whole, number, rival)
-    of_texts = bool(span) and not rivals
+    asked = _Asked(numbers, _chosen(model, whole, target, read))
+    if other is not None:
+        places = _Places(numbers if outputs is not None else None, target is not None)
+        asked = _with_a_rival(model, first, whole, asked, other, places, read)
+    numbers, about, rivals = asked.numbers, asked.about, asked.rivals
+    notes = [*follows.notes, *notes_on_border(whole), *asked.notes]
+    if rivals and evidence and about.against is None:
+        notes.append(NOT_OF_CONTRAST)
 
     def sides(text: Passage) -> Sides:
-        return sides_of(model, first, text, span, ids, scored == "prompt")
+        return sides_of(model, first, text, asked.span, asked.ids, scored == "prompt")
 
-    if of_texts:
+    if asked.of_texts:
         sides(whole)  # what cannot be contrasted is refused before any pass
-    if other is not None and other.first_alone:
-        pieces = [rivals[number] for number in rivals] or ids[:1]
-        notes += _on_first_pieces(model, str(other.given), pieces)
     request = Request(  # of units the passage knows
         wishes=wishes_for([methods] if isinstance(methods, str) else methods),
         targets=tuple(Target(at=n, against=rivals.get(n), read=read) for n in numbers),
@@ -154,7 +136,7 @@ def generate(
         """What is to be run: every output and then, with evidence, what that is about."""
         own = coarser(passage, kind)
         runs = [Errand(request, [own])]
-        if of_texts:
+        if asked.of_texts:
             both = sides(coarser(whole, kind)).passages
             runs.append(Errand(replace(request, targets=(about,), evidence=evidence), both))
         elif evidence:
@@ -168,7 +150,7 @@ def generate(
     logits = model.output_logits(passage)
     written = _outputs(model, passage, logits)
     resolved = None
-    if evidence and not of_texts:
+    if evidence and not asked.of_texts:
         resolved = model.resolve(about, logits, passage)
     del logits  # a vocabulary for each output: room that the passes back can use
     (by_output,) = run(model, [passage], request, progress, plan=shared.plans[0])
@@ -176,19 +158,18 @@ def generate(
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
-    if of_texts:
-        asked = replace(request, evidence=evidence)
-        plan = shared.plans[1]
-        chosen = compare_continuations(model, sides(whole), asked, progress, plan)
+    if asked.of_texts:
+        same = replace(request, evidence=evidence)
+        chosen = compare_continuations(model, sides(whole), same, progress, shared.plans[1])
         costs.append(chosen.cost)
     elif resolved is not None:
         before = passage.before(resolved.steps.start)
         added: tuple[Attribution, ...] = ()
         if resolved.until is not None and resolved.read == read == "log-probability":
             added = means_over_outputs(rows, numbers, resolved, before)
-        asked = [name for name in rows if name not in {one.method for one in added}]
+        others = [name for name in rows if name not in {one.method for one in added}]
         plan = shared.plans[1]
-        chosen, problem = _compared(model, before, resolved, request, asked, added, progress, plan)
+        chosen, problem = _compared(model, before, resolved, request, others, added, progress, plan)
         if chosen is not None:
             costs.append(chosen.cost)
         skipped |= problem
@@ -319,9 +300,74 @@ def _chosen(model: Model, passage: Passage, target: Any, read: Reading) -> Targe
 # ---------------------------------------------------------------------- why this rather than that
 
 
-def _rivals(
-    model: Model, passage: Passage, numbers: Sequence[int], other: Other
-) -> dict[int, int]:
+@dataclass(frozen=True)
+class _Asked:
+    """What is explained: outputs by number, and what the evidence is about.
+
+    ``rivals`` are tokens that outputs are contrasted with, each by its output. Or the outputs of
+    ``span`` are contrasted with other tokens, ``ids``: a contrast of texts.
+    """
+
+    numbers: tuple[int, ...]
+    about: Target
+    rivals: Mapping[int, int] = field(default_factory=dict)
+    span: range = range(0)
+    ids: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def of_texts(self) -> bool:
+        return bool(self.span)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What the caller named: outputs, if any, and whether a target."""
+
+    outputs: tuple[int, ...] | None
+    is_named: bool
+
+
+def _with_a_rival(
+    model: Model,
+    prompt: Passage,
+    whole: Passage,
+    asked: _Asked,
+    other: Other,
+    places: _Places,
+    read: Reading,
+) -> _Asked:
+    """The same with what could have stood there; what cannot be contrasted is refused."""
+    if places.outputs is not None and not places.is_named and not other.is_whole:
+        return _at_each(model, whole, asked, other)
+    span, ids = place_of(model, prompt, whole, other, asked.about if places.is_named else None)
+    numbers = asked.numbers
+    if places.outputs is None and not other.is_whole:
+        numbers = tuple(span)
+    notes = _on_first_pieces(model, other, ids)
+    if len(span) == len(ids) == 1:
+        _check_other(whole, span.start, ids[0])
+        about = Target(at=span.start, against=ids[0], read=read)
+        return _Asked(numbers, about, {span.start: ids[0]}, notes=notes)
+    if read != "log-probability":
+        notes += ("a contrast of several tokens is one of log-probabilities",)
+    return replace(asked, numbers=numbers, span=span, ids=ids, notes=notes)
+
+
+def _at_each(model: Model, whole: Passage, asked: _Asked, other: Other) -> _Asked:
+    """Each of the outputs that were listed, against a token in its place."""
+    rivals = _rivals(model, whole, asked.numbers, other)
+    for number, rival in rivals.items():
+        _check_other(whole, number, rival)
+    notes = (*_on_left_out(whole, asked.numbers, rivals),)
+    notes += _on_first_pieces(model, other, list(rivals.values()))
+    about, numbers = asked.about, tuple(rivals)
+    if len(numbers) == 1:
+        about = replace(about, at=numbers[0], until=None, ids=None, against=rivals[numbers[0]])
+    return _Asked(numbers, about, rivals, notes=notes)
+
+
+def _rivals(model: Model, passage: Passage, numbers: Sequence[int], other: Other) -> dict[int, int]:
     """The rival of each output; those are left out in whose place it is not one token.
 
     One such place is inside a word. If there is no other, that is an error.
@@ -372,20 +418,16 @@ def _on_left_out(passage: Passage, asked: Sequence[int], rivals: Mapping[int, in
     return [f"left out of the contrast, as {why}: output {names}{more}"]
 
 
-def _on_first_pieces(model: Model, asked: str, pieces: Sequence[int]) -> list[str]:
+def _on_first_pieces(model: Model, other: Other, pieces: Sequence[int]) -> tuple[str, ...]:
     """Said where the first token of a rival stands for it."""
+    if not other.first_alone:
+        return ()
+    word = str(other.given).strip()
     names = dict.fromkeys(model.labels[piece].strip() for piece in pieces)
-    if all(name.casefold() == asked.strip().casefold() for name in names):
-        return []
+    if all(name.casefold() == word.casefold() for name in names):
+        return ()
     listed = " or ".join(f"“{name}”" for name in names)
-    return [f"“{asked.strip()}” is several tokens, and the first of them stands for it: {listed}"]
-
-
-def _about_a_contrast(about: Target, numbers: Sequence[int], rivals: Mapping[int, int]) -> Target:
-    """What the evidence is about, with its rival where one output is explained."""
-    if len(numbers) > 1:
-        return about
-    return replace(about, at=numbers[0], until=None, ids=None, against=rivals[numbers[0]])
+    return (f"“{word}” is several tokens, and the first of them stands for it: {listed}",)
 
 
 def _compared(

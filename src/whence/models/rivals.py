@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from whence.models.model import Model
 
 SOME_WORD = "a"  # before a rival, so that it stands in the middle of a text
-GOES_ON, HAS_BLANK = "…", "␣"  # before the names of tokens that the place does not lead one to expect
+GOES_ON, HAS_BLANK = (
+    "…",
+    "␣",
+)  # before the names of tokens that the place does not lead one to expect
 # what a word has in front in a place: a blank; nothing, as the text begins there; nothing, as it
 # goes on with a word
 Border = Literal["blank", "start", "inside"]
@@ -125,7 +128,7 @@ class Placed(Mapping[int, str]):
         return self._behind_a_word(f" {bare}") or self.vocabulary.index_of(bare)
 
     def _behind_a_word(self, text: str) -> list[int]:
-        """The tokens of a text that goes on behind a word; none where the border is inside of one."""
+        """The tokens of a text behind a word; none where the border is inside of one."""
         backend = self.model.backend
         before = backend.encode(SOME_WORD, add_special_tokens=False).ids
         whole = backend.encode(SOME_WORD + text, add_special_tokens=False).ids

@@ -245,7 +245,9 @@ def remarks(g: Generation) -> list[str]:
     lines = []
     if len(g.explained) < len(g.outputs):
         verb = "was" if len(g.explained) == 1 else "were"
-        lines.append(f"{len(g.explained)} of the {len(g.outputs)} {standing(g)} tokens {verb} explained.")
+        lines.append(
+            f"{len(g.explained)} of the {len(g.outputs)} {standing(g)} tokens {verb} explained."
+        )
     for method, attributions in g.rows.items():
         gaps = [a.error.completeness_gap for a in attributions if a.error is not None]
         known = [gap for gap in gaps if gap is not None]

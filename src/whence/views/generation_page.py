@@ -60,13 +60,13 @@ SCRIPTS = (
 )
 SOURCES = 5  # of each written word, in the table
 HOW_TO_READ = (
-    "Point at a {standing} word, or move to it with Tab and the arrow keys, and what it rests on is "
-    "coloured. A click (Enter) keeps it chosen, Esc lets it go. A click on a word of the prompt "
+    "Point at a {standing} word, or move to it with Tab and the arrow keys, and what it rests on "
+    "is coloured. A click (Enter) keeps it chosen, Esc lets it go. A click on a word of the prompt "
     "shows what rests on it."
 )
 HOW_TO_READ_MATRIX = (
-    "A row is a {standing} word, a column what stands before it; empty is what comes after. Point at "
-    "a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
+    "A row is a {standing} word, a column what stands before it; empty is what comes after. Point "
+    "at a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
 )
 HOW_TO_OPEN = "A click on a column's name, or the key <kbd>o</kbd>, opens and closes its sentence."
 
