@@ -14,6 +14,7 @@ import pytest
 import whence
 from tests.models.test_chat import CHAT, chatty
 from whence.cli.generate import OWN_NAMES, command
+from whence.explaining.rival import BEFORE
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
@@ -157,7 +158,7 @@ def test_files_are_written(run, tmp_path: Path) -> None:
     assert result.to_dict()["outputs"] == json.loads(done.out)["outputs"]
     rows = csv.read_text().splitlines()
     assert rows[0] == "method,output,token,unit,word,score"
-    assert len(rows) == 1 + sum(len(a.scores) for a in result["gradient-x-input"])
+    assert len(rows) == 1 + sum(len(a.scores) for a in result["occlusion"])
 
 
 class Closed(io.StringIO):
@@ -182,7 +183,7 @@ def test_the_terminal_shows_what_was_written(run) -> None:
     done = run("generate", PROMPT, *QUICK)
     assert done.code == 0
     assert "little" in done.out
-    assert "gradient-x-input" in done.out
+    assert "by occlusion, the strongest sources" in done.out
 
 
 # ---------------------------------------------------------------------- chats
@@ -218,7 +219,8 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
 
 
 def test_every_option_of_whence_itself_is_named_where_set_refuses_it() -> None:
-    assert {*OWN_NAMES, "decoding"} == set(signature(whence.generate).parameters)
+    assert {*OWN_NAMES, "decoding"} - set(BEFORE) == set(signature(whence.generate).parameters)
+    assert {OWN_NAMES[name] for name in BEFORE} == {"--against"}
 
 
 # ---------------------------------------------------------------------- mistakes
@@ -308,4 +310,4 @@ def test_two_whole_texts_are_contrasted(run) -> None:
         assert attribution["target"]["against"] == " king of the land"
     assert len(attribution["scores"]) == 7
     done = run("generate", PROMPT, *options, "--at", "0")
-    assert (done.code, "leave out instead= and target=" in done.err) == (2, True)
+    assert (done.code, "against= goes with target=" in done.err) == (2, True)

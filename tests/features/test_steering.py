@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
+from tokenizers import processors
 
 import whence
 from tests import tokenizers as tok
@@ -284,6 +285,8 @@ def test_what_was_written_stands_behind_its_prompt_with_its_blank() -> None:
     """Vocabularies of pieces (▁was) lose the first blank when a text is decoded by itself."""
     torch.manual_seed(0)
     tokenizer = tok.unigram()
+    plain = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+    tokenizer.backend_tokenizer.post_processor = plain  # as a text that goes on has it
     config = tf.LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=32,
