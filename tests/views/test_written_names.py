@@ -183,6 +183,18 @@ def test_nor_of_what_depends_on_a_context(name: str) -> None:
         assert not re.search("[▁Ġ]", text)
 
 
+def test_of_a_given_output_no_view_of_its_context_says_that_it_was_written() -> None:
+    options: dict[str, Any] = {"separator": " | ", "evidence": False}
+    text = "elas pussen la vaka ."
+    use = whence.context(model_of("translator"), PUSH, LAMPS, continuation=text, **options)
+    assert "1 of 5 given words depends on the context: “elas”" in " ".join(str(use).split())
+    page = re.sub(r"<(script|style).*?</\1>", "", use.to_html(), flags=re.S)
+    for told in (str(use), page):
+        assert "written" not in re.sub('would be written|class="[^"]*"', "", told)
+    use = whence.context(model_of("translator"), PUSH, LAMPS, max_new_tokens=6, **options)
+    assert "1 of 5 written words" in " ".join(str(use).split())
+
+
 def test_a_token_that_is_white_space_is_told_by_its_sign() -> None:
     writer = model_of("writer")
     newline = writer.labels.index_of("\n")  # type: ignore[attr-defined]

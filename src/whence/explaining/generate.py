@@ -93,7 +93,7 @@ def generate(
     >>> import whence
     >>> model = whence.load("writer")
     >>> g = whence.generate(model, "Once upon a time", max_new_tokens=3, evidence=False)
-    >>> len(g.outputs), g.matrix("gradient-x-input").shape[0]
+    >>> len(g.outputs), g.matrix("occlusion").shape[0]
     (3, 3)
     """
     check_is_model(model)
