@@ -14,6 +14,7 @@ import pytest
 import whence
 from tests.models.test_chat import CHAT, chatty
 from whence.cli.generate import OWN_NAMES, command
+from whence.explaining.rival import BEFORE
 
 PROMPT = "Once upon a time there was a"
 QUICK = ("--tokens", "3", "--no-evidence")
@@ -62,22 +63,31 @@ def test_methods_are_listed_or_repeated_and_have_settings(run) -> None:
 def test_evidence_is_about_what_at_names(run) -> None:
     """Would catch evidence of the whole text under the name of one word."""
     done = run("generate", PROMPT, *FEW, "--at", "2", "--json")
-    chosen = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]
+    chosen = json.loads(done.out)["chosen"]["attributions"]["occlusion"]
     assert (chosen["target"]["at"], chosen["target"].get("until")) == (2, None)
     assert len(chosen["evidence"]["removals"]) == 2
     span = ("--at", "1", "--until", "3")
     done = run("generate", PROMPT, *FEW, *span, "--json")
-    target = json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]
+    target = json.loads(done.out)["chosen"]["attributions"]["occlusion"]["target"]
     assert (target["at"], target["until"]) == (1, 3)
 
 
 def test_a_contrast_is_named_in_the_result(run) -> None:
-    options = ("--at", "0", "--instead", "few", "--no-evidence")
-    done = run("generate", PROMPT, "--tokens", "3", *options, "--json")
-    stored = json.loads(done.out)
-    assert stored["explained"] == [0]
-    (row,) = stored["rows"]["gradient-x-input"]
-    assert row["target"]["against"] == " few"
+    stored = {}
+    for name in ("--against", "--instead"):
+        options = ("--at", "0", name, "few", "--no-evidence")
+        done = run("generate", PROMPT, "--tokens", "3", *options, "--json")
+        stored[name] = json.loads(done.out)
+        assert stored[name]["explained"] == [0]
+        (row,) = stored[name]["rows"]["occlusion"]
+        assert row["target"]["against"] == " few"
+    shown = run("generate", "--help").out
+    assert "--against" in shown
+    assert "--instead" not in shown
+    for other in ("run", "evaluate", "audit"):
+        shown = run(other, "--help").out
+        assert "--against" in shown
+        assert "--foil" not in shown
 
 
 def test_chosen_outputs_the_prompt_alone_and_other_units(run) -> None:
@@ -86,7 +96,7 @@ def test_chosen_outputs_the_prompt_alone_and_other_units(run) -> None:
     result = whence.Generation.from_dict(json.loads(done.out))
     assert result.explained == (0, 2, 3)
     assert len(result.units) == 8  # those of the prompt
-    assert {a.target.read for a in result["gradient-x-input"]} == {"probability"}
+    assert {a.target.read for a in result["occlusion"]} == {"probability"}
 
 
 def test_drawn_tokens_follow_the_seed_and_options_pass_through(run) -> None:
@@ -148,7 +158,7 @@ def test_files_are_written(run, tmp_path: Path) -> None:
     assert result.to_dict()["outputs"] == json.loads(done.out)["outputs"]
     rows = csv.read_text().splitlines()
     assert rows[0] == "method,output,token,unit,word,score"
-    assert len(rows) == 1 + sum(len(a.scores) for a in result["gradient-x-input"])
+    assert len(rows) == 1 + sum(len(a.scores) for a in result["occlusion"])
 
 
 class Closed(io.StringIO):
@@ -173,7 +183,7 @@ def test_the_terminal_shows_what_was_written(run) -> None:
     done = run("generate", PROMPT, *QUICK)
     assert done.code == 0
     assert "little" in done.out
-    assert "gradient-x-input" in done.out
+    assert "by occlusion, the strongest sources" in done.out
 
 
 # ---------------------------------------------------------------------- chats
@@ -209,7 +219,8 @@ def test_a_chat_that_ends_with_an_answer_explains_that_answer(run, chat_folder, 
 
 
 def test_every_option_of_whence_itself_is_named_where_set_refuses_it() -> None:
-    assert {*OWN_NAMES, "decoding"} == set(signature(whence.generate).parameters)
+    assert {*OWN_NAMES, "decoding"} - set(BEFORE) == set(signature(whence.generate).parameters)
+    assert {OWN_NAMES[name] for name in BEFORE} == {"--against"}
 
 
 # ---------------------------------------------------------------------- mistakes
@@ -238,8 +249,9 @@ def test_every_option_of_whence_itself_is_named_where_set_refuses_it() -> None:
         ((PROMPT, *QUICK, "--at", "zebra"), "the word 'zebra' was not written. Written were"),
         ((PROMPT, "--at", "cat", "--until", "3"), "--until goes with --at as a number"),
         ((PROMPT, *QUICK, "--at", "1", "--until", "9"), "until=9 must lie behind at=1"),
-        ((PROMPT, *QUICK, "--at", "0", "--instead", "hippopotamus"), "is 6 tokens, not one: ' h'"),
-        ((PROMPT, *QUICK, "--at", "0", "--instead", ""), "names no token"),
+        ((PROMPT, *QUICK, "--outputs", "0", "--against", "hippopotamus"), "is 6 tokens, not one"),
+        ((PROMPT, *QUICK, "--at", "0", "--against", ""), "names no token"),
+        ((PROMPT, *QUICK, "--against", "few", "--instead", "few"), "give against= alone"),
         ((PROMPT, "--temperature", "2"), "add --sample"),
         ((PROMPT, *QUICK, "--set", "frobnicate=3"), "frobnicate"),
         ((PROMPT, *QUICK, "--set", "=3"), "--set takes"),
@@ -287,17 +299,15 @@ def test_a_word_that_was_written_twice_must_be_told_apart(run) -> None:
     assert done.code == 2
     assert "the word 'cow' was written 2 times: say at=0, until=2 or at=4, until=6" in done.err
     done = run("generate", PROMPT, *options, "--at", "4", "--until", "6")
-    assert (
-        json.loads(done.out)["chosen"]["attributions"]["gradient-x-input"]["target"]["label"]
-        == " cow"
-    )
+    assert json.loads(done.out)["chosen"]["attributions"]["occlusion"]["target"]["label"] == " cow"
 
 
 def test_two_whole_texts_are_contrasted(run) -> None:
-    options = ("--continuation", " little cow", "--instead-of", " king of the land")
-    done = run("generate", PROMPT, *options, "--no-evidence", "--methods", "occlusion", "--json")
-    (attribution,) = json.loads(done.out)["chosen"]["attributions"].values()
-    assert attribution["target"]["against"] == " king of the land"
+    for name in ("--against", "--instead-of"):
+        options = ("--continuation", " little cow", name, " king of the land", "--no-evidence")
+        done = run("generate", PROMPT, *options, "--json")
+        (attribution,) = json.loads(done.out)["chosen"]["attributions"].values()
+        assert attribution["target"]["against"] == " king of the land"
     assert len(attribution["scores"]) == 7
     done = run("generate", PROMPT, *options, "--at", "0")
-    assert (done.code, "leave out instead= and target=" in done.err) == (2, True)
+    assert (done.code, "against= goes with target=" in done.err) == (2, True)

@@ -227,11 +227,16 @@ def test_making_a_passage_leaves_the_callers_array_writeable() -> None:
     assert ids[0] == 5
 
 
-def test_names_are_trimmed_and_an_empty_one_is_its_token() -> None:
+def test_names_are_trimmed_and_white_space_has_its_signs() -> None:
+    """Would catch how a vocabulary writes a blank, which nobody can read."""
     p = Passage.from_tokens("a ", [0, 1], ["a", "Ġ"], [(0, 1), (1, 2)], [0, 0], units="token")
-    assert p.names == ("a", "Ġ")
+    assert p.names == ("a", "␣")
+    p = Passage.from_tokens("\na", [0, 1], ["Ċ", "a"], [(0, 1), (1, 2)], [0, 0], units="token")
+    assert p.names == ("⏎", "a")
+    p = Passage.from_tokens("a", [0, 1], ["▁", "a"], [(0, 0), (0, 1)], [0, 0], units="token")
+    assert p.names == ("␣", "a")
 
 
 def test_a_unit_whose_tokens_were_cut_off_has_a_name_all_the_same() -> None:
     p = Passage.from_tokens("so\n", [1, 2], ["so", "<n>"], [(0, 2), (2, 3)], [0, 0], units="token")
-    assert first_tokens(p, 1).names == ("so", "")
+    assert first_tokens(p, 1).names == ("so", "⏎")

@@ -183,7 +183,9 @@ def test_a_foil_is_what_each_label_is_contrasted_with() -> None:
         {"text": "the food is", "right": " great", "wrong": " is"},
         {"text": "the prices are not", "right": " is", "wrong": " great"},
     ]
-    columns = {"text": "text", "label": "right", "foil": "wrong"}
+    columns = {"text": "text", "label": "right", "against": "wrong"}
+    with pytest.raises(InputError, match="foil= is an old name of against="):
+        whence.audit(model, rows, ["heads"], **columns, foil="wrong")
     found = whence.audit(model, rows, ["heads"], **columns)
     whole = found.effect("heads", "whole-loss")
     assert whole is not None

@@ -271,7 +271,7 @@ def test_each_written_sentence_has_its_own_sources() -> None:
         if alone.max() > 0:
             strongest = use.sources(outputs)[0]
             assert strongest == alone.argmax()
-            where = f"sentence {number + 1} of what was written rests most on"
+            where = f"sentence {number + 1} of what was given rests most on"
             assert f"{where} {use.place(strongest)}" in said
     assert "this answer rests most" not in said
 
@@ -290,9 +290,9 @@ def test_a_first_sentence_in_which_nothing_stands_out_is_told() -> None:
     rows = {name: tuple(use.of(n, name) for n in later) for name in use.methods}
     narrowed = replace(use, selected=later, rows=rows)
     said = " ".join(str(narrowed).split())
-    assert "No word of the first written sentence stands out" in said
-    assert "sentence 1 of what was written" not in said
-    assert "sentence 2 of what was written rests most on" in said
+    assert "No word of the first given sentence stands out" in said
+    assert "sentence 1 of what was given" not in said
+    assert "sentence 2 of what was given rests most on" in said
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers as tf
+from tokenizers import processors
 from tokenizers.processors import TemplateProcessing
 
 import whence
+from tests import tokenizers as tok
 from tests.families import build
 from tests.views.conftest import own
 from whence.core.errors import InputError
@@ -342,3 +347,64 @@ def test_of_a_classifier_the_response_is_its_label():
         (prediction,) = model.predict(["not bad at all"])
     assert paid.steered.response == pytest.approx(prediction.probabilities[paid.about], abs=1e-5)
     assert "positive" in str(paid) + paid.to_html()
+
+
+def test_what_was_written_stands_behind_its_prompt_with_its_blank() -> None:
+    """Vocabularies of pieces (▁was) lose the first blank when a text is decoded by itself."""
+    torch.manual_seed(0)
+    tokenizer = tok.unigram()
+    plain = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+    tokenizer.backend_tokenizer.post_processor = plain  # as a text that goes on has it
+    config = tf.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=40,
+        max_position_embeddings=512,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    hf = tf.LlamaForCausalLM(config).eval()
+    model = whence.load(hf, tokenizer=tokenizer)
+    word = next(i for p, i in tokenizer.get_vocab().items() if p.startswith("▁") and len(p) > 1)
+    piece = tokenizer.convert_ids_to_tokens(word)[1:]
+    prompt = "the food"
+    always: dict[str, Any] = {"suppress_tokens": [i for i in range(len(tokenizer)) if i != word]}
+    paid = receipt(
+        model,
+        mirror(model, layer=1),
+        5,
+        "5x",
+        prompt,
+        peak=1.0,
+        multiples=(0, 5),
+        max_new_tokens=2,
+        random=1,
+        **always,
+    )
+    assert paid.plain.written == f" {piece} {piece}"
+    for told in (str(paid), re.sub("<[^>]*>", "", paid.to_html())):
+        assert f"{prompt} {piece} {piece}" in told
+        assert not re.search("[▁Ġ]|' ", told.split("It promotes")[-1].split("(from")[0])
+
+
+def test_a_translation_does_not_go_on_with_its_prompt() -> None:
+    model = whence.load("translator")
+    prompt = "they push the cow ."
+    paid = receipt(
+        model,
+        mirror(model, layer=1),
+        5,
+        "5x",
+        prompt,
+        peak=9.0,
+        multiples=(0, 5),
+        random=1,
+        max_new_tokens=2,
+    )
+    assert paid.is_apart
+    assert Receipt.from_dict(paid.to_dict()).to_dict() == paid.to_dict()
+    assert f"{prompt} → {paid.plain.written}" in " ".join(str(paid).split())
+    assert f"{prompt} → {paid.plain.written}" in re.sub("<[^>]*>", "", paid.to_html())

@@ -37,7 +37,7 @@ def passage_of(prompt: str, written: Sequence[str], kind: Any = "word") -> Passa
     whole = Passage.from_tokens(
         prompt, list(range(len(every))), every, spans, parts, units=kind, pair=text
     )
-    return replace(whole, written=len(tokens))
+    return replace(whole, written=len(tokens), by_model=True)
 
 
 def output_of(passage: Passage, number: int, **more: Any) -> Output:

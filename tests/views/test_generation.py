@@ -23,9 +23,10 @@ def test_the_answer_comes_first_and_then_each_word_with_its_sources():
     g = generation(PROMPT, WRITTEN)
     shown = str(g)
     lines = shown.splitlines()
-    assert lines[0].split("  ")[0] == "prompt"
-    assert PROMPT in lines[0]
-    assert "coward and off" in lines[1]
+    assert lines[0] == "Why did the model write “coward and off then”?"
+    assert lines[2].split("  ")[0] == "prompt"
+    assert PROMPT in lines[2]
+    assert "coward and off" in lines[3]
     assert shown.index("methods tested") < shown.index("by gradient-x-input")
     for row in rows_of(g, "gradient-x-input"):
         (line,) = [one for one in lines if one.startswith(f"{row.name} ") and " % " in one]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whence.cli import options as o
+from whence.cli.against import Foil, column_or_label
 from whence.cli.evaluate import how_to_go_on, tell_failures
 from whence.cli.pace import pace_shown
 from whence.cli.run import Out, Set, with_settings
@@ -67,12 +68,12 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
-    foil: o.FoilColumn = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
     target: o.TargetLabel = None,
-    against: o.Against = None,
+    against: o.AgainstLabelOrColumn = None,
+    foil: Foil = None,
     read: o.Read = "logit",
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
@@ -139,8 +140,10 @@ def command(
     wanted = _wanted(tests, setting or [])
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
-    columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
-    opened = open_data(data, **columns, split=split)
+    columns = {"text": text, "pair": pair, "label": label, "id": id, "split": split}
+    of_labels = label is not None and target is None
+    foil, against = column_or_label(data, columns, against, foil, of_labels)
+    opened = open_data(data, **columns, foil=foil)
     for guessed in opened.columns.notes:
         note(guessed)
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:

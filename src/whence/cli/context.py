@@ -15,6 +15,7 @@ from whence.cli.running import loaded, progress, writable
 from whence.cli.texts import read_whole
 from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError
+from whence.core.usual import METHOD_OF_WRITTEN
 
 if TYPE_CHECKING:
     from whence.core.contextual import ContextUse
@@ -76,7 +77,7 @@ Methods = Annotated[
         "--methods",
         "--method",
         help="What attributes the tokens to the context, with commas between; may be repeated. "
-        "[default: occlusion]",
+        f"[default: {METHOD_OF_WRITTEN}]",
         autocompletion=completing.methods,
         metavar="A,B,…",
     ),
@@ -189,7 +190,7 @@ def command(
     del debug
     for path in (html, csv, save):
         writable(path)
-    wishes = chosen(",".join(methods or ["occlusion"]), setting or [], seed)
+    wishes = chosen(",".join(methods or [METHOD_OF_WRITTEN]), setting or [], seed)
     assert wishes is not None
     follows = given_continuation(continuation, continuation_ids)
     before = _context(context, documents, files)

@@ -10,6 +10,7 @@ import typer
 
 from whence.cli import completing
 from whence.cli import options as o
+from whence.cli.against import Foil, column_or_label
 from whence.cli.pace import pace_shown
 from whence.cli.run import (
     MOST_FAILURES,
@@ -102,7 +103,6 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
-    foil: o.FoilColumn = None,
     rationale: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +115,8 @@ def command(
     limit: o.Limit = None,
     gold: o.Gold = False,
     target: o.TargetLabel = None,
-    against: o.Against = None,
+    against: o.AgainstLabelOrColumn = None,
+    foil: Foil = None,
     read: o.Read = "logit",
     units: o.Units = "word",
     seed: o.Seed = 0,
@@ -184,7 +185,6 @@ def command(
             "pair": pair,
             "label": label,
             "id": id,
-            "foil": foil,
             "rationale": rationale,
             "split": split,
         },
@@ -202,7 +202,9 @@ def command(
 
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
-    opened = open_data(data, **asked["columns"])
+    of_labels = (label is not None or gold) and target is None
+    foil, against = column_or_label(data, asked["columns"], against, foil, of_labels)
+    opened = open_data(data, **asked["columns"], foil=foil)
     for guessed in opened.columns.notes:
         note(guessed)
     is_of_labels = gold or foil is not None

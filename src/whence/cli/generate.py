@@ -12,11 +12,13 @@ import typer
 
 from whence.cli import completing
 from whence.cli import options as o
+from whence.cli.against import Instead, InsteadFirst, InsteadOf
 from whence.cli.compare import chosen
 from whence.cli.running import loaded, note, progress, writable
 from whence.cli.texts import read_whole
 from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError, SettingsError
+from whence.core.usual import METHOD_OF_WRITTEN
 
 if TYPE_CHECKING:
     from whence.core.generation import Generation
@@ -35,9 +37,10 @@ OWN_NAMES = {
     "max_new_tokens": "--tokens",
     "outputs": "--outputs",
     "target": "--at",
-    "instead": "--instead",
-    "instead_first": "--instead-first",
-    "instead_of": "--instead-of",
+    "against": "--against",
+    "instead": "--against",
+    "instead_first": "--against",
+    "instead_of": "--against",
     "read": "--read",
     "scored": "--only-prompt",
     "units": "--units",
@@ -81,7 +84,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         "--method",
-        help="The methods, with commas between; may be repeated. [default: gradient-x-input]",
+        help=f"The methods, with commas between; may be repeated. [default: {METHOD_OF_WRITTEN}]",
         autocompletion=completing.methods,
         metavar="A,B,…",
     ),
@@ -129,24 +132,12 @@ Given = Annotated[
         metavar="TEXT",
     ),
 ]
-Instead = Annotated[
+Against = Annotated[
     str | None,
     typer.Option(
-        help="Why the token at --at and not this one? A word that is one token.", metavar="WORD"
-    ),
-]
-InsteadFirst = Annotated[
-    bool,
-    typer.Option(
-        "--instead-first", help="Of an --instead of several tokens, take the first alone."
-    ),
-]
-InsteadOf = Annotated[
-    str | None,
-    typer.Option(
-        "--instead-of",
-        help="Why was this written and not that text? Another continuation, of any length.",
-        metavar="TEXT",
+        help="Why this and not that? A word, in the place of what --at names (without --at, of the "
+        "first written word); or a longer text, in the place of all that was written.",
+        metavar="WORD|TEXT",
     ),
 ]
 At = Annotated[
@@ -213,6 +204,7 @@ def command(
     chat: Chat = None,
     continuation: Given = None,
     continuation_ids: GivenIds = None,
+    against: Against = None,
     instead: Instead = None,
     instead_first: InsteadFirst = False,
     instead_of: InsteadOf = None,
@@ -245,8 +237,9 @@ def command(
     for path in (html, csv, save):
         writable(path)
     own_settings, others = _split(setting or [])
-    wishes = chosen(",".join(methods or ["gradient-x-input"]), own_settings, seed)
+    wishes = chosen(",".join(methods or [METHOD_OF_WRITTEN]), own_settings, seed)
     assert wishes is not None
+    before = _by_old_names(instead, instead_first, instead_of)
     decoding = _decoding(sample, temperature, top_k, top_p, beams) | others
     numbers = None if outputs is None else _ranges(outputs)
     follows = given_continuation(continuation, continuation_ids)
@@ -273,9 +266,8 @@ def command(
             max_new_tokens=tokens,
             outputs=numbers,
             target=_target(at, until, read),
-            instead=instead,
-            instead_first=instead_first,
-            instead_of=instead_of,
+            against=against,
+            **before,
             read=read,
             scored="prompt" if only_prompt else "all",
             units="word" if units == "section" else units,
@@ -378,6 +370,15 @@ def _decoding(
     if beams is not None:
         asked["num_beams"] = beams
     return asked
+
+
+def _by_old_names(
+    instead: str | None, instead_first: bool, instead_of: str | None
+) -> dict[str, Any]:
+    """What --against was called before, where that was used."""
+    options = {"instead": instead, "instead_of": instead_of}
+    given = {name: value for name, value in options.items() if value is not None}
+    return {**given, "instead_first": True} if instead_first else given
 
 
 def _split(given: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

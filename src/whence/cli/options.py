@@ -89,6 +89,15 @@ TargetLabel = Annotated[
 Against = Annotated[
     str | None, typer.Option(help="Explain why the target and not this label.", metavar="LABEL")
 ]
+AgainstLabelOrColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Explain why the target and not this label. Beside --label (or --gold), and without "
+        "--target, also the column with what each label is contrasted with: that label is then "
+        "explained.",
+        metavar="LABEL|COLUMN",
+    ),
+]
 Read = Annotated[
     Literal["logit", "log-probability", "probability", "margin"],
     typer.Option(
@@ -235,14 +244,6 @@ PairColumn = Annotated[
 ]
 LabelColumn = Annotated[
     str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
-]
-FoilColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="The column with what each label is contrasted with: why this rather than that. "
-        "The label that the data give is then explained.",
-        metavar="COLUMN",
-    ),
 ]
 IdColumn = Annotated[
     str | None,

@@ -11,6 +11,7 @@ import typer
 
 from whence.cli import completing
 from whence.cli import options as o
+from whence.cli.against import Foil, column_or_label
 from whence.cli.pace import pace_shown
 from whence.cli.running import (
     INTERRUPTED,
@@ -78,13 +79,13 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
-    foil: o.FoilColumn = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
     gold: o.Gold = False,
     target: o.TargetLabel = None,
-    against: o.Against = None,
+    against: o.AgainstLabelOrColumn = None,
+    foil: Foil = None,
     read: o.Read = "logit",
     units: o.Units = "word",
     seed: o.Seed = 0,
@@ -272,8 +273,12 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
     from whence.runs.run import check_engine, stopping
 
     check_engine(manner)
-    columns = {name: asked[name] for name in ("text", "pair", "label", "id", "foil", "split")}
-    data = open_data(asked["data"], **columns)
+    columns = {name: asked[name] for name in ("text", "pair", "label", "id", "split")}
+    of_labels = (asked["label"] is not None or asked["gold"]) and asked["target"] is None
+    foil, against = column_or_label(
+        asked["data"], columns, asked["against"], asked["foil"], of_labels
+    )
+    data = open_data(asked["data"], **columns, foil=foil)
     for guessed in data.columns.notes:
         note(guessed)
 
@@ -281,11 +286,11 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         from whence.explaining.data_set import request_of, run_as_asked
         from whence.explaining.rows import ExplainRows
 
-        targets = (Target(asked["target"], asked["against"], asked["read"]),)
+        targets = (Target(asked["target"], against, asked["read"]),)
         same = ("units", "seed", "overflow", "memory", "evidence", "budget", "rankings", "steps")
         options = {name: asked[name] for name in same}
         request = request_of(model, asked["methods"], targets=targets, **options)
-        work = ExplainRows(model, request, asked["gold"] or asked["foil"] is not None)
+        work = ExplainRows(model, request, asked["gold"] or foil is not None)
         choice = Choice(asked["sample"], asked["seed"], asked["limit"])
         place = place_of(asked["out"])
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:

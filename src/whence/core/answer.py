@@ -84,10 +84,12 @@ class Swayed:
 
 @dataclass(frozen=True)
 class Written:
-    """Tokens that a model wrote, where these are explained.
+    """Tokens behind a prompt, where these are explained.
 
     ``probability`` is that of all of them together, where the target's reading tells it.
     ``is_target`` says that they are explained themselves, and not another token in their place.
+    ``by_model`` says that the model wrote them; otherwise they were given, or that is not known.
+    ``is_likeliest`` is of one token: whether no other was likelier there; None where not known.
     """
 
     text: str
@@ -95,6 +97,8 @@ class Written:
     is_all: bool
     probability: float | None
     is_target: bool
+    by_model: bool = False
+    is_likeliest: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -476,13 +480,44 @@ def _written(a: Attribution) -> Written | None:
     is_target = True
     if a.target.until is None:
         is_target = a.target.index == int(passage.ids[passage.output_place(steps.start)])
+    text = "".join(passage.output_text(step) for step in steps)
+    probability = _probability(a) if is_target else None
     return Written(
-        text="".join(passage.output_text(step) for step in steps),
+        text=text,
         tokens=len(steps),
         is_all=len(steps) == passage.outputs,
-        probability=_probability(a) if is_target else None,
+        probability=probability,
         is_target=is_target,
+        by_model=passage.by_model,
+        is_likeliest=_is_likeliest(a, probability) if is_target else _is_not(a, text),
     )
+
+
+def _is_likeliest(a: Attribution, probability: float | None) -> bool | None:
+    """Whether no token was likelier than the written one, which is explained itself.
+
+    They are told apart by their names, of which no two are alike; two may be spelt alike.
+    """
+    if a.target.until is not None or not a.prediction:
+        return None
+    name, highest = next(iter(a.prediction.items()))
+    return name == a.target.label or (probability is not None and probability >= highest)
+
+
+def _is_not(a: Attribution, text: str) -> bool | None:
+    """The same where another token is explained, so that the written one has no name here.
+
+    Tokens of other letters are surely others; of the same letters they may be the same.
+    """
+    name = next(iter(a.prediction), None)
+    if name is None or _letters(name) == _letters(text):
+        return None
+    return False
+
+
+def _letters(name: str) -> str:
+    """A token without the signs of a blank, or of a piece that goes on, before it."""
+    return name.strip().lstrip("▁Ġ…␣").strip()
 
 
 def _probability(a: Attribution) -> float | None:

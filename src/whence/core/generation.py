@@ -72,6 +72,28 @@ class Output:
         )
 
 
+def written_words(passage: Passage) -> tuple[range, ...]:
+    """The outputs that spell one word each, in order; a special token stands alone.
+
+    They are words of the text whatever the units are: sentences, tokens, or the prompt's only.
+    """
+    first = passage.output_place(0)
+    special = passage.special[first:]
+    spans = passage.spans[first:][~special]
+    word_of = np.full(passage.outputs, -1)
+    unit_of = unit_of_tokens(unit_spans(passage.pair or "", spans, "word"), spans, "word")
+    word_of[~special] = unit_of
+
+    groups: list[range] = []
+    for number in range(passage.outputs):
+        goes_on = number > 0 and word_of[number] == word_of[number - 1] >= 0
+        if goes_on:
+            groups[-1] = range(groups[-1].start, number + 1)
+        else:
+            groups.append(range(number, number + 1))
+    return tuple(groups)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Generation(WrittenResult):
     """What a model wrote after a prompt, explained token by token.
@@ -110,24 +132,8 @@ class Generation(WrittenResult):
 
     @once
     def words(self) -> tuple[range, ...]:
-        """The outputs that spell one word each, in order; a special token stands alone.
-
-        They are words of the text whatever the units are: sentences, tokens, or the prompt's only.
-        """
-        first = self.passage.output_place(0)
-        special = self.passage.special[first:]
-        spans = self.passage.spans[first:][~special]
-        word_of = np.full(len(self.outputs), -1)
-        word_of[~special] = unit_of_tokens(unit_spans(self.text, spans, "word"), spans, "word")
-
-        groups: list[range] = []
-        for number in range(len(self.outputs)):
-            goes_on = number > 0 and word_of[number] == word_of[number - 1] >= 0
-            if goes_on:
-                groups[-1] = range(groups[-1].start, number + 1)
-            else:
-                groups.append(range(number, number + 1))
-        return tuple(groups)
+        """The outputs that spell one word each, in order; a special token stands alone."""
+        return written_words(self.passage)
 
     def matrix(self, method: str) -> Float[np.ndarray, "explained unit"]:
         """The scores, a row for each explained output; NaN for units that do not stand before it.

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from whence.core.cutting import checked_units, unit_of_tokens, unit_spans
 from whence.core.errors import InputError, SettingsError
 from whence.core.once import once
+from whence.core.showing import signs
 from whence.core.stored import Stored, as_stored
 from whence.core.units import UnitKind, Units
 
@@ -107,6 +108,8 @@ class Passage:
     # was written is the second text. Before it stands the last token of the prompt or, in an
     # encoder-decoder, the token that the decoder begins with.
     written: int | None = None
+    # whether it is known that the model wrote that itself, and that it was not given
+    by_model: bool = False
     # the messages of a chat, whose texts stand one after the other in the text
     sections: tuple[Section, ...] = ()
 
@@ -190,8 +193,8 @@ class Passage:
     def names(self) -> tuple[str, ...]:
         """The units as a table or a figure shows them: trimmed, and not too long.
 
-        Where no character is left after trimming, it is the string of the unit's first token. A
-        unit that is a message of a chat has the message's name.
+        White space that stands alone has its signs; where no character is a unit's own, it is the
+        string of its first token. A unit that is a message of a chat has the message's name.
         """
         first_token: dict[int, str] = {}
         for token, unit in zip(self.tokens, self.unit_of.tolist(), strict=True):
@@ -203,7 +206,8 @@ class Passage:
         for unit, text in enumerate(self._unit_texts):
             part, start, _ = self.unit_spans[unit]
             # the last unit of what a model wrote may have no token in a passage that ends before it
-            name = section_at.get((part, start)) or text.strip() or first_token.get(unit, "")
+            name = section_at.get((part, start)) or text.strip() or signs(text)
+            name = name or signs(_spelt(first_token.get(unit, "")))
             names.append(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
         return tuple(names)
 
@@ -241,9 +245,9 @@ class Passage:
         place = self.output_place(output)
         start, end = self.spans[place]
         text = (self.pair or "")[start:end]
-        if self.parts[place] == SPECIAL or not text:
+        if self.parts[place] == SPECIAL:
             return self.tokens[place]
-        return text
+        return text or _spelt(self.tokens[place])
 
     def before(self, output: int) -> Passage:
         """The same for the model, with units only of what stands before an output.
@@ -364,6 +368,8 @@ class Passage:
             out["choices"] = list(self.choices)
         if self.written is not None:
             out["written"] = self.written
+        if self.by_model:
+            out["by_model"] = True
         if self.sections:
             out["sections"] = [asdict(section) for section in self.sections]
         if self.regions is not None:
@@ -389,7 +395,7 @@ class Passage:
         _check_spans(stored["spans"], spans, parts, contents, is_image)
         reply, types = stored["reply"].given(), stored["types"].given()
         readout, choices = stored["readout"].given(), stored.get("choices")
-        written = stored.get("written")
+        written, by_model = stored.get("written"), stored.get("by_model")
         return cls(
             text=text,
             ids=ids,
@@ -408,8 +414,19 @@ class Passage:
             regions=None if regions is None else _read_regions(regions, unit_spans),
             choices=() if choices is None else choices.texts(),
             written=None if written is None else written.whole(1, count),
+            by_model=by_model is not None and by_model.flag(),
             sections=_read_sections(stored.get("sections"), text),
         )
+
+
+def _spelt(token: str) -> str:
+    """The string of a token without characters of its own, a blank in front as a blank.
+
+    >>> _spelt("Ġ"), _spelt("▁")
+    (' ', ' ')
+    """
+    bare = token.lstrip("Ġ▁")
+    return " " * (len(token) - len(bare)) + bare
 
 
 def _read_tokens(stored: Stored, count: int) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class Receipt:
     provenance: Provenance
     layer: int = 0
     notes: tuple[str, ...] = ()
+    is_apart: bool = False  # what is written does not go on with the prompt, as of a translation
 
     def __post_init__(self) -> None:
         if not self.of("feature"):
@@ -126,12 +127,14 @@ class Receipt:
             "cost": asdict(self.cost),
             "provenance": self.provenance.to_dict(),
             "notes": list(self.notes),
+            **({"is_apart": True} if self.is_apart else {}),
         }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any] | Stored) -> Receipt:
         """What ``to_dict`` gave."""
         stored = as_stored(stored, "receipt")
+        is_apart = stored.get("is_apart")
         read = {
             "feature": stored["feature"].whole(),
             "layer": stored["layer"].whole(),
@@ -147,6 +150,7 @@ class Receipt:
             "cost": stored["cost"].record(Cost),
             "provenance": stored["provenance"].record(Provenance),
             "notes": stored["notes"].texts(),
+            "is_apart": is_apart is not None and is_apart.flag(),
         }
         return stored.made(lambda: cls(**read))
 

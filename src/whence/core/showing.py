@@ -41,6 +41,15 @@ def acts(c: str) -> bool:
     return category in UNREADABLE or (category == "Cf" and c not in JOINERS and ord(c) not in TAGS)
 
 
+def signs(text: str) -> str:
+    """Signs for white space that stands alone, and would be read as nothing.
+
+    >>> signs("\\n"), signs(" \\t")
+    ('⏎', '␣⇥')
+    """
+    return "".join({"\n": "⏎", "\t": "⇥", " ": "␣"}.get(c, visible(c)) for c in text)
+
+
 def visible_json(text: str) -> str:
     """JSON in which no character acts, and which says the same: each is written as an escape.
 

@@ -24,7 +24,13 @@ from whence.explaining.audits import (
     spread,
     tests_of,
 )
-from whence.explaining.data_set import Order, carried_out, check_can_be_loaded, request_of
+from whence.explaining.data_set import (
+    Order,
+    carried_out,
+    check_can_be_loaded,
+    one_column,
+    request_of,
+)
 from whence.explaining.evaluate import trial_rows
 from whence.explaining.pruning import has_heads, pruned
 from whence.explaining.rows import ExplainRows, fitting
@@ -52,7 +58,7 @@ def audit(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
-    foil: str | None = None,
+    against: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -70,14 +76,15 @@ def audit(
     mend: bool = False,
     fail_fast: bool = False,
     progress: Progress | None = None,
+    foil: str | None = None,
 ) -> Audit:
     """Where attention may be read as an explanation, in this model on these texts, and why.
 
     ``tests`` are some of ``permutation``, ``uniform``, ``adversary`` and ``heads``; all without.
     The readings of attention (means, rollout, flow …) are compared with gradients and with leaving
     words out, and put on trial as ``whence.evaluate`` does it. ``label`` names the column of the
-    true label, by which heads are valued; with ``foil``, a column of what each label is contrasted
-    with, the label is what readings explain, too. The other keywords are those of
+    true label, by which heads are valued; with ``against``, a column of what each label is
+    contrasted with, the label is what readings explain, too. The other keywords are those of
     ``whence.evaluate``.
     """
     check_is_model(model)
@@ -85,6 +92,7 @@ def audit(
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
+    foil = one_column(against, foil)
     columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
     opened = open_data(data, **columns, split=split)
     options: dict[str, Any] = {

@@ -28,6 +28,7 @@ from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.request import Request, wishes_for
 from whence.core.target import OF_CONTRASTS, Reading, Reference, Target, log_probabilities
+from whence.core.usual import METHOD_OF_WRITTEN
 from whence.explaining.generate import rows_by_method
 from whence.explaining.job import Progress
 from whence.explaining.run import run, total_cost
@@ -37,6 +38,7 @@ from whence.generation.continuing import check_writes, given, written_by
 from whence.models.chat import ChatUnits
 from whence.models.contexts import prompts
 from whence.models.model import Model
+from whence.models.rivals import labels_at
 from whence.models.writing import only_prompt, written_after
 
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -49,7 +51,7 @@ def context(
     model: Model,
     input: str,
     context: str | Mapping[str, str],
-    methods: Methods = "occlusion",
+    methods: Methods = METHOD_OF_WRITTEN,
     *,
     measure: Measure = "kl-divergence",
     rule: Rule = "tool",
@@ -133,7 +135,9 @@ def context(
     else:
         follows = given(model, prompt, continuation)
 
-    whole = written_after(model, replace(prompt, kind="word"), follows.ids)
+    whole = written_after(
+        model, replace(prompt, kind="word"), follows.ids, by_model=continuation is None
+    )
     passage = replace(only_prompt(whole), kind=prompt.kind)
     bare = only_prompt(written_after(model, both.without, follows.ids))
     logits_without = model.output_logits(bare)
@@ -216,7 +220,7 @@ def _outputs(
                 probability=float(np.exp(log_p_with[number, token])),
                 without=float(np.exp(log_p_without[number, token])),
                 score=float(scores[number]),
-                instead=model.labels[instead],
+                instead=labels_at(model, whole, number)[instead],
                 instead_id=instead,
                 word=None if word < 0 else word - words_before,
             )

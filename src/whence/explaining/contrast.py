@@ -1,18 +1,22 @@
-"""Why this continuation rather than that one? Both follow the same prompt, whose units are scored.
+"""Why this rather than that: words, or whole texts, each of so many tokens as it has.
 
-The number is log P(this | prompt) − log P(that | prompt). They may have different lengths.
+The number is log P(this | before) − log P(that | before), where ``before`` is the prompt and what
+was written up to there. Its units are scored. Tokens with which both begin cancel out, so that it
+is the difference from where they part.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from whence.core.attribution import Cost
 from whence.core.comparison import Comparison
-from whence.core.errors import InputError, Unsupported
-from whence.core.passage import Passage
+from whence.core.errors import TargetError, Unsupported
+from whence.core.passage import SPECIAL, Passage, first_tokens
 from whence.core.plan import Plan
 from whence.core.registry import Needs
 from whence.core.request import Ask, Request
@@ -27,7 +31,7 @@ from whence.games.contrast import RivalGame
 from whence.games.game import game_on, remover_of
 from whence.games.removals import chosen_removal
 from whence.models.model import Model
-from whence.models.writing import only_prompt
+from whence.models.writing import only_prompt, written_after
 from whence.trace.contrast import Contrast, contrast_of
 from whence.trace.guard import check_repeats
 from whence.trace.trace import trace
@@ -36,11 +40,74 @@ from whence.trace.trace import trace
 OF_CONTRASTS = Needs.EMBEDDINGS | Needs.EMBEDDING_GRADIENTS | Needs.RERUNS
 
 
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """What was written, and what could have stood in the place of some of its tokens.
+
+    Both passages have units only of what stands before. ``before`` ends there; ``ends`` are the
+    outputs at which what is compared ends, in the one text and in the other.
+    """
+
+    before: Passage
+    first: Passage
+    second: Passage
+    start: int
+    ends: tuple[int, int]
+
+    @property
+    def passages(self) -> list[Passage]:
+        """Both texts."""
+        return [self.first, self.second]
+
+
+def sides_of(
+    model: Model,
+    prompt: Passage,
+    whole: Passage,
+    steps: range,
+    other: Sequence[int],
+    only_of_prompt: bool = False,
+) -> Sides:
+    """The written tokens of ``steps``, and other ones in their place; refused where they are alike.
+
+    ``only_of_prompt`` leaves what was written before them without units.
+
+    >>> import whence
+    >>> model = whence.load("writer")
+    >>> prompt = model.encode("the cat")
+    >>> whole = written_after(model, prompt, model.encode(" sat down").ids)
+    >>> sides = sides_of(model, prompt, whole, range(1, 2), model.encode(" there").ids)
+    >>> sides.second.pair
+    ' sat there'
+    """
+    place, first_place = whole.output_place(steps.start), whole.output_place(0)
+    written = whole.ids[first_place:].tolist()
+    if written[steps.start : steps.stop] == list(other):
+        raise TargetError(
+            "a contrast needs two, and both are the same tokens: "
+            f"“{_spelt(whole, steps).strip()}” is what stands there."
+        )
+    rival = written_after(model, prompt, [*written[: steps.start], *other])
+    is_at_prompt = steps.start == 0
+    first = only_prompt(whole) if is_at_prompt or only_of_prompt else whole.before(steps.start)
+    unit_of = np.full(len(rival), SPECIAL)
+    unit_of[:place] = first.unit_of[:place]
+    second = replace(rival, unit_of=unit_of, unit_spans=first.unit_spans, kind=first.kind)
+    before = replace(prompt, unit_of=first.unit_of[: len(prompt)], unit_spans=first.unit_spans)
+    if not is_at_prompt:
+        before = first_tokens(first, place)
+    return Sides(before, first, second, steps.start, (steps.stop, steps.start + len(other)))
+
+
+def _spelt(passage: Passage, steps: range) -> str:
+    return "".join(passage.output_text(step) for step in steps)
+
+
 @dataclass(frozen=True)
 class Rivals:
-    """Two texts after one prompt, what each is asked, and the difference as one target."""
+    """Two texts, what each is asked, and the difference as one target."""
 
-    prompt: Passage
+    before: Passage
     first: Ask
     second: Ask
     target: Target
@@ -74,19 +141,17 @@ class RivalGames(Games):
 
 def compare_continuations(
     model: Model,
-    prompt: Passage,
-    first: Passage,
-    second: Passage,
+    sides: Sides,
     request: Request,
     progress: Progress | None = None,
     plan: Plan | None = None,
 ) -> Comparison:
-    """The methods of a request on the difference between two continuations, with evidence.
+    """The methods of a request on the difference between two texts, with evidence.
 
     Methods of attention are refused by name, as attention knows no target; the others go on.
     """
     begun = time.perf_counter()
-    rivals = _rivals(model, prompt, first, second)
+    rivals = _rivals(model, sides)
     job = job_of(model, replace(request, targets=(rivals.first.target,)), progress)
     check_repeats(model)
     job = _without_attention(job)
@@ -122,27 +187,28 @@ def compare_continuations(
     )
 
 
-def _rivals(model: Model, prompt: Passage, first: Passage, second: Passage) -> Rivals:
+def _rivals(model: Model, sides: Sides) -> Rivals:
     asks = []
-    for passage in (only_prompt(first), only_prompt(second)):
-        whole = model.located(Target(read="log-probability"), passage)
-        resolved = model.resolve(whole, model.output_logits(passage), passage)
+    for passage, end in zip(sides.passages, sides.ends, strict=True):
+        wanted = Target(at=sides.start, until=end, read="log-probability")
+        target = model.located(wanted, passage)
+        resolved = model.resolve(target, model.output_logits(passage), passage)
         asks.append(Ask(passage, resolved))
     one, other = asks
-    if _ids(one) == _ids(other):
-        raise InputError("both continuations are the same tokens; a contrast needs two.")
     target = replace(
         one.target,
         against=other.target.label,
         against_index=other.target.index,
         against_ids=_ids(other),
     )
-    return Rivals(prompt, one, other, target)
+    return Rivals(sides.before, one, other, target)
 
 
 def _ids(ask: Ask) -> tuple[int, ...]:
-    passage = ask.passage
-    return tuple(passage.ids[passage.output_place(0) :].tolist())
+    """The tokens that an ask is about."""
+    steps, passage = ask.target.steps, ask.passage
+    first, last = passage.output_place(steps.start), passage.output_place(steps.stop)
+    return tuple(passage.ids[first:last].tolist())
 
 
 def _without_attention(job: Job) -> Job:
@@ -171,7 +237,7 @@ def _look(job: Job, rivals: Rivals) -> Look | None:
         for ask in (rivals.first, rivals.second):
             side = trace(job.model, [ask], needs=job.needs, tick=tick)
             sides.append(replace(side, rerun_tokens=job.room.rerun_tokens))
-        return contrast_of(rivals.prompt, rivals.target, sides[0], sides[1])
+        return contrast_of(rivals.before, rivals.target, sides[0], sides[1])
 
     (look,) = look_on(job, 1, traced)
     return look

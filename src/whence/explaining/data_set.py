@@ -45,7 +45,7 @@ def run(
     pair: str | None = None,
     label: str | None = None,
     id: str | None = None,
-    foil: str | None = None,
+    against: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -69,6 +69,7 @@ def run(
     mend: bool = False,
     fail_fast: bool = False,
     progress: Progress | None = None,
+    foil: str | None = None,
 ) -> Run:
     """Explain every text of a data set by several methods, and keep the results in ``out``.
 
@@ -76,8 +77,8 @@ def run(
     datasets, or a list of texts or of records. ``text``, ``pair``, ``label`` and ``id`` name its
     columns; what there is no doubt about is found by itself. ``sample`` takes so many at random,
     ``limit`` the first. With ``gold`` the label that the data give is explained, and not the
-    predicted one; ``foil`` names a column of what that label is contrasted with, text by text: why
-    this rather than that.
+    predicted one; ``against`` names a column of what that label is contrasted with, text by text:
+    why this rather than that.
 
     ``out`` is a folder, or a URL such as s3://bucket/reviews. What is done is kept there in parts
     of ``part`` texts. The same call again goes on where it was ended; a call for anything else is
@@ -100,6 +101,7 @@ def run(
     check_engine(manner)
     if not manner.is_inline:
         check_can_be_loaded(model)
+    foil = one_column(against, foil)
     columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
     opened = open_data(data, **columns, split=split)
     request = request_of(
@@ -119,6 +121,17 @@ def run(
     work = ExplainRows(model, request, gold or foil is not None)
     choice = Choice(sample, seed, limit)
     return run_as_asked(work, opened, choice, place_of(out), manner, part=part, progress=progress)
+
+
+def one_column(against: str | None, foil: str | None) -> str | None:
+    """The column that each label is contrasted with; ``foil`` is what that was called before.
+
+    >>> one_column("wrong", None), one_column(None, "wrong")
+    ('wrong', 'wrong')
+    """
+    if against is not None and foil is not None:
+        raise InputError("foil= is an old name of against=: give against= alone.")
+    return foil if against is None else against
 
 
 def request_of(model: Model, methods: Methods | None, **options: Any) -> Request:

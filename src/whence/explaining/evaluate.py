@@ -22,6 +22,7 @@ from whence.explaining.data_set import (
     Order,
     carried_out,
     check_can_be_loaded,
+    one_column,
     request_of,
 )
 from whence.explaining.gauge import removal_gauge
@@ -77,7 +78,7 @@ def evaluate(
     label: str | None = None,
     id: str | None = None,
     rationale: str | None = None,
-    foil: str | None = None,
+    against: str | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -101,6 +102,7 @@ def evaluate(
     mend: bool = False,
     fail_fast: bool = False,
     progress: Progress | None = None,
+    foil: str | None = None,
 ) -> Evaluation:
     """A table of methods × metrics over the texts of a data set, beside a random control.
 
@@ -133,6 +135,7 @@ def evaluate(
     if not manner.is_inline:
         check_can_be_loaded(model)
         check_none_added(added)
+    foil = one_column(against, foil)
     columns = {"text": text, "pair": pair, "label": label, "id": id, "foil": foil}
     opened = open_data(data, **columns, rationale=rationale, split=split)
     request = request_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,16 +21,18 @@ from whence.core.registry import find_method
 from whence.core.request import Request, wishes_for
 from whence.core.target import OF_SPANS, Reading, Target, log_probabilities
 from whence.core.units import UnitKind
-from whence.explaining.contrast import compare_continuations
+from whence.core.usual import METHOD_OF_WRITTEN
+from whence.explaining.contrast import Sides, compare_continuations, sides_of
 from whence.explaining.explain import compare_as_asked
 from whence.explaining.job import Outcome, Progress
+from whence.explaining.rival import Other, other_asked, place_of
 from whence.explaining.run import run, total_cost
 from whence.explaining.sharing import Errand, notes_on_plan, shared_plan
 from whence.explaining.spans import means_over_outputs
 from whence.games.game import check_is_model
 from whence.generation.continuing import Continuation, check_writes, given, written_by
 from whence.models.model import Model
-from whence.models.rivals import rival_of
+from whence.models.rivals import labels_at
 from whence.models.texts import tokenize
 from whence.models.writing import notes_on_border, only_prompt, written_after
 
@@ -46,15 +48,13 @@ NOT_OF_CONTRAST = (
 def generate(
     model: Model,
     prompt: str | Passage,
-    methods: Methods = "gradient-x-input",
+    methods: Methods = METHOD_OF_WRITTEN,
     *,
     continuation: str | Sequence[int] | None = None,
     max_new_tokens: int = 30,
     outputs: Sequence[int] | None = None,
     target: Target | str | int | None = None,
-    instead: str | int | None = None,
-    instead_first: bool = False,
-    instead_of: str | Sequence[int] | None = None,
+    against: str | int | Sequence[int] | None = None,
     read: Reading = "log-probability",
     scored: Scored = "all",
     units: UnitKind | Sequence[int] = "word",
@@ -78,13 +78,11 @@ def generate(
     as ``read`` and explained by the units before it: of the prompt and, unless ``scored`` is
     "prompt", of what was written.
 
-    ``instead`` is another token: why this one rather than that? A word takes a space in front where
-    the written token has one; a word of several tokens is refused, unless ``instead_first`` lets
-    the first of them stand for it. It is best said of which output: by ``target`` or ``outputs``.
-
-    ``instead_of`` is another continuation, of any length: why this text rather than that one? The
-    methods are then compared on the difference of the two log-probabilities, over the units of
-    the prompt.
+    ``against`` is what could have stood there: a word, a text, the index of a token or ids. Why
+    this rather than that? It stands in the place of what ``target`` names; without a target a word
+    stands in the place of the first written word, and a longer text in that of all. A word is
+    written as its place has it: "few" and " few" are the same. The number is log P(this) less
+    log P(that), each by its own tokens; where both are one token, it is read as ``read``.
 
     ``target`` is what the evidence is about: a written token by its number, a written word, or a
     Target; by default all that was written, which rests on the prompt (its log-probability, where
@@ -95,36 +93,34 @@ def generate(
     >>> import whence
     >>> model = whence.load("writer")
     >>> g = whence.generate(model, "Once upon a time", max_new_tokens=3, evidence=False)
-    >>> len(g.outputs), g.matrix("gradient-x-input").shape[0]
+    >>> len(g.outputs), g.matrix("occlusion").shape[0]
     (3, 3)
     """
     check_is_model(model)
     check_writes(model)
     begun = time.perf_counter()
+    other = other_asked(model, against, decoding)
+    if other is not None and other.is_whole and target is not None:
+        raise InputError("instead_of= contrasts whole texts; against= goes with target=.")
     first = _prompt(model, prompt, units)
     follows = _continuation(model, first, continuation, max_new_tokens, seed, decoding)
-    whole = written_after(model, first, follows.ids)
+    whole = written_after(model, first, follows.ids, by_model=continuation is None)
     passage = _scored(whole, scored)
-    rival = None
-    if instead_of is not None:
-        if instead is not None or target is not None:
-            raise InputError("instead_of= contrasts whole texts: leave out instead= and target=.")
-        rival = written_after(model, first, given(model, first, instead_of).ids)
-    about = _chosen(model, whole, target, read)
-    logits = model.output_logits(passage)
-    numbers = _numbers(passage, outputs, None if instead is None else about)
-    rivals: dict[int, int] = {}
-    notes = [*follows.notes, *notes_on_border(whole)]
-    if instead is not None:
-        asked = numbers
-        rivals = _rivals(model, whole, numbers, instead, instead_first)
-        numbers = tuple(rivals) if outputs is not None else _other_than(passage, rivals)
-        notes += _on_left_out(whole, asked, numbers, rivals)
-        if instead_first and isinstance(instead, str):
-            notes += _on_first_pieces(model, instead, rivals)
-        about = _about_a_contrast(about, target, numbers, rivals)
-        if evidence and about.against is None:
-            notes.append(NOT_OF_CONTRAST)
+    numbers = _numbers(passage, outputs)
+    asked = _Asked(numbers, _chosen(model, whole, target, read))
+    if other is not None:
+        places = _Places(numbers if outputs is not None else None, target is not None)
+        asked = _with_a_rival(model, first, whole, asked, other, places, read)
+    numbers, about, rivals = asked.numbers, asked.about, asked.rivals
+    notes = [*follows.notes, *notes_on_border(whole), *asked.notes]
+    if rivals and evidence and about.against is None:
+        notes.append(NOT_OF_CONTRAST)
+
+    def sides(text: Passage) -> Sides:
+        return sides_of(model, first, text, asked.span, asked.ids, scored == "prompt")
+
+    if asked.of_texts:
+        sides(whole)  # what cannot be contrasted is refused before any pass
     request = Request(  # of units the passage knows
         wishes=wishes_for([methods] if isinstance(methods, str) else methods),
         targets=tuple(Target(at=n, against=rivals.get(n), read=read) for n in numbers),
@@ -140,8 +136,8 @@ def generate(
         """What is to be run: every output and then, with evidence, what that is about."""
         own = coarser(passage, kind)
         runs = [Errand(request, [own])]
-        if rival is not None:
-            both = [coarser(only_prompt(text), kind) for text in (whole, rival)]
+        if asked.of_texts:
+            both = sides(coarser(whole, kind)).passages
             runs.append(Errand(replace(request, targets=(about,), evidence=evidence), both))
         elif evidence:
             before = own.before(about.steps.start)
@@ -150,11 +146,11 @@ def generate(
 
     shared = shared_plan(model, passage, errands, time.perf_counter() - begun)
     if shared.units != passage.kind:
-        first, whole, passage = (coarser(text, shared.units) for text in (first, whole, passage))
-        rival = None if rival is None else coarser(rival, shared.units)
+        whole, passage = (coarser(text, shared.units) for text in (whole, passage))
+    logits = model.output_logits(passage)
     written = _outputs(model, passage, logits)
     resolved = None
-    if evidence and rival is None:
+    if evidence and not asked.of_texts:
         resolved = model.resolve(about, logits, passage)
     del logits  # a vocabulary for each output: room that the passes back can use
     (by_output,) = run(model, [passage], request, progress, plan=shared.plans[0])
@@ -162,19 +158,18 @@ def generate(
     costs = [Cost(forwards=1), *[outcome.cost for outcome in by_output]]
 
     chosen = None
-    if rival is not None:
-        asked = replace(request, evidence=evidence)
-        plan = shared.plans[1]
-        chosen = compare_continuations(model, first, whole, rival, asked, progress, plan)
+    if asked.of_texts:
+        same = replace(request, evidence=evidence)
+        chosen = compare_continuations(model, sides(whole), same, progress, shared.plans[1])
         costs.append(chosen.cost)
     elif resolved is not None:
         before = passage.before(resolved.steps.start)
         added: tuple[Attribution, ...] = ()
         if resolved.until is not None and resolved.read == read == "log-probability":
             added = means_over_outputs(rows, numbers, resolved, before)
-        asked = [name for name in rows if name not in {one.method for one in added}]
+        others = [name for name in rows if name not in {one.method for one in added}]
         plan = shared.plans[1]
-        chosen, problem = _compared(model, before, resolved, request, asked, added, progress, plan)
+        chosen, problem = _compared(model, before, resolved, request, others, added, progress, plan)
         if chosen is not None:
             costs.append(chosen.cost)
         skipped |= problem
@@ -242,28 +237,22 @@ def _outputs(
         chances = np.exp(row)
         likeliest = np.argsort(-chances, kind="stable")[:ALTERNATIVES].tolist()
         unit = int(passage.unit_of[place])
+        names = labels_at(model, passage, number)
         outputs.append(
             Output(
                 name=passage.output_text(number),
                 id=int(passage.ids[place]),
                 probability=float(chances[passage.ids[place]]),
                 entropy=float(-(chances * row).sum()),
-                alternatives={model.labels[i]: float(chances[i]) for i in likeliest},
+                alternatives={names[i]: float(chances[i]) for i in likeliest},
                 unit=None if unit < 0 else unit,
             )
         )
     return tuple(outputs)
 
 
-def _numbers(
-    passage: Passage, outputs: Sequence[int] | None, about: Target | None
-) -> tuple[int, ...]:
-    """The outputs to be explained: those that the caller lists, or else all.
-
-    Where there is a rival, ``about`` is what the evidence is about, and one output alone is enough.
-    """
-    if outputs is None and about is not None and about.until is None:
-        return tuple(about.steps)
+def _numbers(passage: Passage, outputs: Sequence[int] | None) -> tuple[int, ...]:
+    """The outputs to be explained: those that the caller lists, or else all."""
     if outputs is None:
         return tuple(range(passage.outputs))
     numbers = tuple(int(number) for number in outputs)
@@ -311,66 +300,134 @@ def _chosen(model: Model, passage: Passage, target: Any, read: Reading) -> Targe
 # ---------------------------------------------------------------------- why this rather than that
 
 
-def _rivals(
-    model: Model, passage: Passage, numbers: Sequence[int], instead: str | int, first: bool
-) -> dict[int, int]:
+@dataclass(frozen=True)
+class _Asked:
+    """What is explained: outputs by number, and what the evidence is about.
+
+    ``rivals`` are tokens that outputs are contrasted with, each by its output. Or the outputs of
+    ``span`` are contrasted with other tokens, ``ids``: a contrast of texts.
+    """
+
+    numbers: tuple[int, ...]
+    about: Target
+    rivals: Mapping[int, int] = field(default_factory=dict)
+    span: range = range(0)
+    ids: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def of_texts(self) -> bool:
+        return bool(self.span)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What the caller named: outputs, if any, and whether a target."""
+
+    outputs: tuple[int, ...] | None
+    is_named: bool
+
+
+def _with_a_rival(
+    model: Model,
+    prompt: Passage,
+    whole: Passage,
+    asked: _Asked,
+    other: Other,
+    places: _Places,
+    read: Reading,
+) -> _Asked:
+    """The same with what could have stood there; what cannot be contrasted is refused."""
+    if places.outputs is not None and not places.is_named and not other.is_whole:
+        return _at_each(model, whole, asked, other)
+    span, ids = place_of(model, prompt, whole, other, asked.about if places.is_named else None)
+    numbers = asked.numbers
+    if places.outputs is None and not other.is_whole:
+        numbers = tuple(span)
+    notes = _on_first_pieces(model, other, ids)
+    if len(span) == len(ids) == 1:
+        _check_other(whole, span.start, ids[0])
+        about = Target(at=span.start, against=ids[0], read=read)
+        return _Asked(numbers, about, {span.start: ids[0]}, notes=notes)
+    if read != "log-probability":
+        notes += ("a contrast of several tokens is one of log-probabilities",)
+    return replace(asked, numbers=numbers, span=span, ids=ids, notes=notes)
+
+
+def _at_each(model: Model, whole: Passage, asked: _Asked, other: Other) -> _Asked:
+    """Each of the outputs that were listed, against a token in its place."""
+    rivals = _rivals(model, whole, asked.numbers, other)
+    for number, rival in rivals.items():
+        _check_other(whole, number, rival)
+    notes = (*_on_left_out(whole, asked.numbers, rivals),)
+    notes += _on_first_pieces(model, other, list(rivals.values()))
+    about, numbers = asked.about, tuple(rivals)
+    if len(numbers) == 1:
+        about = replace(about, at=numbers[0], until=None, ids=None, against=rivals[numbers[0]])
+    return _Asked(numbers, about, rivals, notes=notes)
+
+
+def _rivals(model: Model, passage: Passage, numbers: Sequence[int], other: Other) -> dict[int, int]:
     """The rival of each output; those are left out in whose place it is not one token.
 
     One such place is inside a word. If there is no other, that is an error.
     """
     rivals = {}
-    problems = []
+    problem = None
     for number in numbers:
-        try:
-            rivals[number] = rival_of(model, passage, number, instead, first)
-        except TargetError as problem:
-            problems.append(problem)
-    if problems and not rivals:
-        raise problems[0]
+        ids = other.at(model, passage, number)
+        if len(ids) == 1:
+            rivals[number] = ids[0]
+        elif problem is None:
+            problem = _not_one(model, passage, number, other, ids)
+    if problem is not None and not rivals:
+        raise problem
     return rivals
 
 
-def _on_left_out(
-    passage: Passage, asked: Sequence[int], kept: Sequence[int], rivals: Mapping[int, int]
-) -> list[str]:
-    """Why outputs that were asked about have no contrast."""
-    notes = []
-    left = [n for n in asked if n not in kept]
-    for why, numbers in {
-        "the rival is not one token in its place": [n for n in left if n not in rivals],
-        "it is the rival itself": [n for n in left if n in rivals],
-    }.items():
-        names = ", ".join(f"{n} (“{passage.output_text(n).strip()}”)" for n in numbers[:4])
-        more = f" and {len(numbers) - 4} more" if len(numbers) > 4 else ""
-        if numbers:
-            notes.append(f"left out of the contrast, as {why}: output {names}{more}")
-    return notes
+def _not_one(
+    model: Model, passage: Passage, number: int, other: Other, ids: Sequence[int]
+) -> TargetError:
+    names = labels_at(model, passage, number)
+    pieces = ", ".join(repr(names[piece]) for piece in ids)
+    return TargetError(
+        f"against={other.given!r} is {len(ids)} tokens, not one: {pieces}. Say in the place of "
+        "which word it is meant, by target= (--at): words of several tokens are then compared as "
+        "a whole."
+    )
 
 
-def _on_first_pieces(model: Model, instead: str, rivals: Mapping[int, int]) -> list[str]:
-    """Said where the first token of a rival stands for it."""
-    names = dict.fromkeys(model.labels[rival].strip() for rival in rivals.values())
-    if all(name.casefold() == instead.strip().casefold() for name in names):
+def _check_other(passage: Passage, number: int, rival: int) -> None:
+    """Refuse to contrast a token with itself."""
+    if passage.ids[passage.output_place(number)] == rival:
+        name = passage.output_text(number).strip() or passage.output_text(number)
+        raise TargetError(
+            f"a contrast needs two, and “{name}” is what stands there (token {number} of what was "
+            "written): give another, or another place by target= (--at)."
+        )
+
+
+def _on_left_out(passage: Passage, asked: Sequence[int], rivals: Mapping[int, int]) -> list[str]:
+    """Which outputs that were asked about have no contrast, and why."""
+    left = [number for number in asked if number not in rivals]
+    names = ", ".join(f"{n} (“{passage.output_text(n).strip()}”)" for n in left[:4])
+    more = f" and {len(left) - 4} more" if len(left) > 4 else ""
+    if not left:
         return []
-    pieces = " or ".join(f"“{name}”" for name in names)
-    return [f"“{instead.strip()}” is several tokens, and the first of them stands for it: {pieces}"]
+    why = "the rival is not one token in its place"
+    return [f"left out of the contrast, as {why}: output {names}{more}"]
 
 
-def _other_than(passage: Passage, rivals: Mapping[int, int]) -> tuple[int, ...]:
-    """The outputs that are not the rival itself; all of them where there is no other."""
-    others = [n for n, rival in rivals.items() if passage.ids[passage.output_place(n)] != rival]
-    return tuple(others or rivals)
-
-
-def _about_a_contrast(
-    about: Target, target: Any, numbers: Sequence[int], rivals: Mapping[int, int]
-) -> Target:
-    """What the evidence is about, with its rival where it is about one output."""
-    if target is None and len(numbers) == 1:
-        about = replace(about, at=numbers[0], until=None, ids=None)
-    if about.until is not None or about.against is not None:
-        return about
-    return replace(about, against=rivals.get(about.steps.start))
+def _on_first_pieces(model: Model, other: Other, pieces: Sequence[int]) -> tuple[str, ...]:
+    """Said where the first token of a rival stands for it."""
+    if not other.first_alone:
+        return ()
+    word = str(other.given).strip()
+    names = dict.fromkeys(model.labels[piece].strip() for piece in pieces)
+    if all(name.casefold() == word.casefold() for name in names):
+        return ()
+    listed = " or ".join(f"“{name}”" for name in names)
+    return (f"“{word}” is several tokens, and the first of them stands for it: {listed}",)
 
 
 def _compared(

@@ -309,6 +309,7 @@ def _attribution(
 ) -> Attribution:
     said, scores = finding.said, finding.scores
     assert scores.units is not None
+    output = 0 if passage.written is None else said.target.steps.start
     return Attribution(
         passage=passage,
         scores=scores.units,
@@ -324,7 +325,7 @@ def _attribution(
         error=error_of(scores),
         evidence=scores.evidence,
         detail=scores.detail,
-        prediction=dict(job.model.prediction(said.logits, passage).probabilities),
+        prediction=dict(job.model.prediction(said.logits, passage, output).probabilities),
         several_labels=job.model.several_labels,
     )
 

@@ -23,6 +23,7 @@ from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
 from whence.core.provenance import Provenance
 from whence.core.receipt import Direction, Dose, Receipt, Response
+from whence.core.showing import signs
 from whence.features.autoencoder import Autoencoder
 from whence.features.belonging import check_belongs, check_feature
 from whence.features.effects import head_of
@@ -32,6 +33,7 @@ from whence.generation.continuing import written_by
 from whence.models.model import Model, finite
 from whence.models.unbroken import unbroken
 from whence.models.untouched import untouched
+from whence.models.writing import written
 from whence.trace.hidden import editing, hidden_at
 
 MULTIPLES = (0.0, 1.0, 2.0, 5.0, 10.0)
@@ -116,6 +118,7 @@ def receipt(
         about=bench.about,
         plain=plain,
         doses=tuple(doses),
+        is_apart=model.is_encoder_decoder,
         texts=len(sample.passages),
         tokens=int(sum(len(p) for p in sample.passages)),
         cost=cost,
@@ -227,7 +230,7 @@ class Bench:
         about = self.autoencoder.about
         kind = about.kind if self.model.is_encoder_decoder else None
         block = nullcontext() if change is None else editing(self.model, about.layer, change, kind)
-        written, probabilities = None, {}
+        follows, probabilities = None, {}
         with block:
             steered = _log_probabilities(self.model, self.sample.passages)
             self.passes += len(steered)
@@ -241,10 +244,10 @@ class Bench:
                 each = [rows[:, self.ids].exp().sum(1) for rows in steered]
                 response = float(torch.cat(each).mean())
                 if writes:
-                    written = self._written()
+                    follows = self._written()
         pairs = zip(self.plain, steered, strict=True)
         divergences = torch.cat([_divergence(before, after) for before, after in pairs])
-        text, activity = (None, None) if written is None else self._read(written, peak)
+        text, activity = (None, None) if follows is None else self._read(follows, peak)
         return Dose(
             direction=direction,
             number=number,
@@ -264,14 +267,17 @@ class Bench:
         return follows.ids
 
     def _read(self, ids: np.ndarray, peak: float) -> tuple[str, float | None]:
-        """What was written as text, and how far the plain model finds the feature in it."""
-        tokenizer = self.model.tokenizer
-        text = tokenizer.decode(
-            ids.tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        """What was written as it stands behind the prompt, and how far the feature is in it.
+
+        That is as the plain model finds it, which reads the text by itself.
+        """
+        text = written(self.model, self.prompt, ids).text
         if self.model.is_encoder_decoder or not text.strip():
             return text, None
-        passage = self.model.encode(text, overflow="truncate")
+        alone = self.model.tokenizer.decode(
+            ids.tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        passage = self.model.encode(alone, overflow="truncate")
         (states,) = hidden_at(self.model, [passage], self.autoencoder.about.layer)
         self.passes += 1
         own = self.autoencoder.encode(states.float())[:, self.feature]
@@ -331,7 +337,7 @@ def _bench(
         head = head_of(model)
         raised = head.logits(autoencoder.decoder[feature][None].to(head.norm))[0]
         ids = raised[: len(model.labels)].topk(PROMOTED).indices.tolist()
-        about = ", ".join(repr(model.labels[i]) for i in ids)
+        about = ", ".join(_quoted(model.labels[i]) for i in ids)
         meaning: Response = "promoted"
     else:
         (row,) = model.logits([passage])
@@ -352,6 +358,11 @@ def _bench(
         decoding=decoding,
         plain=plain,
     )
+
+
+def _quoted(name: str) -> str:
+    """A token in a sentence, without the blank before it; white space by its signs."""
+    return f"“{name.strip() or signs(name)}”"
 
 
 def _log_probabilities(model: Model, passages: Sequence[Passage]) -> list[Float[Tensor, "_ label"]]:

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from whence.core.once import once
+
 if TYPE_CHECKING:
     from whence.models.model import Model
+
+# how vocabularies write the blank before a word, in the strings of their tokens
+BLANKS = ("▁", "Ġ")
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Vocabulary(Mapping[int, str]):
     def __getitem__(self, index: int) -> str:
         """The token as text where that text leads back to it, else its own string.
 
-        The latter ("##s", a lone byte) keeps two tokens from sharing a name.
+        The latter ("##s", a lone byte) keeps two tokens from sharing a name. A blank in it is
+        written as a blank: of "▁on" and "on" the one is " on", the other "on".
         """
         if not 0 <= index < self._size:
             raise KeyError(index)
@@ -60,7 +66,31 @@ class Vocabulary(Mapping[int, str]):
             return text
 
         own = self._tokenizer.convert_ids_to_tokens(index)
-        return str(index if own is None else own)
+        if own is None:
+            return str(index)
+        if self.begins_word(index):
+            spelt = str(own).replace(self.blank, " ")
+            if self.index_of(spelt) == [index]:
+                return spelt
+        return str(own)
+
+    @once
+    def blank(self) -> str:
+        """How the strings of its tokens write the blank before a word; empty where none does."""
+        pieces = self._backend.encode("a a", add_special_tokens=False).tokens
+        for sign in BLANKS:
+            if any(piece.startswith(sign) for piece in pieces[1:]):
+                return sign
+        return ""
+
+    def begins_word(self, index: int) -> bool:
+        """Whether a token has the blank before a word in it, also where its text has lost that."""
+        own = self._tokenizer.convert_ids_to_tokens(index)
+        return bool(self.blank) and own is not None and str(own).startswith(self.blank)
+
+    def is_special(self, index: int) -> bool:
+        """Whether a token stands for no text, as the end of the sequence."""
+        return index in self._tokenizer.all_special_ids
 
     def index_of(self, text: str) -> list[int]:
         """The one token that ``text`` is.
@@ -68,6 +98,9 @@ class Vocabulary(Mapping[int, str]):
         Several where it is not one token, none where it holds what no token stands for.
         """
         known = self._tokenizer.backend_tokenizer.token_to_id(text)
+        if known is None and self.blank and text.startswith(" "):
+            own = text.replace(" ", self.blank)
+            known = self._tokenizer.backend_tokenizer.token_to_id(own)
         if known is not None:
             return [known]
         ids = self._backend.encode(text, add_special_tokens=False).ids

@@ -33,6 +33,7 @@ from whence.models.passing import run
 from whence.models.patches import tokens_of
 from whence.models.places import Tag, first_token, located, place_of, tagged, tags_of
 from whence.models.readouts import found
+from whence.models.rivals import labels_at
 from whence.models.speaking import Pass, run_batch, speaks_where_read
 from whence.models.tasks import TASKS, Task
 from whence.models.tasks.task import labels_of_model
@@ -592,17 +593,23 @@ class Model:
         return predictions
 
     def prediction(
-        self, logits: Float[np.ndarray, " label"], passage: Passage | None = None
+        self,
+        logits: Float[np.ndarray, " label"],
+        passage: Passage | None = None,
+        output: int = 0,
     ) -> Prediction:
         """The leading labels, from the logits of one input.
 
-        The ``passage`` is needed where the labels are in its text.
+        The ``passage`` is needed where the labels are in its text; of a written text they are those
+        in the place of ``output``.
         """
         row = np.asarray(logits, dtype=np.float64)
         if self.is_regression:
             numbers = {self.labels[i]: float(x) for i, x in enumerate(row)}
             return Prediction(self.labels[0], {}, numbers)
         labels = self.labels_of(passage)
+        if passage is not None and passage.written is not None:
+            labels = labels_at(self, passage, output)
         row = row[: len(labels)]
 
         chances = self.probabilities(torch.from_numpy(row)[None])[0].numpy()
@@ -654,7 +661,7 @@ class Model:
         if target.label is None:
             token = int(passage.ids[passage.output_place(steps.start)])
             target = replace(target, label=token)
-        return resolve(target, logits[steps.start], self.labels)
+        return resolve(target, logits[steps.start], labels_at(self, passage, steps.start))
 
     def value(
         self, logits: Float[Tensor, "batch *output label"], targets: Sequence[Target]

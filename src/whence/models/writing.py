@@ -27,9 +27,14 @@ WRITTEN = 1  # the part of the tokens that the model wrote: they are the second 
 
 
 def written_after(
-    model: Model, prompt: Passage, ids: Sequence[int] | Int[np.ndarray, " token"]
+    model: Model,
+    prompt: Passage,
+    ids: Sequence[int] | Int[np.ndarray, " token"],
+    by_model: bool = False,
 ) -> Passage:
-    """The prompt with what the model wrote after it, by its ids: they are not tokenized anew.
+    """The prompt with what follows it, by its ids: they are not tokenized anew.
+
+    ``by_model`` says that the model wrote that itself; otherwise it was given.
 
     >>> import whence
     >>> model = whence.load("writer")
@@ -64,6 +69,7 @@ def written_after(
         unit_spans=(*prompt.unit_spans, *unit_spans),
         types=types,
         written=len(prompt) + len(before),
+        by_model=by_model,
     )
 
 

@@ -1,7 +1,8 @@
-"""The trace of a prompt whose number is a difference: how much better one text follows it.
+"""The trace of a text whose number is a difference: how much better one text follows it.
 
-Both texts follow the same prompt. So the slope of the difference along the prompt's embeddings is
-the difference of two slopes, and a method of gradients need not know that there are two.
+Both texts follow the same prompt, or what was written after it up to there. So the slope of the
+difference along the embeddings of that is the difference of two slopes, and a method of gradients
+need not know that there are two.
 """
 
 from __future__ import annotations

@@ -132,14 +132,16 @@ def _no_label(answer: Answer, highest: str, probability: float) -> Sentence:
 def _continuation(answer: Answer, written: Written) -> Sentence:
     """``The model wrote “movie” (3.2 %).``, and whether something else is explained."""
     text = Phrase(wording.beginning(written.text, LONGEST_WRITTEN), "label")
-    parts: list[Phrase | str] = ["The model wrote ", text, _likely(written)]
+    what = wording.goes_on(written.by_model)
+    parts: list[Phrase | str] = [f"{what} ", text, _likely(written)]
     if written.tokens == 1:
         parts.append(_likelier(answer, written))
     if not written.is_target:
         parts.append(f". Explained is {_target(answer)} in its place")
     elif answer.rather_than is not None:
         rival = _label(answer, answer.rather_than)
-        parts.append(f". Explained is why this was written rather than {rival}")
+        stands = "was written" if written.by_model else "stands there"
+        parts.append(f". Explained is why this {stands} rather than {rival}")
     return _sentence(*parts, ".")
 
 
@@ -153,12 +155,16 @@ def _likely(written: Written) -> str:
 
 
 def _likelier(answer: Answer, written: Written) -> str:
-    """The token that was likelier than the one written, or came next."""
-    if answer.predicted is None or answer.probability is None:
+    """The token that was likelier than the one written, or came next; only where that is known."""
+    if answer.predicted is None or answer.probability is None or written.is_likeliest is None:
         return ""
-    if answer.predicted != written.text:
-        name = wording.beginning(answer.predicted, LONGEST_NAMED)
-        return f"; likelier was {name} ({_percent(answer.probability)})"
+    name = wording.beginning(answer.predicted, LONGEST_NAMED)
+    share = _percent(answer.probability)
+    if not written.is_likeliest:
+        hardly = "hardly " if _likely(written) == f" ({share})" else ""
+        return f"; {hardly}likelier was {name} ({share})"
+    if answer.predicted != answer.target:  # by lot the first of two that are as likely
+        return f"; as likely was {name} ({share})"
     return _rival(answer)
 
 
@@ -188,8 +194,8 @@ def _target(answer: Answer) -> str:
     label = _label(answer, answer.target) if answer.target else "the output"
     if answer.written is not None and answer.written.is_target and answer.written.tokens > 1:
         label = wording.beginning(answer.written.text, LONGEST_NAMED)
-        if answer.written.is_all:
-            label = "what was written"
+        if answer.written.is_all and answer.rather_than is None:
+            label = "what was written" if answer.written.by_model else "what was given"
     if answer.rather_than is None:
         return label
     return f"{label} rather than {_label(answer, answer.rather_than)}"

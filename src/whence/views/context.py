@@ -74,6 +74,11 @@ def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
     )
 
 
+def standing(use: ContextUse) -> str:
+    """What follows the input, in a word: written by the model, or given to it."""
+    return wording.standing("given" not in use.decoding)
+
+
 def word_name(use: ContextUse, outputs: range) -> str:
     """A written word as it is told."""
     return output_name("".join(use.outputs[number].name for number in outputs))
@@ -100,7 +105,9 @@ def _counted(use: ContextUse, words: Sequence[Found]) -> str:
     starts = {o.start for o in use.words if use.outputs[o.start].word is not None}
     real = [word for word in words if word.outputs.start in starts]
     special = [word for word in words if word.outputs.start not in starts]
-    of_all = "1 written word" if len(starts) == 1 else f"{len(starts)} written words"
+    of_all = f"1 {standing(use)} word"
+    if len(starts) != 1:
+        of_all = f"{len(starts)} {standing(use)} words"
     depend = "depends" if len(real) == 1 else "depend"
     said = f"{len(real)} of {of_all} {depend} on the context"
     if real:
@@ -135,9 +142,10 @@ def _rests_on(use: ContextUse) -> Iterator[str]:
         if sources:
             by_number[number] = sources[0]
     if 1 not in by_number:
-        yield "No word of the first written sentence stands out as depending on the context."
+        first = f"the first {standing(use)} sentence"
+        yield f"No word of {first} stands out as depending on the context."
     for number, unit in list(by_number.items())[:MOST_SENTENCES]:
-        which = f"sentence {number} of what was written"
+        which = f"sentence {number} of what was {standing(use)}"
         yield f"By {method}, {which} rests most on {_quoted(use, unit)}"
     left = len(by_number) - MOST_SENTENCES
     if left > 0:
@@ -294,7 +302,7 @@ def _texts(use: ContextUse) -> RenderableType:
         grid.add_row(Text(wording.visible(name)), Text(wording.visible(short, keep="\n")))
     grid.add_row(Text("input"), Text(wording.visible(use.input, keep="\n")))
     written = wording.visible(use.text.strip(" "), keep="\n")
-    grid.add_row(Text("written"), Text(written, BOLD))
+    grid.add_row(Text(standing(use)), Text(written, BOLD))
     return grid
 
 
@@ -309,7 +317,7 @@ def _table(use: ContextUse) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "right", "right", "left", "left"):
         table.add_column(justify=justify, no_wrap=True)
-    heads = ("", "written", "with", "without", use.selection.measure, "instead", "rests on")
+    heads = ("", standing(use), "with", "without", use.selection.measure, "instead", "rests on")
     table.add_row(*[Text(head, BOLD) for head in heads])
     for outputs in use.words[:MOST_ROWS]:
         table.add_row(*_cells(use, outputs, by_start.get(outputs.start)))

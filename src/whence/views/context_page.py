@@ -24,6 +24,7 @@ from whence.views.context import (
     model_line,
     remarks,
     shown,
+    standing,
 )
 from whence.views.context_rows import context_rows
 from whence.views.document import (
@@ -55,7 +56,7 @@ FAINT = 0.02  # of full colour; what is fainter would only blur the others
 DIGITS = 4  # of a level on the page
 SOURCES = 5
 HOW_TO_READ = (
-    "A written word is underlined the more it depends on the context. Point at a framed one, or "
+    "A {standing} word is underlined the more it depends on the context. Point at a framed one, or "
     "move to it with Tab, and what it rests on is coloured above; a click (Enter) keeps it, Esc "
     "lets it go. At first the colours are those of all framed words together."
 )
@@ -83,7 +84,7 @@ def _section(use: ContextUse, name: str) -> str:
         _picture(use, words),
         context_rows(use, _is_signed(use, use.methods[0])) if words else "",
         _sources(use, words),
-        fold("Every written token, with the context and without it", _outputs(use)),
+        fold(f"Every {standing(use)} token, with the context and without it", _outputs(use)),
         fold("How it was made, what it cost, and notes", _about(use)),
         words_explained(),
         embedded_json(_data(use, words)),
@@ -127,11 +128,11 @@ def _picture(use: ContextUse, words: Sequence[Found]) -> str:
         parts.append(element("p", element("label", f"By {menu}"), class_="controls", hidden=True))
     sections = _sections(use, levels, signed)
     sections.append(_part("input", text(use.input, keep="\n\t"), "given"))
-    sections.append(_part("written", _written(use, words), "written"))
+    sections.append(_part(standing(use), _written(use, words), "written"))
     parts.append(element("div", "".join(sections), class_="picture"))
     parts.append(element("p", class_="told", role="status", aria_live="polite"))
     if words:
-        parts += [_legend(use), soft(HOW_TO_READ)]
+        parts += [_legend(use), soft(HOW_TO_READ.format(standing=standing(use)))]
     return "\n".join(parts)
 
 
@@ -254,7 +255,7 @@ def _sources(use: ContextUse, words: Sequence[Found]) -> str:
     """What each word rests on, by each method, with what the evidence says."""
     if not words:
         return ""
-    heads = ("written", "by", "rests on", "evidence")
+    heads = (standing(use), "by", "rests on", "evidence")
     head = "".join(element("th", name, scope="col", class_="left") for name in heads)
     rows = [_source_row(use, word, method) for word in words for method in use.methods]
     shown_table = table(element("tr", head), rows, class_="costs")

@@ -34,6 +34,7 @@ from whence.views.drawing import (
     room_for,
     set_title,
 )
+from whence.views.generation import output_name, standing
 from whence.views.palette import LIGHT, RGB, end_of_ramp
 from whence.views.pictures import grid_of, pictured, pixels_of, screen
 
@@ -140,7 +141,7 @@ def plot_generation(g: Generation, method: str | None = None, ax: Any = None) ->
     scores = g.matrix(name)
     signed = any(a.signed for a in g[name])
     largest = float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)) or 1.0
-    rows = plain_axis([wording.label(g.outputs[i].name) for i in g.explained])
+    rows = plain_axis([output_name(g.outputs[i].name) for i in g.explained])
     columns = plain_axis(g.units.names)
     wide = _side(CELL * len(columns)) + room_for(rows) + 0.85
     ax = new_axes(ax, wide, _side(CELL * len(rows)) + room_for(columns) + 0.25)
@@ -153,7 +154,7 @@ def plot_generation(g: Generation, method: str | None = None, ax: Any = None) ->
     )
     label_axis(ax, "x", columns)
     label_axis(ax, "y", rows)
-    ax.set(xlabel="rests on", ylabel="written")
+    ax.set(xlabel="rests on", ylabel=standing(g))
     set_title(ax, name)
     bar_beside(ax, image, "score")
     return ax

@@ -16,6 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from whence.core.generation import Generation
+from whence.core.showing import signs
+from whence.core.target import Target
 from whence.views import wording
 from whence.views.answering import Sentence, cautions, plain, sentences
 from whence.views.palette import FAINT, Theme, terminal_theme
@@ -29,6 +31,7 @@ LONGEST_WORD, LONGEST_SOURCE, PROBABILITY_WIDTH = 16, 20, 8  # cells
 MATRIX_ROWS, MATRIX_COLUMNS = 14, 20  # of the largest matrix that is drawn
 NAME_HEIGHT = 8  # letters of a column's name, from top to bottom
 LONGEST_OPTION = 40  # characters of its value
+LONGEST_SAID = 120  # characters of what was written, in a sentence
 # what it means to draw a token by its probability, as options of decoding
 AS_PROBABLE = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 SHADES = " ░▒▓█"
@@ -93,12 +96,7 @@ def output_name(name: str) -> str:
     >>> output_name(" movie"), output_name("\\n")
     ('movie', '⏎')
     """
-    return wording.visible(name.strip()) or white_space(name)
-
-
-def white_space(text: str) -> str:
-    """Signs for white space that stands alone."""
-    return "".join({"\n": "⏎", "\t": "⇥", " ": "␣"}.get(c, wording.visible(c)) for c in text)
+    return wording.visible(name.strip()) or signs(name)
 
 
 def is_signed(g: Generation, method: str) -> bool:
@@ -109,6 +107,55 @@ def is_signed(g: Generation, method: str) -> bool:
 def unit_names(g: Generation) -> list[str]:
     """The units by names of which no two are alike."""
     return [wording.visible(name) for name in g.units.distinct_names]
+
+
+def is_by_model(g: Generation) -> bool:
+    """Whether the model wrote what follows the prompt; a text that was given it did not write."""
+    return "given" not in g.decoding
+
+
+def standing(g: Generation) -> str:
+    """What follows the prompt, in a word: written, or given."""
+    return wording.standing(is_by_model(g))
+
+
+def question(g: Generation) -> str:
+    """What was asked, and what follows the prompt: the first line of every view.
+
+    Said of a contrast where there is one, of one word where the evidence is about one, and else of
+    all that follows.
+    """
+    all_of_it = wording.beginning(_all_written(g), LONGEST_SAID)
+    asks = "Why did the model write" if is_by_model(g) else "Why does the text go on with"
+    contrast = _asked_contrast(g)
+    if contrast:
+        return f"Why {contrast}? {wording.goes_on(is_by_model(g))} {all_of_it}."
+    part = "" if g.chosen is None else _part_of_all(g, g.chosen.first.target)
+    if part:
+        return f"{asks} {part} in {all_of_it}?"
+    return f"{asks} {all_of_it}?"
+
+
+def _asked_contrast(g: Generation) -> str:
+    """``“few” rather than “little”``; empty where no contrast was asked for."""
+    if g.contrast is not None:
+        target = g.contrast.first.target
+        sides = (str(target.label), str(target.against))
+        return " rather than ".join(wording.beginning(side, LONGEST_SAID) for side in sides)
+    targets = [a.target for a in next(iter(g.rows.values()))]
+    rivals = dict.fromkeys(wording.quoted(t.against) for t in targets if t.against is not None)
+    if not rivals or targets[0].read == "margin":
+        return ""
+    names = wording.few([wording.quoted(t.label) for t in targets])
+    return f"{names} rather than {wording.few([*rivals])}"
+
+
+def _part_of_all(g: Generation, target: Target) -> str:
+    """What the evidence is about, where that is some of the tokens; empty where it is all."""
+    steps = target.steps
+    if len(steps) == len(g.outputs):
+        return ""
+    return wording.beginning("".join(g.outputs[i].name for i in steps), LONGEST_SAID)
 
 
 def reasons(g: Generation) -> tuple[list[Sentence], list[Sentence]]:
@@ -198,7 +245,9 @@ def remarks(g: Generation) -> list[str]:
     lines = []
     if len(g.explained) < len(g.outputs):
         verb = "was" if len(g.explained) == 1 else "were"
-        lines.append(f"{len(g.explained)} of the {len(g.outputs)} written tokens {verb} explained.")
+        lines.append(
+            f"{len(g.explained)} of the {len(g.outputs)} {standing(g)} tokens {verb} explained."
+        )
     for method, attributions in g.rows.items():
         gaps = [a.error.completeness_gap for a in attributions if a.error is not None]
         known = [gap for gap in gaps if gap is not None]
@@ -232,7 +281,8 @@ def generation_view(g: Generation, console: Console) -> RenderableType:
     theme = terminal_theme()
     method = g.methods[0]
     rows = rows_of(g, method)
-    parts: list[RenderableType] = [_texts(g), Text(), *_reasons(g), Text()]
+    parts: list[RenderableType] = [Text(question(g), BOLD), Text(), _texts(g), Text()]
+    parts += [*_reasons(g), Text()]
     parts += list(_contrast(g))
     parts += [_table(g, method, rows[:MOST_ROWS], theme, console)]
     parts += [Text(line, DIM) for line in _below(g, method, rows)]
@@ -252,13 +302,13 @@ def _texts(g: Generation) -> RenderableType:
     grid.add_column(style=DIM)
     grid.add_column(overflow="fold")
     grid.add_row(Text("prompt"), Text(wording.visible(prompt, keep="\n")))
-    grid.add_row(Text("written"), Text(_written(g), BOLD))
+    grid.add_row(Text(standing(g)), Text(_all_written(g), BOLD))
     return grid
 
 
-def _written(g: Generation) -> str:
+def _all_written(g: Generation) -> str:
     text = wording.visible(g.text.strip(" "), keep="\n")
-    return text or " ".join(output_name(output.name) for output in g.outputs)
+    return text if text.strip() else " ".join(output_name(output.name) for output in g.outputs)
 
 
 def _reasons(g: Generation) -> Iterator[RenderableType]:
@@ -276,8 +326,8 @@ def _contrast(g: Generation) -> Iterator[RenderableType]:
     """The strongest units of a contrast of whole texts, a line for each method."""
     if g.contrast is None:
         return
-    signs = any(a.signed for a in g.contrast.attributions.values())
-    how = ": for +, against −" if signs else ", without signs"
+    has_signs = any(a.signed for a in g.contrast.attributions.values())
+    how = ": for +, against −" if has_signs else ", without signs"
     yield Text(f"Scores of the contrast, {contrast_of(g)}{how}", DIM)
     for method, a in g.contrast.attributions.items():
         form = wording.score_format(a.scores.tolist(), a.signed)
@@ -303,14 +353,14 @@ def _table(
 
     # names take what numbers leave of the line
     word_width = max(cell_len(fit(row.name, LONGEST_WORD).rstrip()) for row in rows)
-    word_width = max(word_width, len("written"))
+    word_width = max(word_width, len(standing(g)))
     left = console.width - word_width - PROBABILITY_WIDTH - 2 * (1 + SOURCES)
     name_width = min(max(left // SOURCES - number_width - 1, 4), LONGEST_SOURCE)
 
     head = "for +, against −" if signed else "without signs"
     title = f"by {wording.visible(method)}, the strongest sources of each: {head}"
     lines = [Text(title, DIM), Text(scores_line(g, method), DIM)]
-    columns = f"{'written'.ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
+    columns = f"{standing(g).ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
     lines.append(Text(columns, BOLD, no_wrap=True))
     for row, units in zip(rows, strongest, strict=True):
         line = Text(no_wrap=True)

@@ -12,9 +12,10 @@ from typing import Any
 from whence.core.coarser import coarser_kinds, grouped
 from whence.core.generation import Generation, Output
 from whence.core.passage import SPECIAL
+from whence.core.showing import signs
 from whence.views import wording
 from whence.views.document import embedded_json
-from whence.views.generation import contrast_of, is_signed, output_name, unit_names, white_space
+from whence.views.generation import contrast_of, is_signed, output_name, standing, unit_names
 from whence.views.markup import element
 from whence.views.overview_data import STEPS, quantised
 from whence.views.packing import blob
@@ -38,6 +39,7 @@ def packed(g: Generation) -> str:
         "signed": [is_signed(g, name) for name in g.methods],
         "adds": [g.adds_up(name) for name in g.methods],
         "steps": STEPS,
+        "standing": standing(g),
         "largest": largest,
         "before": [len(attribution.scores) for attribution in next(iter(g.rows.values()))],
         "kind": wording.plural(g.passage.kind),
@@ -115,7 +117,7 @@ def _name_among(output: Output, name: str) -> str:
     alike = [other for other in {*output.alternatives, output.name} if output_name(other) == shown]
     if len(alike) == 1:
         return shown
-    return white_space(name[: len(name) - len(name.lstrip())]) + shown
+    return signs(name[: len(name) - len(name.lstrip())]) + shown
 
 
 def sentences_of(g: Generation) -> list[list[int]]:

@@ -18,9 +18,11 @@ from whence.views.generation import (
     decoding_line,
     is_signed,
     percent,
+    question,
     remarks,
     rows_of,
     scores_line,
+    standing,
     unit_names,
     without_evidence,
 )
@@ -58,13 +60,13 @@ SCRIPTS = (
 )
 SOURCES = 5  # of each written word, in the table
 HOW_TO_READ = (
-    "Point at a written word, or move to it with Tab and the arrow keys, and what it rests on is "
-    "coloured. A click (Enter) keeps it chosen, Esc lets it go. A click on a word of the prompt "
+    "Point at a {standing} word, or move to it with Tab and the arrow keys, and what it rests on "
+    "is coloured. A click (Enter) keeps it chosen, Esc lets it go. A click on a word of the prompt "
     "shows what rests on it."
 )
 HOW_TO_READ_MATRIX = (
-    "A row is a written word, a column what stands before it; empty is what comes after. Point at "
-    "a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
+    "A row is a {standing} word, a column what stands before it; empty is what comes after. Point "
+    "at a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
 )
 HOW_TO_OPEN = "A click on a column's name, or the key <kbd>o</kbd>, opens and closes its sentence."
 
@@ -96,7 +98,7 @@ def _section(g: Generation, name: str) -> str:
         _matrix(g),
         _tables(g),
         *([] if g.chosen is None else judgement_of(g.chosen)),
-        fold("How it was written, what it cost, and notes", _about(g)),
+        fold("How it came about, what it cost, and notes", _about(g)),
         words_explained(),
         packed(g),
         script(_program(name)),
@@ -117,12 +119,11 @@ def _program(name: str) -> str:
 def _top(g: Generation) -> str:
     """What was written, what it rests on, and how far to trust that."""
     if g.chosen is None:
-        said = "".join(output.name for output in g.outputs).strip()
-        answer = f"The model wrote {wording.beginning(said, 120)}. {without_evidence(g)}"
-        about = [element("h2", "Answer"), element("p", text(answer), class_="answer")]
+        about = [element("h2", "Answer"), element("p", text(without_evidence(g)), class_="answer")]
     else:
         about = answered(g.chosen.answer)
         about.append(soft(f"The evidence is about {text(wording.value(g.chosen.first))}."))
+    about.insert(0, element("p", text(question(g)), class_="asked"))
     first = next(iter(g.rows.values()))[0]
     about.append(soft(f"Model: {text(wording.model_line(first))}. {text(decoding_line(g))}"))
     return element("div", element("div", "".join(about)), class_="top")
@@ -141,15 +142,15 @@ def _reader(g: Generation) -> str:
     has_levels = any(len(word) > 1 for word in g.words)
     chosen = [_select("method", "By", methods)]
     if has_levels:
-        chosen.append(_select("level", "Written", levels))
+        chosen.append(_select("level", standing(g).capitalize(), levels))
     written = element("span", text(g.text, keep="\n\t"), class_="plain")
     running = text(g.prompt, keep="\n\t") + written
-    name = "the prompt and what was written"
+    name = f"the prompt and what was {standing(g)}"
     kinds = {str(place): rows["kind"] for place, rows in enumerate(rows_by_kind(g))}
     left = [
         element("div", running, class_="text reader", dir="auto", role="group", aria_label=name),
         _legend(g),
-        soft(HOW_TO_READ),
+        soft(HOW_TO_READ.format(standing=standing(g))),
         element("p", class_="soft together"),
         element("div", _select("rows", "Rows are", kinds), class_="by-row", hidden=True),
     ]
@@ -199,7 +200,7 @@ def _matrix(g: Generation) -> str:
         element("div", "".join(controls), class_="controls"),
         element("div", element("canvas", tabindex=0, role="img"), class_="scroll cells"),
         readout,
-        soft(HOW_TO_READ_MATRIX),
+        soft(HOW_TO_READ_MATRIX.format(standing=standing(g))),
         element("p", HOW_TO_OPEN, class_="soft opening", hidden=True),
     ]
     return element("div", "".join(parts), class_="map", hidden=True)
@@ -217,12 +218,12 @@ def _tables(g: Generation) -> str:
         if note:
             shown += soft(text(note))
         tables.append(element("div", shown, class_="sources", hidden=place > 0))
-    return fold("As a table: the strongest sources of every written word", "".join(tables))
+    return fold(f"As a table: the strongest sources of every {standing(g)} word", "".join(tables))
 
 
 def _table(g: Generation, method: str) -> str:
     signed = is_signed(g, method)
-    heads = element("th", "written", scope="col", class_="left")
+    heads = element("th", standing(g), scope="col", class_="left")
     heads += element("th", "probability", scope="col")
     heads += element("th", f"rests on, by {text(method)}", scope="col", class_="left")
     rows = [_table_row(row, signed) for row in rows_of(g, method)]

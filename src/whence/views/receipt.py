@@ -142,13 +142,18 @@ def shown_doses(r: Receipt) -> list[tuple[str, Dose]]:
     return rows
 
 
+def beginning_of(r: Receipt) -> str:
+    """What stands before a text that was written: its prompt, and an arrow where that ends."""
+    return f"{r.prompt} → " if r.is_apart else r.prompt
+
+
 def _written(r: Receipt) -> RenderableType:
     listed = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
     listed.add_column(no_wrap=True)
     listed.add_column(overflow="fold")
     for name, dose in shown_doses(r):
         if dose.written is not None:
-            told = wording.visible((r.prompt + dose.written).replace("\n", "⏎"))
+            told = wording.visible((beginning_of(r) + dose.written).replace("\n", "⏎"))
         else:
             chances = dose.probabilities.items()
             told = ", ".join(f"{wording.label(n)} {wording.percent(p)}" for n, p in chances)

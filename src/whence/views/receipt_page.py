@@ -9,7 +9,16 @@ from whence.core.receipt import Direction, Receipt
 from whence.views import wording
 from whence.views.document import document, static
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
-from whence.views.receipt import NAMES, dose_name, moved_by, sentences, shown, shown_doses, what
+from whence.views.receipt import (
+    NAMES,
+    beginning_of,
+    dose_name,
+    moved_by,
+    sentences,
+    shown,
+    shown_doses,
+    what,
+)
 
 WIDTH, HEIGHT = 300, 190  # as wide as the narrowest column, so that names are no smaller there
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 30
@@ -47,7 +56,9 @@ def _written(r: Receipt) -> str:
     for name, dose in shown_doses(r):
         if dose.written is not None:
             new = element("span", text(dose.written, keep="\n\t"), class_="new")
-            told = element("div", text(r.prompt, keep="\n\t") + new, class_="text", dir="auto")
+            told = element(
+                "div", text(beginning_of(r), keep="\n\t") + new, class_="text", dir="auto"
+            )
         else:
             told = _chances(dose.probabilities)
         chosen = "chosen" if dose is r.steered else None

@@ -16,7 +16,7 @@ from whence.core.durations import spoken
 from whence.core.evidence import Verdict
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
-from whence.core.showing import visible
+from whence.core.showing import signs, visible
 from whence.core.sizes import human
 from whence.core.target import WHOLE_INPUT, Target
 
@@ -93,11 +93,31 @@ def label(name: object) -> str:
 def quoted(name: object) -> str:
     """A label that is words of the text, without the white space around them.
 
-    >>> quoted("in 1889"), quoted(" good")
-    ('“in 1889”', '“good”')
+    White space that stands alone is told by its sign.
+
+    >>> quoted("in 1889"), quoted(" good"), quoted("\\n")
+    ('“in 1889”', '“good”', '“⏎”')
     """
     text = str(name)
-    return f"“{visible(text.strip() or text)}”"
+    return f"“{visible(text.strip()) or signs(text)}”"
+
+
+def goes_on(by_model: bool) -> str:
+    """What is said before a text that follows a prompt: a text that was given was not written.
+
+    >>> goes_on(True), goes_on(False)
+    ('The model wrote', 'The text goes on with')
+    """
+    return "The model wrote" if by_model else "The text goes on with"
+
+
+def standing(by_model: bool) -> str:
+    """The same as one word, before what follows the prompt.
+
+    >>> standing(True), standing(False)
+    ('written', 'given')
+    """
+    return "written" if by_model else "given"
 
 
 def beginning(text: str, most: int) -> str:
@@ -106,7 +126,7 @@ def beginning(text: str, most: int) -> str:
     >>> beginning("once upon a time", 9), beginning("once\\nupon", 9)
     ('“once upon…”', '“once upon”')
     """
-    text = " ".join(text.split()) or text
+    text = " ".join(text.split()) or signs(text)
     if len(text) <= most:
         return quoted(text)
     return quoted(f"{text[:most].rstrip()}…")
@@ -167,7 +187,7 @@ def target(explained: Target, quotes: bool = False) -> str:
     if explained.read == "kl":
         reference = WHOLE_INPUT if explained.reference is None else explained.reference.name
         what = f"{what}, from {reference}, in the place"
-    if explained.ids is not None:
+    if explained.ids is not None or explained.against_ids is not None:
         span = f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
         if explained.against_ids is None:
             return span

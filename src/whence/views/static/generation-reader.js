@@ -75,7 +75,7 @@ function readerOf(app) {
     if (state.level !== "whole" || app.items().every((item) => item.outputs.length === 1)) return "";
     const how = data.adds[state.method] ? "sum of the scores of its tokens, as their log-probabilities add up" : "mean of the scores of its tokens";
     const own = data.kind === "words" || data.kind === "tokens" ? "; its own tokens are no source of it" : "";
-    return `A word that was written in several tokens has the ${how}, and the product of their probabilities${own}.`;
+    return `A word of several tokens has the ${how}, and the product of their probabilities${own}.`;
   }
 
   // What rests on one unit: its score for every written word behind it.
@@ -124,7 +124,7 @@ function readerOf(app) {
     if (!item) {
       const count = data.explained.length, isAll = count === data.outputs.length;
       about.replaceChildren(
-        made("p", { className: "who", textContent: `All that was ${isAll ? "written" : "explained"}` }),
+        made("p", { className: "who", textContent: `All that was ${isAll ? data.standing : "explained"}` }),
         made("p", { className: "soft", textContent: data.adds[state.method] ? `the sum over ${count} tokens` : `the mean over ${count} tokens` }),
         ...titled("Rests on", strongest(every, reading.largest)),
       );
@@ -137,7 +137,7 @@ function readerOf(app) {
     else parts.push(made("p", { className: "soft", textContent: "This one was not explained." }));
     if (outputs.length > 1) parts.push(...titled("Its tokens", bars(outputs.map((output) => [output.name, output.p]), "probabilities of its tokens", null)));
     const others = outputs[0].others.some(([name]) => name === outputs[0].alike) ? outputs[0].others : [...outputs[0].others, [outputs[0].alike, outputs[0].p]];
-    parts.push(...titled(outputs.length > 1 ? `Could have stood in place of “${outputs[0].name}”` : "Could have stood there", bars(others, "the likeliest tokens, and the one written", outputs[0].alike)));
+    parts.push(...titled(outputs.length > 1 ? `Could have stood in place of “${outputs[0].name}”` : "Could have stood there", bars(others, `the likeliest tokens, and the one ${data.standing}`, outputs[0].alike)));
     return about.replaceChildren(...parts);
   }
 

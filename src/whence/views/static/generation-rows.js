@@ -26,7 +26,7 @@ function rowsOf(app) {
     rows = groups.map(([start, stop, name]) => {
       const text = data.units.slice(start, stop).join("").trim().replace(/\s+/g, " ") || data.names[start];
       const track = made("span", { className: "bar-place" }), number = made("span", { className: "number" }), line = made("span", { className: "line", dir: "auto", textContent: text });
-      const badge = name || (data.written[start] ? "written" : "");
+      const badge = name || (data.written[start] ? data.standing : "");
       if (badge) line.prepend(made("span", { className: "badge", textContent: badge }), " ");
       const row = { start, stop, track, number, words: null, whole: null };
       if (opens || kind !== "words") {
@@ -59,7 +59,7 @@ function rowsOf(app) {
 
   function about() {
     if (app.contrast()) return ["What ", bdi(data.contrast.name), " rests on:"];
-    if (state.chosen.what !== "output") return ["What all that was written rests on:"];
+    if (state.chosen.what !== "output") return [`What all that was ${data.standing} rests on:`];
     return ["What “", bdi(app.items()[state.chosen.item].name), "” rests on:"];
   }
 
