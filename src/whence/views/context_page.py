@@ -36,7 +36,7 @@ from whence.views.document import (
     title_of,
 )
 from whence.views.generation import output_name, percent
-from whence.views.html import SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.html import UNSIGNED_RAMP, ramp, signed_legend, words_explained
 from whence.views.judgement import badge
 from whence.views.markup import (
     element,
@@ -50,6 +50,7 @@ from whence.views.markup import (
     table,
     text,
 )
+from whence.views.sides import sides_of
 
 FAINT = 0.02  # of full colour; what is fainter would only blur the others
 DIGITS = 4  # of a level on the page
@@ -217,7 +218,7 @@ def _legend(use: ContextUse) -> str:
     parts = []
     signed = [_is_signed(use, method) for method in use.methods]
     if any(signed):
-        parts.append(f"against the word{ramp(SIGNED_RAMP)}for it")
+        parts.append(signed_legend(sides_of(use[use.methods[0]][0].target), "the word"))
     if not all(signed):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     return element("p", elements("span", parts), class_="legend")
