@@ -22,8 +22,10 @@ from whence.views.context import (
     is_of_texts,
     is_opposed,
     model_line,
+    opposed_words,
     remarks,
     shown,
+    standing,
 )
 from whence.views.context_rows import context_rows
 from whence.views.document import (
@@ -84,7 +86,7 @@ def _section(use: ContextUse, name: str) -> str:
         _picture(use, words),
         context_rows(use, _is_signed(use, use.methods[0])) if words else "",
         _sources(use, words),
-        fold("Every written token, with the context and without it", _outputs(use)),
+        fold(f"Every {standing(use)} token, with the context and without it", _outputs(use)),
         fold("How it was made, what it cost, and notes", _about(use)),
         words_explained(),
         embedded_json(_data(use, words)),
@@ -100,11 +102,12 @@ def _program(name: str) -> str:
 
 
 def _top(use: ContextUse) -> str:
-    said = answer(use)
+    asked, first, *more = answer(use)
     about = [
         element("h2", "Answer"),
-        element("p", text(said[0]), class_="answer"),
-        elements("p", [text(sentence) for sentence in said[1:]], class_="trust"),
+        element("p", text(asked), class_="trust asked"),
+        element("p", text(first), class_="answer"),
+        elements("p", [text(sentence) for sentence in more], class_="trust"),
         soft(text(model_line(use))),
     ]
     return element("div", element("div", "".join(about)), class_="top")
@@ -128,7 +131,7 @@ def _picture(use: ContextUse, words: Sequence[Found]) -> str:
         parts.append(element("p", element("label", f"By {menu}"), class_="controls", hidden=True))
     sections = _sections(use, levels, signed)
     sections.append(_part("input", text(use.input, keep="\n\t"), "given"))
-    sections.append(_part("written", _written(use, words), "written"))
+    sections.append(_part(standing(use), _written(use, words), "written"))
     parts.append(element("div", "".join(sections), class_="picture"))
     parts.append(element("p", class_="told", role="status", aria_live="polite"))
     if words:
@@ -242,7 +245,7 @@ def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
 def _told(word: Found) -> str:
     """What is said of a word while it is chosen."""
     chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
-    instead = "the same word would be written without it"
+    instead = "the same word is likeliest without it"
     if word.instead is not None:
         instead = f"without it, {wording.quoted(word.instead)} is likelier"
     return f"{wording.quoted(word.name)}: {chances}; {instead}."
@@ -255,7 +258,7 @@ def _sources(use: ContextUse, words: Sequence[Found]) -> str:
     """What each word rests on, by each method, with what the evidence says."""
     if not words:
         return ""
-    heads = ("written", "by", "rests on", "evidence")
+    heads = (standing(use), "by", "rests on", "evidence")
     head = "".join(element("th", name, scope="col", class_="left") for name in heads)
     rows = [_source_row(use, word, method) for word in words for method in use.methods]
     shown_table = table(element("tr", head), rows, class_="costs")
@@ -277,7 +280,8 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
 
     rests = [entries(use.sources(word.strongest, method))]
     if is_opposed(use, word, method):
-        rests.append(f"against it: {entries(use.opposing(word.strongest, method))}")
+        opposing = entries(use.opposing(word.strongest, method))
+        rests.append(f"{opposed_words(use, word, method)}: {opposing}")
     judged = badge(attribution) if attribution.evidence is not None else "–"
     cells = [
         element("th", named(word.name), scope="row", class_="left"),

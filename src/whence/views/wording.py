@@ -90,6 +90,24 @@ def quoted(name: object) -> str:
     return f"“{visible(text.strip() or text)}”"
 
 
+def goes_on(by_model: bool) -> str:
+    """What is said before a text that follows a prompt: a text that was given was not written.
+
+    >>> goes_on(True), goes_on(False)
+    ('The model wrote', 'The text goes on with')
+    """
+    return "The model wrote" if by_model else "The text goes on with"
+
+
+def standing(by_model: bool) -> str:
+    """The same as one word, before what follows the prompt.
+
+    >>> standing(True), standing(False)
+    ('written', 'given')
+    """
+    return "written" if by_model else "given"
+
+
 def beginning(text: str, most: int) -> str:
     """A text in quotes, on one line; of a long one its first ``most`` characters.
 
