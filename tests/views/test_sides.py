@@ -276,7 +276,10 @@ def test_in_short_and_the_conflicts_turn_with_the_reading(read):
     )
     conflict = next(one for one in both.agreement().conflicts if one.name == "bad")
     assert (conflict.one, conflict.other) == (("a0", "a1"), ("o0", "o1"))
-    assert "for: a0, a1; against: o0, o1" in both.to_text(full=True)
+    ours_sign, theirs_sign = ("+", "−") if sign > 0 else ("−", "+")
+    one, other = f"({ours_sign}75 %)", f"({theirs_sign}75 %)"
+    told = f"for: a0 {one}, a1 {one}; against: o0 {other}, o1 {other}"
+    assert told in both.to_text(full=True)
 
 
 def test_of_an_entropy_methods_contradict_each_other_on_how_sure_the_model_is():
@@ -290,7 +293,8 @@ def test_of_an_entropy_methods_contradict_each_other_on_how_sure_the_model_is():
     assert "it makes the model less sure by a0, a1, makes it more sure by o0, o1" in " ".join(
         answer_cautions(both.answer)
     )
-    assert "raising it: a0, a1; lowering it: o0, o1" in both.to_text(full=True)
+    told = "raising it: a0 (+75 %), a1 (+75 %); lowering it: o0 (−75 %)"
+    assert told in both.to_text(full=True)
     assert "raising it in 2:" in both.to_html()
 
 
@@ -314,7 +318,7 @@ def test_words_that_carry_a_label_are_those_that_raise_its_probability(read):
     )
     page = overview(read=read, words=words).to_html()
     carried = "fun" if sign > 0 else "dull"
-    assert f"good is carried by “{carried}”." in page
+    assert f"good is carried by “{carried}” (" in page.replace("&nbsp;", " ")
     right = "speaks for the label" if sign > 0 else "speaks against the label"
     assert f"A bar to the right: {right};" in page
 
@@ -322,7 +326,7 @@ def test_words_that_carry_a_label_are_those_that_raise_its_probability(read):
 def test_no_label_is_carried_by_what_changes_an_entropy():
     page = overview(read="entropy").to_html()
     assert "is carried by" not in page
-    assert "“good” makes the model less sure where good is explained" in page
+    assert "A bar to the right: makes the model less sure; to the left: makes it more sure" in page
     assert "of a label" not in page
 
 
