@@ -14,9 +14,17 @@ import torch
 import whence
 from bench.context_planted import Suite, first_step, held_out, second_step, used
 from tests.models.test_chat import chatty
-from whence.core.context_use import MEASURES, usual_floor
+from whence.core.context_use import (
+    LARGE_CHANGE,
+    MEASURES,
+    SHORT,
+    selected,
+    threshold_of,
+    usual_floor,
+)
+from whence.core.contextual import Dependence, Selection
 from whence.core.errors import InputError, UnknownName
-from whence.explaining.context import MOST_WITH_EVIDENCE
+from whence.explaining.context import MOST_WITH_EVIDENCE, _selected
 from whence.models.model import Model
 
 CONTEXT, SENTENCE = "the lamps stay under the teacher .", "they push the cow ."
@@ -212,7 +220,12 @@ def test_the_strongest_few_are_kept() -> None:
 
 def test_of_two_tokens_the_floor_decides() -> None:
     use = whence.context(
-        translator(), "it falls .", "the cows fall .", continuation="ela kadit", evidence=False
+        translator(),
+        "it falls .",
+        "the cows fall .",
+        continuation="ela kadit",
+        deviations=1.0,
+        evidence=False,
     )
     assert len(use.outputs) == 2
     assert use.selection.threshold is None
@@ -271,7 +284,7 @@ def test_each_written_sentence_has_its_own_sources() -> None:
         if alone.max() > 0:
             strongest = use.sources(outputs)[0]
             assert strongest == alone.argmax()
-            where = f"sentence {number + 1} of what was given rests most on"
+            where = f"sentence {number + 1} of the given continuation rests most on"
             assert f"{where} {use.place(strongest)}" in said
     assert "this answer rests most" not in said
 
@@ -290,9 +303,9 @@ def test_a_first_sentence_in_which_nothing_stands_out_is_told() -> None:
     rows = {name: tuple(use.of(n, name) for n in later) for name in use.methods}
     narrowed = replace(use, selected=later, rows=rows)
     said = " ".join(str(narrowed).split())
-    assert "No word of the first given sentence stands out" in said
-    assert "sentence 1 of what was given" not in said
-    assert "sentence 2 of what was given rests most on" in said
+    assert "No word of the first sentence of the given continuation stands out" in said
+    assert "sentence 1 of the given continuation" not in said
+    assert "sentence 2 of the given continuation rests most on" in said
 
 
 @pytest.mark.parametrize(
@@ -447,3 +460,66 @@ def test_pronouns_and_nouns_are_found_in_a_sample_of_the_suite() -> None:
 def test_pronouns_and_nouns_are_found_in_the_whole_suite() -> None:
     """Asked are 90 % found and fewer than 5 % false alarms."""
     assert counted(1) == ([200, 200, 1], [200, 200])
+
+
+# ---------------------------------------------------------------------- short outputs
+
+
+def test_of_a_short_output_each_token_is_judged_by_itself() -> None:
+    """Would catch: mean + 1 standard deviation over three tokens, which one at most can reach."""
+    options = {"separator": SEPARATOR, "evidence": False, "continuation": "elas pussen las vakas ."}
+    use = whence.context(translator(), SENTENCE, CONTEXT, **options)
+    assert len(use.outputs) < SHORT
+    changes = {
+        number
+        for number, output in enumerate(use.outputs)
+        if output.score > usual_floor("kl-divergence")
+        or max(output.probability / output.without, output.without / output.probability) >= 4
+    }
+    assert set(use.selected) == changes
+    assert use.selection.deviations is None
+    assert use.selection.factor == LARGE_CHANGE
+    as_published = whence.context(translator(), SENTENCE, CONTEXT, deviations=1.0, **options)
+    assert as_published.selection.factor is None
+    chosen = selected(as_published.scores, "tool", 1.0, None, usual_floor("kl-divergence"))
+    assert as_published.selected == tuple(np.flatnonzero(chosen).tolist())
+
+
+def test_a_token_that_the_context_makes_four_times_as_likely_is_selected() -> None:
+    """“12”: 15 % with the context, 0.03 % without, at 0.16 nats of divergence."""
+    outputs = tuple(
+        Dependence("t", 0, with_it, without, score, "t", 0, number)
+        for number, (with_it, without, score) in enumerate(
+            [(0.15, 0.0003, 0.16), (0.9, 0.1, 2.0), (0.15, 0.14, 0.01)]
+        )
+    )
+    floor = usual_floor("kl-divergence")
+    asked = Selection(deviations=None, least=floor, factor=LARGE_CHANGE)
+    assert _selected(outputs, asked)[1] == (0, 1)
+    assert _selected(outputs, replace(asked, factor=None))[1] == (1,)
+    assert _selected(outputs, replace(asked, most=1))[1] == (1,)
+
+
+def test_a_long_output_is_judged_by_the_rule_of_pecore() -> None:
+    options = {"evidence": False, "methods": "random"}
+    use = whence.context(writer(), "The movie was", "I hated it.", max_new_tokens=SHORT, **options)
+    assert len(use.outputs) == SHORT
+    assert (use.selection.deviations, use.selection.factor) == (1.0, None)
+    assert use.selection.threshold == pytest.approx(threshold_of(use.scores))
+    short = whence.context(writer(), "The movie was", "I hated it.", max_new_tokens=3, **options)
+    assert short.selection.factor == LARGE_CHANGE
+    paper = whence.context(
+        writer(), "The movie was", "I hated it.", max_new_tokens=3, rule="paper", **options
+    )
+    assert paper.selection.deviations == 1.0
+
+
+def test_deviations_are_a_number_or_auto() -> None:
+    with pytest.raises(InputError, match="a number or 'auto'"):
+        whence.context(translator(), SENTENCE, CONTEXT, deviations="one")  # type: ignore[arg-type]
+
+
+def test_a_result_of_before_has_no_factor() -> None:
+    stored = json.loads(json.dumps(translated().to_dict()))
+    del stored["selection"]["factor"]
+    assert whence.ContextUse.from_dict(stored).selection.factor is None

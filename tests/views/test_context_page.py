@@ -136,7 +136,7 @@ def test_the_keyboard_chooses_keeps_and_lets_go(opened) -> None:
     page = opened(use)
     page.locator(".w.found").nth(1).focus()
     assert levels(page) == pytest.approx(as_levels(use.of(2).scores), abs=NEAR)
-    assert "the same word would be written" in page.locator(".told").inner_text()
+    assert "the same word is likeliest without it" in page.locator(".told").inner_text()
     page.keyboard.press("Enter")
     page.locator(".w.found").nth(1).blur()
     assert levels(page) == pytest.approx(as_levels(use.of(2).scores), abs=NEAR)
@@ -208,7 +208,8 @@ def test_texts_cannot_act(opened) -> None:
 
 def test_where_nothing_was_found_the_page_says_so(opened) -> None:
     page = opened(context_use(selected=()))
-    assert "No word of the output depends on the context" in page.locator(".answer").inner_text()
+    said = "No word of the output stands out as depending on the context"
+    assert said in page.locator(".answer").inner_text()
     assert page.locator(".w.found").count() == 0
 
 
@@ -219,7 +220,7 @@ def shown() -> str:
 
 def test_the_terminal_says_both_steps() -> None:
     said = " ".join(shown().split())
-    assert "2 of 3 written words depend on the context: “it”, “down”." in said
+    assert "2 of 3 given words depend most on the context: “it”, “down”." in said
     assert "“it” (90 % with the context, 10 % without)" in said
     assert "without context “she” would be likelier" in said
     assert "without context it would stand there too" in said
@@ -229,9 +230,13 @@ def test_the_terminal_says_both_steps() -> None:
 @pytest.mark.parametrize(
     ("selected", "said"),
     [
-        ((0,), "1 of 3 written words depends on the context: “it”."),
-        ((0, 3), "1 of 3 written words depends on the context: “it”; so does the special token"),
-        ((3,), "0 of 3 written words depend on the context, but the special token “</s>” does."),
+        ((0,), "1 of 3 given words depends most on the context: “it”."),
+        ((0, 3), "1 of 3 given words depends most on the context: “it”; so does the special token"),
+        (
+            (3,),
+            "0 of 3 given words stand out as depending on the context, "
+            "but the special token “</s>” does.",
+        ),
     ],
 )
 def test_the_end_of_a_text_is_no_word(selected, said) -> None:

@@ -53,10 +53,11 @@ MeasureName = Annotated[
     typer.Option(help="How both runs are compared, with the context and without it."),
 ]
 Deviations = Annotated[
-    float,
+    float | None,
     typer.Option(
         help="A token depends on the context at mean + so many standard deviations of the scores; "
-        "below 0 there is no such threshold.",
+        "below 0 there is no such threshold. [default: 1 for ten tokens or more; of fewer, each "
+        "is judged by itself]",
         metavar="N",
     ),
 ]
@@ -154,7 +155,7 @@ def command(
     given_input: Input = None,
     documents: Documents = None,
     measure: MeasureName = "kl-divergence",
-    deviations: Deviations = 1.0,
+    deviations: Deviations = None,
     most: Most = None,
     least: Least = None,
     methods: Methods = None,
@@ -204,7 +205,7 @@ def command(
             before,
             wishes,
             measure=measure,
-            deviations=None if deviations < 0 else deviations,
+            deviations=_deviations(deviations),
             most=most,
             least=least,
             continuation=follows,
@@ -224,6 +225,12 @@ def command(
         )
     write(result, html, csv, save)  # first: a pipe into head may end before all is shown
     show(result, as_json)
+
+
+def _deviations(given: float | None) -> float | str | None:
+    if given is None:
+        return "auto"
+    return None if given < 0 else given
 
 
 def _used(model: Any, given_input: str, before: Any, methods: Any, **options: Any) -> ContextUse:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations, compress
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from whence.core.errors import SettingsError
 from whence.core.once import once
 from whence.core.percent import digits
 from whence.core.showing import visible
+from whence.core.target import Target
 
 ROUNDING = 1e-9  # scores whose range is smaller than this share of their size rank nothing
 # shares of the largest score that a method gives on a text: from STRONG on a unit is strong in it,
@@ -32,7 +33,8 @@ class Conflict:
 
     Methods have scales of their own, so a score is taken as a share of the largest one of its
     method on the text. ``kind`` "sign": ``one`` has the unit for the target and ``other`` against
-    it, each by a tenth at least, and some method of the two camps by half. ``kind`` "size":
+    it, each by a tenth at least, and some method of the two camps by half; of an entropy or a
+    divergence, ``one`` has it raise that, ``other`` lower it. ``kind`` "size":
     ``one`` gives it half at least, ``other`` less than a tenth. ``one_shares`` and
     ``other_shares`` are these shares, with signs where the method has any.
 
@@ -58,7 +60,7 @@ class Agreement:
     ``correlation`` is Spearman's (or Kendall's tau-b) of the scores; between a method with signs
     and one without, of their sizes. ``overlap`` is the share of the top ``k`` units that two
     methods have in common; ``chance`` is what two random rankings share. A method whose scores are
-    all equal ranks nothing: NaN.
+    all equal ranks nothing: NaN. ``explained`` is the target, which says what a sign means.
     """
 
     methods: tuple[str, ...]
@@ -68,6 +70,7 @@ class Agreement:
     k: int
     chance: float
     conflicts: tuple[Conflict, ...]
+    explained: Target = field(default_factory=Target)
 
     @once
     def pairs(self) -> list[tuple[str, str, float]]:
@@ -164,7 +167,10 @@ def agreement(
     correlation = np.where(both, correlate(scores), correlate(sizes))
 
     methods = tuple(attributions)
-    conflicts = _conflicts(methods, names, shares_of_largest(scores), signed)
+    target = every[0].target
+    # for the target is above zero, but of a loss it is below
+    side = -1 if target.sign_of_support < 0 else 1
+    conflicts = _conflicts(methods, names, shares_of_largest(scores), signed, side)
     return Agreement(
         methods=methods,
         measure=measure,
@@ -173,6 +179,7 @@ def agreement(
         k=k,
         chance=k / units,
         conflicts=tuple(conflicts),
+        explained=target,
     )
 
 
@@ -292,8 +299,11 @@ def _conflicts(
     names: Sequence[str],
     shares: Float[np.ndarray, "method unit"],
     signed: Bool[np.ndarray, " method"],
+    side: int,
 ) -> list[Conflict]:
     """Those on which methods are furthest apart come first.
+
+    A share with the sign of ``side`` is for the target.
 
     Every method counts as one voice, so that one that differs from all others makes no wide gap.
     A method whose scores are all equal has no voice, and a single unit is no matter of dispute.
@@ -303,8 +313,8 @@ def _conflicts(
     ranked = np.ptp(np.where(signed[:, None], shares, np.abs(shares)), axis=1) > 0
     gaps = _gaps(shares[ranked], signed[ranked])
     sizes, has_sign = np.abs(shares), signed[:, None] & ranked[:, None]
-    speaks_for = has_sign & (shares >= WEAK)
-    speaks_against = has_sign & (shares <= -WEAK)
+    speaks_for = has_sign & (side * shares >= WEAK)
+    speaks_against = has_sign & (side * shares <= -WEAK)
     strong, weak = ranked[:, None] & (sizes >= STRONG), ranked[:, None] & (sizes < WEAK)
     somewhere_strong = ((speaks_for | speaks_against) & strong).any(0)
 

@@ -11,7 +11,7 @@ Every rule stands here; ``views/answering.py`` puts what they give into words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import exp, factorial
 from typing import Any
 
@@ -28,6 +28,7 @@ from whence.core.evidence import (
     Verdict,
     is_within,
 )
+from whence.core.target import Target
 
 CONTROL = "random"  # the method that knows nothing: it is a control, and no explanation
 # readings of attention alone, the plainest first
@@ -46,7 +47,10 @@ MOST_OF_ATTENTION = 3
 
 @dataclass(frozen=True)
 class Contested:
-    """A unit that some of the methods that hold have for the target, and others against it."""
+    """A unit that some of the methods that hold have for the target, and others against it.
+
+    Of an entropy or a divergence: that some say raises it, and others lowers it.
+    """
 
     unit: int
     those_for: tuple[str, ...]
@@ -110,6 +114,9 @@ class Answer:
     otherwise no unit is named, unless there is but one method: then the units are what it says.
     ``speaks_for`` and ``speaks_against`` are units, the clearest first,
     by methods with signs; ``matters`` are units by methods without, where no other holds.
+    Of what speaks for no label, an entropy or a divergence, units are for or against nothing:
+    there ``raises`` and ``lowers`` are those that move the number itself. ``explained`` is the
+    target, which says how it is read.
     ``agreement`` is the mean rank correlation of the methods that hold. ``shown`` is the method
     with the best evidence, by which the text is coloured.
     """
@@ -146,6 +153,9 @@ class Answer:
     quotes: bool = False  # the labels are words of the text: an answer, a choice
     written: Written | None = None  # what a model wrote, where that is explained
     no_label_holds: bool = False  # each label has its own yes or no, and none a yes
+    explained: Target = field(default_factory=Target)
+    raises: tuple[int, ...] = ()
+    lowers: tuple[int, ...] = ()
 
     @property
     def is_of_one_method(self) -> bool:
@@ -155,7 +165,8 @@ class Answer:
     @property
     def names_something(self) -> bool:
         """Whether some unit is named."""
-        return bool(self.speaks_for or self.speaks_against or self.matters)
+        sides = (self.speaks_for, self.speaks_against, self.raises, self.lowers)
+        return any(sides) or bool(self.matters)
 
     def names(self, units: Sequence[int]) -> list[str]:
         """The units by name; a repeated word says which one it is."""
@@ -171,6 +182,8 @@ class Answer:
             "cautions": draw("answer_cautions", self),
             "speaks_for": self.names(self.speaks_for),
             "speaks_against": self.names(self.speaks_against),
+            "raises": self.names(self.raises),
+            "lowers": self.names(self.lowers),
             "matters": self.names(self.matters),
             "contested": [self.units[contest.unit] for contest in self.contested],
             "methods_tried": list(self.tried),
@@ -211,10 +224,10 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
     if len(explaining) == 1:  # what it says is told, and then whether it can be believed
         voices = explaining
     votes = Votes.of(voices)
-    speaks_for = votes.named(for_it=True)
-    speaks_against = votes.named(for_it=False)
+    one_side, other_side = votes.named(for_it=True), votes.named(for_it=False)
+    has_sides = first.target.sign_of_support != 0
     matters: tuple[int, ...] = ()
-    if not speaks_for and not speaks_against and not votes.contested():
+    if not one_side and not other_side and not votes.contested():
         matters = votes.named_by_size()
 
     shown = best_supported(explaining or attributions)
@@ -235,14 +248,14 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         tried=tuple(tried),
         holding=tuple(holding),
         is_carried=is_carried,
-        voices=_voices(holding, bool(speaks_for or speaks_against)),
-        speaks_for=speaks_for,
-        speaks_against=speaks_against,
+        voices=_voices(holding, bool(one_side or other_side)),
+        speaks_for=one_side if has_sides else (),
+        speaks_against=other_side if has_sides else (),
         matters=matters,
         contested=votes.contested(),
         agreement=_agreement(holding),
         kept=_kept(explaining),
-        attention=_attention(explaining, {*speaks_for, *speaks_against, *matters}),
+        attention=_attention(explaining, {*one_side, *other_side, *matters}),
         shown=shown,
         shown_evidence=attributions[shown].evidence,
         swayed=_swayed(tried),
@@ -253,6 +266,9 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         quotes=first.labels_are_quoted,
         written=_written(first),
         no_label_holds=first.labels_that_hold == (),
+        explained=first.target,
+        raises=() if has_sides else one_side,
+        lowers=() if has_sides else other_side,
     )
 
 
@@ -349,7 +365,8 @@ class Votes:
     """Which units the methods that hold name: for the target, against it, or as mattering.
 
     A method names a unit that is among its strongest, whose score is no small part of its largest,
-    and, of methods with signs, surely not zero.
+    and, of methods with signs, surely not zero. ``levels`` are scores by the largest one, and above
+    zero where a unit is for the target: of a loss they have the other sign than the scores.
     """
 
     methods: tuple[str, ...]
@@ -436,10 +453,16 @@ def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
 
 
 def _levels(a: Attribution) -> Float[np.ndarray, " unit"]:
+    """Scores by the largest one, above zero where a unit is for the target.
+
+    Of an entropy or a divergence, which have no sides, above zero where a unit raises it.
+    """
     largest = np.abs(a.scores).max(initial=0.0)
     if largest == 0:
         return np.zeros_like(a.scores)
-    return a.scores / largest
+    levels = a.scores / largest
+    is_turned = a.signed and a.target.sign_of_support < 0
+    return -levels if is_turned else levels
 
 
 # ---------------------------------------------------------------------- what else is to be said

@@ -41,6 +41,13 @@ NEUTRAL: dict[Measure, float] = {
 Rule = Literal["tool", "paper"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
+# Of fewer written tokens than these, four can stand out at the most: where half of a short answer
+# comes from the context, the mean and the deviation are those of the answer itself.
+SHORT = 10
+# A change of the written token's own probability, up or down, that no reader would call none. A
+# divergence does not see it where the token was unlikely: from 0.03 % to 15 % is 0.16 nats.
+LARGE_CHANGE = 4.0
+
 SUMS_TO_ONE = 1e-2  # half precision rounds each of many probabilities; logits are far beyond it
 ABOVE_ZERO = 1e-3  # what rounding may add to the logarithm of a probability of one
 NOTHING_GOLD = 0.5  # the area between recall 1 at precision 0, and recall 0 at precision 1
@@ -239,6 +246,7 @@ def selected(
     deviations: float | None = 1.0,
     most: int | None = None,
     least: float | None = None,
+    also: Bool[np.ndarray, " place"] | None = None,
 ) -> Bool[np.ndarray, " place"]:
     """Which outputs depend on the context: those whose scores stand out.
 
@@ -246,8 +254,9 @@ def selected(
     the size of a score, without its sign, must be at least that, so that tokens which the context
     made unlikely count too; with "paper" the score itself must be above it. ``least`` is a floor
     that does not depend on the other scores: the size (or the score) must be above it. Where there
-    is no threshold, it is 0 unless given. ``most`` keeps that many of the largest, and of equal
-    ones the first.
+    is no threshold, it is 0 unless given. ``also`` marks places that are chosen whatever their
+    scores, as by ``large_changes``. ``most`` keeps that many of the largest, and of equal ones the
+    first.
 
     Equal scores, such as those of two equal contexts, or the score of a single output, do not
     stand out: none is selected. Only a floor without a threshold can judge them.
@@ -282,6 +291,8 @@ def selected(
         chosen &= sizes > least
     elif deviations is None:
         chosen &= sizes > 0
+    if also is not None:
+        chosen |= also
     if most is not None:
         chosen = _largest(sizes, chosen, most)
     return chosen
@@ -298,6 +309,21 @@ def usual_floor(measure: Measure) -> float:
     """
     without, with_context = np.log(np.array([[0.5, 0.5]])), np.log(np.array([[0.9, 0.1]]))
     return float(measured(measure, without, with_context, np.array([0]))[0])
+
+
+def large_changes(
+    without: OfTokens, with_context: OfTokens, factor: float = LARGE_CHANGE
+) -> Bool[np.ndarray, "*place"]:
+    """Where a token's own probability is ``factor`` times as large, or as small, with the context.
+
+    These are probabilities, not their logarithms. A token that is impossible in both runs has not
+    changed.
+
+    >>> large_changes(np.array([0.0003, 0.14, 0.9]), np.array([0.15, 0.15, 0.1])).tolist()
+    [True, False, True]
+    """
+    low, high = np.minimum(without, with_context), np.maximum(without, with_context)
+    return (high > 0) & (high >= factor * low)
 
 
 def _largest(

@@ -85,7 +85,8 @@ class Dependence:
 class Selection:
     """How outputs were selected: see ``whence.core.context_use.selected``.
 
-    ``threshold`` is what came of it for this output; None where none was asked for.
+    ``threshold`` is what came of it for this output; None where none was asked for. ``factor``
+    says that a token counts too whose own probability changes so many times, up or down.
     """
 
     measure: Measure = "kl-divergence"
@@ -94,6 +95,15 @@ class Selection:
     most: int | None = None
     least: float | None = None
     threshold: float | None = None
+    factor: float | None = None
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether tokens were held against each other, so that one may depend and not be selected.
+
+        By a threshold of this output's own scores, or as the strongest few of them.
+        """
+        return self.deviations is not None or self.most is not None
 
     @classmethod
     def from_dict(cls, stored: Stored) -> Selection:

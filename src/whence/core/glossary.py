@@ -19,7 +19,8 @@ GLOSSARY: dict[str, str] = {
     "attribution": "One number for each unit, by one method: "
     "how much this unit has to do with the target.",
     "signed / unsigned": "A signed method says whether a word speaks for the target (above zero) "
-    "or against it (below zero); an unsigned method only says how much the word matters.",
+    "or against it (below zero), and of a loss, such as the cross-entropy, the other way round; an "
+    "unsigned method only says how much the word matters.",
     "ranking": "The units in the order that a method gives them, the most important first.",
     "random ranking": "The same units in an order drawn by lot: "
     "what a method must beat before its ranking says anything.",

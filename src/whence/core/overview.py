@@ -73,11 +73,12 @@ def by_effect(words: Iterable[CarryingWord]) -> list[CarryingWord]:
     return sorted(every, key=lambda w: (id(w) not in sure, -abs(w.share), w.word))
 
 
-def to_be_named(words: Iterable[CarryingWord]) -> list[CarryingWord]:
+def to_be_named(words: Iterable[CarryingWord], sign: int = 1) -> list[CarryingWord]:
     """Those of one method and label that an answer may name, in the order in which they stand.
 
     Each speaks for the label, is supported, is no mere punctuation, and does at least a tenth of
-    what the largest one of them all does.
+    what the largest one of them all does. ``sign`` is that of a score that speaks for the label,
+    which is below zero where a loss was explained.
 
     >>> often = CarryingWord("lime", "toxic", "you", 90, 0.04, 0.03, 0.05, 3.6, is_sure=True)
     >>> strong = CarryingWord("lime", "toxic", "idiot", 4, 0.63, 0.4, 0.86, 2.5, is_sure=False)
@@ -85,7 +86,7 @@ def to_be_named(words: Iterable[CarryingWord]) -> list[CarryingWord]:
     ['idiot']
     """
     sure = told_for_sure(by_effect(words))
-    return [word for word in sure if word.share > 0 and word.is_word]
+    return [word for word in sure if sign * word.share > 0 and word.is_word]
 
 
 def told_for_sure(words: Sequence[CarryingWord]) -> list[CarryingWord]:

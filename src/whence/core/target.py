@@ -32,6 +32,19 @@ Reading = Literal[
 OF_CONTRASTS = ("logit", "log-probability", "probability", "margin")
 # readings of several written tokens together
 OF_SPANS = ("log-probability", "probability", "cross-entropy", "perplexity", "entropy", "kl")
+# The sign of a score that speaks for what is explained. A loss falls where the model is surer of
+# it, so there that is a score below zero. 0 where a score speaks for no label: the entropy is of
+# all that could stand there, and so is a divergence.
+SIGN_OF_SUPPORT: dict[Reading, Literal[1, 0, -1]] = {
+    "logit": 1,
+    "log-probability": 1,
+    "probability": 1,
+    "margin": 1,
+    "cross-entropy": -1,
+    "perplexity": -1,
+    "entropy": 0,
+    "kl": 0,
+}
 LONGEST_LABEL_LIST = 12
 WHOLE_INPUT = "the whole input"
 
@@ -143,6 +156,20 @@ class Target:
         if self.read != "kl":
             return False
         return self.reference is None or self.reference.name == WHOLE_INPUT
+
+    @property
+    def sign_of_support(self) -> Literal[1, 0, -1]:
+        """The sign of a score that speaks for what is explained; 0 where none does.
+
+        A score above zero says that a unit raises the number that is explained. That speaks for
+        the target where the number is its score or its probability, and against it where it is a
+        loss. Of an entropy or a divergence it says what the number itself does, and nothing about
+        one label.
+
+        >>> Target("good").sign_of_support, Target("good", read="cross-entropy").sign_of_support
+        (1, -1)
+        """
+        return SIGN_OF_SUPPORT[self.read]
 
     @property
     def steps(self) -> range:

@@ -19,12 +19,12 @@ from whence.core.confusion import (
     Unknown,
 )
 from whence.core.many import TAIL
+from whence.core.target import SIGN_OF_SUPPORT
 from whence.explaining.questions import SHARES
 from whence.runs.run import Run
 
 MOST_WORDS = 5
 # of a target's number: the higher it is, the more the model says the label
-RISING = ("logit", "log-probability", "probability", "margin")
 OF_EACH_TEXT = f"{SHARES} select row, word, share from shares where method = $method and row in "
 
 
@@ -60,7 +60,8 @@ class Voice:
     @property
     def may_speak(self) -> bool:
         """Whether a score above zero speaks for the label that is explained."""
-        return self.method is not None and self.read in RISING
+        rising = [read for read, sign in SIGN_OF_SUPPORT.items() if sign > 0]
+        return self.method is not None and self.read in rising
 
 
 def confusion_of(run: Run, judged: Sequence[Judged], voice: Voice) -> Confusion | None:

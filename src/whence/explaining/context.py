@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -14,9 +14,13 @@ from jaxtyping import Float
 from whence.core.attribution import Cost
 from whence.core.coarser import coarser
 from whence.core.context_use import (
+    LARGE_CHANGE,
     MEASURES,
+    NEUTRAL,
+    SHORT,
     Measure,
     Rule,
+    large_changes,
     measured,
     selected,
     threshold_of,
@@ -55,7 +59,7 @@ def context(
     *,
     measure: Measure = "kl-divergence",
     rule: Rule = "tool",
-    deviations: float | None = 1.0,
+    deviations: float | Literal["auto"] | None = "auto",
     most: int | None = None,
     least: float | None = None,
     continuation: str | Sequence[int] | None = None,
@@ -81,8 +85,10 @@ def context(
     same output is then forced behind the input alone, and ``measure`` compares both runs at every
     token. A token depends on the context where it stands out: at mean + ``deviations`` standard
     deviations of this output's scores, and above the floor ``least`` (by default what a measure
-    says where context takes a choice of two from even to 9 in 10; 0 for none). ``most`` keeps the
-    strongest few.
+    says where context takes a choice of two from even to 9 in 10; 0 for none). "auto" is 1.0, the
+    rule of PECoRe, for an output of ten tokens or more. Of fewer, at most four could stand out, so
+    each is judged by itself: by the floor, or where the context makes it four times as likely or as
+    unlikely. ``most`` keeps the strongest few.
 
     Each of these tokens is attributed to the units of the context, by every method, as a contrast:
     why this token and not the one that would have been written without context? It is read as
@@ -112,7 +118,9 @@ def context(
     if read not in (*OF_CONTRASTS, "kl"):
         raise unknown_name("reading of a dependence", read, (*OF_CONTRASTS, "kl"))
     for name, number in (("deviations", deviations), ("least", least)):
-        if number is not None and not isfinite(number):
+        if isinstance(number, str) and (name, number) != ("deviations", "auto"):
+            raise InputError(f"{name} is a number or 'auto', not {number!r}.")
+        if number is not None and not isinstance(number, str) and not isfinite(number):
             raise InputError(f"{name} is a finite number, not {number}.")
     begun = time.perf_counter()
     both = prompts(
@@ -142,9 +150,14 @@ def context(
     bare = only_prompt(written_after(model, both.without, follows.ids))
     logits_without = model.output_logits(bare)
     outputs = _outputs(model, measure, whole, logits_without)
-    selection = Selection(
-        measure, rule, deviations, most, usual_floor(measure) if least is None else least
-    )
+    floor = usual_floor(measure) if least is None else least
+    selection = Selection(measure, rule, None, most, floor)
+    if deviations != "auto":
+        selection = replace(selection, deviations=deviations)
+    elif _is_judged_token_by_token(len(outputs), selection):
+        selection = replace(selection, factor=LARGE_CHANGE)
+    else:
+        selection = replace(selection, deviations=1.0)
     selection, numbers, notes = _selected(outputs, selection)
 
     rows, skipped, costs = {}, {}, [Cost(forwards=2)]
@@ -228,6 +241,16 @@ def _outputs(
     return tuple(outputs)
 
 
+def _is_judged_token_by_token(tokens: int, asked: Selection) -> bool:
+    """Whether an output is too short for its scores to say what is usual in it.
+
+    It takes a floor: without one, every token that changes at all would be selected. And the rule
+    of the paper is that of the paper.
+    """
+    has_floor = asked.least is not None and asked.least > NEUTRAL[asked.measure]
+    return tokens < SHORT and has_floor and asked.rule == "tool"
+
+
 def _selected(
     outputs: Sequence[Dependence], asked: Selection
 ) -> tuple[Selection, tuple[int, ...], tuple[str, ...]]:
@@ -243,7 +266,12 @@ def _selected(
         asked = replace(asked, deviations=None)
     if asked.deviations is not None:
         asked = replace(asked, threshold=threshold_of(scores, asked.rule, asked.deviations))
-    chosen = selected(scores, asked.rule, asked.deviations, asked.most, asked.least)
+    also = None
+    if asked.factor is not None:
+        before = np.array([output.without for output in outputs])
+        after = np.array([output.probability for output in outputs])
+        also = large_changes(before, after, asked.factor)
+    chosen = selected(scores, asked.rule, asked.deviations, asked.most, asked.least, also)
     return asked, tuple(np.flatnonzero(chosen).tolist()), tuple(notes)
 
 

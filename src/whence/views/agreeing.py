@@ -10,6 +10,7 @@ from jaxtyping import Float
 from whence.core.agreement import STRONG, WEAK, Agreement, Conflict
 from whence.views import wording
 from whence.views.markup import element, elements, named, scrolling, soft, table, text
+from whence.views.sides import Sides, sides_of
 
 MOST_CONFLICTS = 8
 STRONG_AND_WEAK = (wording.percent(STRONG), wording.percent(WEAK))
@@ -117,20 +118,22 @@ def similar_together(correlation: Float[np.ndarray, "method method"]) -> list[in
 def _conflicts(agreement: Agreement) -> str:
     if not agreement.conflicts:
         return ""
+    said = sides_of(agreement.explained)
+    one, other = said.camps("sign")
     about = (
-        "A score is taken as a share of the largest one of its method on this text. For and "
-        f"against: opposite signs, each from {STRONG_AND_WEAK[1]} on, one from "
-        f"{STRONG_AND_WEAK[0]} on. Strong and weak: from {STRONG_AND_WEAK[0]} on in one method, "
-        f"less than {STRONG_AND_WEAK[1]} in another. Those furthest apart first."
+        f"A score is taken as a share of the largest one of its method on this text. "
+        f"{one.capitalize()} and {other}: opposite signs, each from {STRONG_AND_WEAK[1]} on, one "
+        f"from {STRONG_AND_WEAK[0]} on. Strong and weak: from {STRONG_AND_WEAK[0]} on in one "
+        f"method, less than {STRONG_AND_WEAK[1]} in another. Those furthest apart first."
     )
-    rows = [_conflict(conflict) for conflict in agreement.conflicts[:MOST_CONFLICTS]]
+    rows = [_conflict(conflict, said) for conflict in agreement.conflicts[:MOST_CONFLICTS]]
     title = "<h3>Units on which methods conflict</h3>\n"
     return title + soft(about) + table("", rows, class_="conflicts")
 
 
-def _conflict(conflict: Conflict) -> str:
+def _conflict(conflict: Conflict, said: Sides) -> str:
     unit = element("th", named(conflict.name), scope="row")
-    sides = wording.camps(conflict, most=len(conflict.one) + len(conflict.other))
+    sides = wording.camps(conflict, said, most=len(conflict.one) + len(conflict.other))
     cells = []
     for (word, told), count in zip(sides, (len(conflict.one), len(conflict.other)), strict=True):
         side = element("span", f"{word} in {count}:", class_="soft")

@@ -10,6 +10,7 @@ from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed, W
 from whence.core.evidence import USUAL_RANKINGS, Evidence, Verdict, is_within
 from whence.core.percent import percent
 from whence.views import wording
+from whence.views.sides import Side, sides_of
 
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
 HARDLY_MORE, NEXT = 0.9, 0.5  # shares of the first label's probability that a second one has
@@ -25,7 +26,8 @@ REMOVED = {"mask": "masked", "delete": "deleted"}
 class Phrase:
     """A piece of a sentence, and what it is, so that a view can colour it.
 
-    ``role`` is "label", "for", "against", "matter" or "method"; empty for all other words.
+    ``role`` is "label", "above" or "below" (zero, the score of what is named), "matter" or
+    "method"; empty for all other words.
     """
 
     text: str
@@ -78,11 +80,7 @@ def in_short(answer: Answer) -> str:
         return "not tested"
     if not answer.is_carried:
         return "nothing beats random" if not answer.holding else "no more than chance"
-    parts = []
-    if answer.speaks_for:
-        parts.append(f"for: {_row(answer, answer.speaks_for)}")
-    if answer.speaks_against:
-        parts.append(f"against: {_row(answer, answer.speaks_against)}")
+    parts = [f"{side.short}: {_row(answer, units)}" for side, units in _by_side(answer)]
     if answer.matters:
         parts.append(f"matter: {_row(answer, answer.matters)}")
     return "; ".join(parts) or "they name different ones"
@@ -254,25 +252,28 @@ def _naming(answer: Answer) -> list[Phrase | str]:
     label = _target(answer)
     if answer.matters:
         verb = "matters" if len(answer.matters) == 1 else "matter"
-        units = _named(answer, answer.matters, "matter")
-        return [*units, f" {verb} most for {label}"]
-    if not answer.speaks_for and not answer.speaks_against:
-        return []
+        what = sides_of(answer.explained).what_matters_for(label)
+        return [*_named(answer, answer.matters, "matter"), f" {verb} most for {what}"]
     parts: list[Phrase | str] = []
-    if answer.speaks_for:
-        verb = _speaks(answer.speaks_for)
-        parts += [*_named(answer, answer.speaks_for, "for"), f" {verb} for {label}"]
-    if answer.speaks_against:
-        verb = _speaks(answer.speaks_against)
-        whom = "it" if answer.speaks_for else label
-        joint = ["; "] if answer.speaks_for else []
-        units = _named(answer, answer.speaks_against, "against")
-        parts += [*joint, *units, f" {verb} against {whom}"]
+    for side, units in _by_side(answer):
+        named = _named(answer, units, side.role)
+        if parts:
+            parts += ["; ", *named, f" {side.does_too(len(units))}"]
+        else:
+            parts += [*named, f" {side.does(label, len(units))}"]
     return parts
 
 
-def _speaks(units: Sequence[int]) -> str:
-    return "speaks" if len(units) == 1 else "speak"
+def _by_side(answer: Answer) -> list[tuple[Side, tuple[int, ...]]]:
+    """The units that are named and what they do: first those for the target, then those against.
+
+    Of an entropy or a divergence first those that raise it.
+    """
+    both = (answer.speaks_for, answer.speaks_against)
+    if not answer.explained.sign_of_support:
+        both = (answer.raises, answer.lowers)
+    in_order = sides_of(answer.explained).in_order
+    return [(side, units) for side, units in zip(in_order, both, strict=True) if units]
 
 
 def _named(answer: Answer, units: Sequence[int], role: str) -> list[Phrase | str]:
@@ -463,13 +464,15 @@ def _things(answer: Answer) -> str:
 
 
 def _contest(answer: Answer, contest: Contested) -> Sentence:
+    """Said where some methods have a unit for the target, and others against it."""
     name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
     those_for = wording.few(contest.those_for, most=3)
     those_against = wording.few(contest.those_against, most=3)
+    one, other = sides_of(answer.explained).in_order
     return _sentence(
         "methods contradict each other on ",
         name,
-        f": it speaks for {_target(answer)} by {those_for}, against it by {those_against}.",
+        f": it {one.does(_target(answer))} by {those_for}, {other.other_end()} by {those_against}.",
     )
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from whence.core.registry import GROUPS, METRIC_GROUPS
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
-SIGNED = "signed: above zero speaks for the target, below zero against it"
+SIGNED = "signed: above zero speaks for the target, below zero against it; of a loss, the reverse"
 UNSIGNED = "unsigned: it says how much a word matters, not whether for or against the target"
 # what a setting takes, to a reader who does not write Python
 KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.context_use import LARGE_CHANGE
 from whence.core.contextual import ContextUse
 from whence.views import wording
 from whence.views.generation import decoding_line_of, output_name, percent
@@ -24,6 +25,8 @@ MOST_SENTENCES = 4  # that were written, of which the answer says what each rest
 MOST_SHOWN = 600  # characters of a context; of a longer one the beginning
 MOST_ROWS = 40
 LONGEST_WORD, LONGEST_SOURCE, LONGEST_QUOTE = 16, 40, 160
+LONGEST_SAID = 120  # characters of the input and of the output, in a sentence
+HARDLY = 1.25  # a probability that changes by less hardly changes
 DIM, BOLD = Style(dim=True), Style(bold=True)
 UNITS_OF = {"kl-divergence": " nats", "p-cxmi": " bits", "in-context-pvi": " nats"}
 
@@ -74,11 +77,6 @@ def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
     )
 
 
-def standing(use: ContextUse) -> str:
-    """What follows the input, in a word: written by the model, or given to it."""
-    return wording.standing("given" not in use.decoding)
-
-
 def word_name(use: ContextUse, outputs: range) -> str:
     """A written word as it is told."""
     return output_name("".join(use.outputs[number].name for number in outputs))
@@ -87,17 +85,92 @@ def word_name(use: ContextUse, outputs: range) -> str:
 # ---------------------------------------------------------------------- what is said
 
 
+def _output_text(use: ContextUse) -> str:
+    """All that was written or given; its special tokens where it is nothing else."""
+    text = use.text.strip(" ")
+    return text if text.strip() else " ".join(output_name(output.name) for output in use.outputs)
+
+
+def question(use: ContextUse) -> str:
+    """What was asked, and of which text: the first line of every view."""
+    text = wording.beginning(_output_text(use), LONGEST_SAID)
+    asked = wording.beginning(use.input, LONGEST_SAID)
+    said = wording.goes_on(is_by_model(use))
+    return f"{said} {text} after {asked}: which words of it depend on the context?"
+
+
+def is_by_model(use: ContextUse) -> bool:
+    """Whether the model wrote the output; a text that was given it did not write."""
+    return "given" not in use.decoding
+
+
+def standing(use: ContextUse) -> str:
+    """What the output is, in a word: written, or given."""
+    return wording.standing(is_by_model(use))
+
+
 def answer(use: ContextUse) -> list[str]:
-    """What may be said in a few sentences: what was found, what it rests on, and how sure it is."""
+    """What may be said in a few sentences: what was found, what it rests on, and how sure it is.
+
+    The first one says what was asked.
+    """
     words = found_words(use)
     if not words:
-        return [nothing_found(use)]
-    said = [_counted(use, words)]
+        return [question(use), nothing_found(use), *_others(use)]
+    said = [question(use), _counted(use, words)]
     if is_of_texts(use):
         said += list(_rests_on(use))
     strongest = sorted(words, key=lambda word: -abs(word.score))[:MOST_SAID]
     said += [_about(use, word) for word in strongest]
-    return said
+    return [*said, *_others(use)]
+
+
+def _others(use: ContextUse) -> list[str]:
+    """What is said of words that were not selected: how far the likeliest to matter changed.
+
+    Said where there are such words, of the one whose own probability changes most.
+    """
+    others = [
+        outputs
+        for outputs in use.words
+        if use.outputs[outputs.start].word is not None
+        and not any(number in use.selected for number in outputs)
+    ]
+    if not others:
+        return []
+    largest = max(others, key=lambda outputs: _times(use, outputs))
+    with_it, without = map(percent, _both(use, largest))
+    name = wording.quoted(word_name(use, largest))
+    chances = f"{with_it} with the context, {without} without"
+    times = _times(use, largest)
+    whom = "The other word" if len(others) == 1 else "The other words"
+    if with_it == without:
+        verb = "is" if len(others) == 1 else "are"
+        return [f"{whom} {verb} about as likely without it."]
+    if times >= LARGE_CHANGE:
+        many = sum(_times(use, outputs) >= LARGE_CHANGE for outputs in others) - 1
+        more = f", and {many} more" if many else ""
+        return [f"Less far out stands {name}: {chances}{more}."]
+    if len(others) == 1:
+        verb = "hardly changes" if times < HARDLY else "changes less"
+        return [f"{whom}, {name}, {verb}: {chances}."]
+    if times < HARDLY:
+        return [f"{whom} hardly change, most of all {name}: {chances}."]
+    return [f"Of the other words {name} changes most: {chances}."]
+
+
+def _both(use: ContextUse, outputs: range) -> tuple[float, float]:
+    """The probability of a word with the context, and without."""
+    tokens = [use.outputs[number] for number in outputs]
+    return prod(token.probability for token in tokens), prod(token.without for token in tokens)
+
+
+def _times(use: ContextUse, outputs: range) -> float:
+    """How many times as likely, or as unlikely, the context makes a word."""
+    low, high = sorted(_both(use, outputs))
+    if low == high:
+        return 1.0
+    return inf if low == 0 else high / low
 
 
 def _counted(use: ContextUse, words: Sequence[Found]) -> str:
@@ -105,10 +178,10 @@ def _counted(use: ContextUse, words: Sequence[Found]) -> str:
     starts = {o.start for o in use.words if use.outputs[o.start].word is not None}
     real = [word for word in words if word.outputs.start in starts]
     special = [word for word in words if word.outputs.start not in starts]
-    of_all = f"1 {standing(use)} word"
-    if len(starts) != 1:
-        of_all = f"{len(starts)} {standing(use)} words"
+    of_all = f"{len(starts)} {standing(use)} {'word' if len(starts) == 1 else 'words'}"
     depend = "depends" if len(real) == 1 else "depend"
+    if use.selection.is_relative:  # others may depend on it as well, only less
+        depend = f"{depend} most" if real else "stand out as depending"
     said = f"{len(real)} of {of_all} {depend} on the context"
     if real:
         said += f": {wording.few([wording.quoted(word.name) for word in real], 6)}"
@@ -136,16 +209,16 @@ def _rests_on(use: ContextUse) -> Iterator[str]:
             yield f"By {method}, this answer rests most on {_quoted(use, sources[0])}"
         return
 
+    whole = "what was written" if is_by_model(use) else "the given continuation"
     by_number = {}
     for number, outputs in enumerate(use.sentences, start=1):
         sources = use.sources(outputs)
         if sources:
             by_number[number] = sources[0]
     if 1 not in by_number:
-        first = f"the first {standing(use)} sentence"
-        yield f"No word of {first} stands out as depending on the context."
+        yield f"No word of the first sentence of {whole} stands out as depending on the context."
     for number, unit in list(by_number.items())[:MOST_SENTENCES]:
-        which = f"sentence {number} of what was {standing(use)}"
+        which = f"sentence {number} of {whole}"
         yield f"By {method}, {which} rests most on {_quoted(use, unit)}"
     left = len(by_number) - MOST_SENTENCES
     if left > 0:
@@ -172,6 +245,8 @@ def _rests(use: ContextUse, word: Found, name: str) -> str:
     """What a word rests on; and what speaks against it, where that is stronger."""
     sources = use.sources(word.strongest)
     against = use.opposing(word.strongest) if is_opposed(use, word, use.methods[0]) else ()
+    if not use.of(word.strongest).target.sign_of_support:
+        return _moves(use, name, sources, against)
     if against and not sources:
         return f"The context speaks against {name}, most of all {_units(use, against)}"
     if not sources:
@@ -180,6 +255,25 @@ def _rests(use: ContextUse, word: Found, name: str) -> str:
     if against:
         rests += f", and more speaks against it: {_units(use, against)}"
     return rests
+
+
+def _moves(use: ContextUse, name: str, sources: Sequence[int], against: Sequence[int]) -> str:
+    """What moves all that could stand in place of a word, where that is read (``kl``)."""
+    place = f"What could stand in place of {name}"
+    if not sources and not against:
+        return f"{place} is moved by no part of the context in particular"
+    parts = []
+    if sources:
+        parts.append(f"is moved most by {_units(use, sources)}")
+    if against:
+        parts.append(f"is kept as it is without context by {_units(use, against)}")
+    return f"{place} {', and '.join(parts)}"
+
+
+def opposed_words(use: ContextUse, word: Found, method: str) -> str:
+    """What is said before units that score below zero: what they do to the word."""
+    has_sides = use.of(word.strongest, method).target.sign_of_support
+    return "against it" if has_sides else "kept as without context by"
 
 
 def is_opposed(use: ContextUse, word: Found, method: str) -> bool:
@@ -216,12 +310,19 @@ def _evidence(use: ContextUse, word: Found) -> str:
 
 
 def nothing_found(use: ContextUse) -> str:
-    """Said where no word depends on the context: plainly, with the largest that there was."""
+    """Said where no word was selected: plainly, with the largest score that there was.
+
+    Where tokens were held against each other, or one is above the floor, it is not said that none
+    depends on the context, but that none stands out.
+    """
     selection = use.selection
     largest = max(use.scores.tolist(), key=abs)
     floor = "" if selection.least is None else f", where {shown(use, selection.least)} is the floor"
+    is_below = selection.least is not None and abs(largest) <= selection.least
+    changes = any(_times(use, outputs) >= LARGE_CHANGE for outputs in use.words)
+    depends = "depends" if is_below and not changes else "stands out as depending"
     return (
-        "No word of the output depends on the context: the largest "
+        f"No word of the output {depends} on the context: the largest "
         f"{selection.measure} is {shown(use, largest)}{floor}."
     )
 
@@ -242,9 +343,12 @@ def selection_line(use: ContextUse) -> str:
         )
     if selection.least is not None:
         parts.append(f"above the floor of {shown(use, selection.least)}")
+    said = " and ".join(parts)
+    if selection.factor is not None:
+        said += f", or if it makes them {selection.factor:g} times as likely or as unlikely"
     if selection.most is not None:
-        parts.append(f"the {selection.most} strongest at most")
-    return f"Tokens depend on the context {' and '.join(parts)}; measure: {selection.measure}."
+        said += f"{' and ' if said else ''}the {selection.most} strongest at most"
+    return f"Tokens depend on the context {said}; measure: {selection.measure}."
 
 
 def remarks(use: ContextUse) -> list[str]:
@@ -278,8 +382,9 @@ def context_text(use: ContextUse) -> str:
 def context_view(use: ContextUse, console: Console) -> RenderableType:
     """The texts, the answer, every written word in both runs, and how it came about."""
     del console
-    parts: list[RenderableType] = [_texts(use), Text(), Text("\n".join(answer(use))), Text()]
-    parts.append(_table(use))
+    asked, *said = answer(use)
+    parts: list[RenderableType] = [Text(asked, BOLD), Text(), _texts(use), Text()]
+    parts += [Text("\n".join(said)), Text(), _table(use)]
     if len(use.words) > MOST_ROWS:
         parts.append(
             Text(f"{len(use.words) - MOST_ROWS} more are in the page and in .table().", DIM)
@@ -339,7 +444,8 @@ def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
     named = ", ".join(_source_names(use, use.sources(word.strongest)))
     against = use.opposing(word.strongest)
     if not named and against:
-        named = f"against it: {', '.join(_source_names(use, against))}"
+        before = opposed_words(use, word, use.methods[0])
+        named = f"{before}: {', '.join(_source_names(use, against))}"
     return [*cells, Text(_cut(instead, LONGEST_WORD)), Text(_cut(named, LONGEST_SOURCE))]
 
 

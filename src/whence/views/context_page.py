@@ -22,6 +22,7 @@ from whence.views.context import (
     is_of_texts,
     is_opposed,
     model_line,
+    opposed_words,
     remarks,
     shown,
     standing,
@@ -37,7 +38,7 @@ from whence.views.document import (
     title_of,
 )
 from whence.views.generation import output_name, percent
-from whence.views.html import SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.html import UNSIGNED_RAMP, ramp, signed_legend, words_explained
 from whence.views.judgement import badge
 from whence.views.markup import (
     element,
@@ -51,6 +52,7 @@ from whence.views.markup import (
     table,
     text,
 )
+from whence.views.sides import sides_of
 
 FAINT = 0.02  # of full colour; what is fainter would only blur the others
 DIGITS = 4  # of a level on the page
@@ -100,11 +102,12 @@ def _program(name: str) -> str:
 
 
 def _top(use: ContextUse) -> str:
-    said = answer(use)
+    asked, first, *more = answer(use)
     about = [
         element("h2", "Answer"),
-        element("p", text(said[0]), class_="answer"),
-        elements("p", [text(sentence) for sentence in said[1:]], class_="trust"),
+        element("p", text(asked), class_="trust asked"),
+        element("p", text(first), class_="answer"),
+        elements("p", [text(sentence) for sentence in more], class_="trust"),
         soft(text(model_line(use))),
     ]
     return element("div", element("div", "".join(about)), class_="top")
@@ -218,7 +221,7 @@ def _legend(use: ContextUse) -> str:
     parts = []
     signed = [_is_signed(use, method) for method in use.methods]
     if any(signed):
-        parts.append(f"against the word{ramp(SIGNED_RAMP)}for it")
+        parts.append(signed_legend(sides_of(use[use.methods[0]][0].target), "the word"))
     if not all(signed):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     return element("p", elements("span", parts), class_="legend")
@@ -242,7 +245,7 @@ def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
 def _told(word: Found) -> str:
     """What is said of a word while it is chosen."""
     chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
-    instead = "the same word would be written without it"
+    instead = "the same word is likeliest without it"
     if word.instead is not None:
         instead = f"without it, {wording.quoted(word.instead)} is likelier"
     return f"{wording.quoted(word.name)}: {chances}; {instead}."
@@ -277,7 +280,8 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
 
     rests = [entries(use.sources(word.strongest, method))]
     if is_opposed(use, word, method):
-        rests.append(f"against it: {entries(use.opposing(word.strongest, method))}")
+        opposing = entries(use.opposing(word.strongest, method))
+        rests.append(f"{opposed_words(use, word, method)}: {opposing}")
     judged = badge(attribution) if attribution.evidence is not None else "–"
     cells = [
         element("th", named(word.name), scope="row", class_="left"),

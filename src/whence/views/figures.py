@@ -37,6 +37,7 @@ from whence.views.drawing import (
 from whence.views.generation import output_name, standing
 from whence.views.palette import LIGHT, RGB, end_of_ramp
 from whence.views.pictures import grid_of, pictured, pixels_of, screen
+from whence.views.sides import sides_of
 
 CELL = 0.22  # inches that a row of labels takes
 LONGEST_SIDE = 10.0  # inches; beyond it labels are left out
@@ -132,8 +133,8 @@ def _place(what: str, asked: int | str, names: Sequence[str]) -> int:
 def plot_generation(g: Generation, method: str | None = None, ax: Any = None) -> Any:
     """What each written token rests on: a row for each output, a column for each unit.
 
-    Units that do not stand before an output are grey. Orange is for, blue against; purple where a
-    method has no signs.
+    Units that do not stand before an output are grey. Orange is above zero, blue below; purple
+    where a method has no signs.
 
     >>> ax = plot_generation(g, "occlusion")             # doctest: +SKIP
     """
@@ -320,7 +321,8 @@ def _bars(a: Attribution, shown: np.ndarray, ax: Any) -> Any:
     colours = [hex_of(end_of_ramp(score, a.signed, LIGHT)) for score in scores]
     meaning = "score (without a sign)"
     if a.signed:
-        meaning = "score (+ for the target, − against it)"
+        said = sides_of(a.target)
+        meaning = f"score (+ {said.above.end('the target')}, − {said.below.other_end()})"
     whiskers: dict[str, Any] = {}
     spread = None if a.error is None else a.error.standard_error
     if spread is not None:

@@ -21,6 +21,7 @@ from whence.core.target import Target
 from whence.views import wording
 from whence.views.answering import Sentence, cautions, plain, sentences
 from whence.views.palette import FAINT, Theme, terminal_theme
+from whence.views.sides import sides_of
 from whence.views.terminal import fit, has_colour, level_style, to_text
 
 MOST_OF_PROMPT = 320  # characters; of a longer prompt the end is shown, which was read last
@@ -326,8 +327,9 @@ def _contrast(g: Generation) -> Iterator[RenderableType]:
     """The strongest units of a contrast of whole texts, a line for each method."""
     if g.contrast is None:
         return
-    has_signs = any(a.signed for a in g.contrast.attributions.values())
-    how = ": for +, against −" if has_signs else ", without signs"
+    signs = any(a.signed for a in g.contrast.attributions.values())
+    heading = sides_of(g.contrast.first.target).heading
+    how = f": {heading}" if signs else ", without signs"
     yield Text(f"Scores of the contrast, {contrast_of(g)}{how}", DIM)
     for method, a in g.contrast.attributions.items():
         form = wording.score_format(a.scores.tolist(), a.signed)
@@ -357,7 +359,8 @@ def _table(
     left = console.width - word_width - PROBABILITY_WIDTH - 2 * (1 + SOURCES)
     name_width = min(max(left // SOURCES - number_width - 1, 4), LONGEST_SOURCE)
 
-    head = "for +, against −" if signed else "without signs"
+    said = sides_of(g[method][0].target)
+    head = said.heading if signed else "without signs"
     title = f"by {wording.visible(method)}, the strongest sources of each: {head}"
     lines = [Text(title, DIM), Text(scores_line(g, method), DIM)]
     columns = f"{standing(g).ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
@@ -424,7 +427,8 @@ def _matrix(
                 line.append(_shade(level, signed))
         yield line
     full = "Full shade is the strongest source of a row."
-    yield Text(f"{full} {'+ for, − against.' if signed and not coloured else ''}".strip(), DIM)
+    signs = f"{sides_of(g[method][0].target).key}." if signed and not coloured else ""
+    yield Text(f"{full} {signs}".strip(), DIM)
 
 
 def _shade(level: float, signed: bool) -> str:

@@ -28,11 +28,11 @@ from whence.views.generation import (
 )
 from whence.views.generation_data import STEPS, packed, rows_by_kind
 from whence.views.html import (
-    SIGNED_RAMP,
     UNSIGNED_RAMP,
     answered,
     judgement_of,
     ramp,
+    signed_legend,
     with_verdict,
     words_explained,
 )
@@ -48,6 +48,7 @@ from whence.views.markup import (
     table,
     text,
 )
+from whence.views.sides import sides_of
 
 SCRIPTS = (
     "percent.js",
@@ -181,7 +182,7 @@ def _legend(g: Generation) -> str:
     parts = []
     signed = [is_signed(g, method) for method in g.methods]
     if any(signed):
-        parts.append(f"against it{ramp(SIGNED_RAMP)}for it")
+        parts.append(signed_legend(sides_of(g[g.methods[0]][0].target), "it"))
     if not all(signed):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     return element("p", elements("span", parts), class_="legend")

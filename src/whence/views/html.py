@@ -41,6 +41,7 @@ from whence.views.markup import (
 )
 from whence.views.palette import levels
 from whence.views.pictures import patches, pictured, pixels_figure, pixels_of
+from whence.views.sides import Sides, sides_of
 from whence.views.verdicts import by_evidence, overall
 
 SIGNED_RAMP = (
@@ -340,11 +341,16 @@ def _unit(
 def _legend(every: Sequence[Attribution]) -> str:
     parts = []
     if any(a.signed for a in every):
-        parts.append(f"against the target{ramp(SIGNED_RAMP)}for it")
+        parts.append(signed_legend(sides_of(every[0].target), "the target"))
     if any(not a.signed for a in every):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     parts.append("Full colour is the method's largest score; point at one for its number.")
     return element("p", elements("span", parts), class_="legend")
+
+
+def signed_legend(said: Sides, label: str) -> str:
+    """What the colours of scores with signs mean: below zero on the left, above on the right."""
+    return f"{text(said.below.end(label))}{ramp(SIGNED_RAMP)}{text(said.above.other_end())}"
 
 
 def ramp(cells: Sequence[tuple[str, float]]) -> str:

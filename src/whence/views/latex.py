@@ -21,6 +21,7 @@ from whence.views import verdicts, wording
 from whence.views.many import beaten, chance, strongest_first
 from whence.views.palette import LIGHT, RGB, colour, levels
 from whence.views.pictures import pictured
+from whence.views.sides import sides_of
 from whence.views.tables import Result, named_attributions
 
 Part = Literal["text", "methods", "units"]
@@ -298,7 +299,8 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 def _colours(every: Sequence[Attribution]) -> str:
     meanings = []
     if any(a.signed for a in every):
-        meanings.append("orange for the target, blue against it")
+        said = sides_of(every[0].target)
+        meanings.append(f"orange {said.above.end('the target')}, blue {said.below.other_end()}")
     if any(not a.signed for a in every):
         meanings.append("purple without a sign")
     return "; ".join(meanings)

@@ -91,7 +91,7 @@ def fold(summary: str, content: str) -> str:
 
 
 def kind(level: float, signed: bool) -> str:
-    """The class of a coloured score: p for the target, n against it, m without a sign."""
+    """The class of a coloured score: p above zero, n below, m without a sign."""
     if not signed:
         return "m"
     return "p" if level > 0 else "n"

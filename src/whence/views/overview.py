@@ -17,7 +17,7 @@ from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_section
 from whence.views.document import document, script, static
-from whence.views.html import SIGNED_RAMP, UNSIGNED_RAMP, ramp, words_explained
+from whence.views.html import UNSIGNED_RAMP, ramp, signed_legend, words_explained
 from whence.views.many import NONE, beaten, chance, notes, strongest_first
 from whence.views.markup import (
     element,
@@ -32,6 +32,7 @@ from whence.views.markup import (
     text,
 )
 from whence.views.overview_data import STEPS, packed
+from whence.views.sides import sides
 
 MOST_NAMED = 3  # words of each label, in the answer
 MOST_LABELS = 6  # with a column of words; and in the answer, two
@@ -41,6 +42,16 @@ READ = {
     "margin": "the margin",
     "probability": "the probability",
     "log-probability": "the logarithm of the probability",
+    "cross-entropy": "the cross-entropy",
+    "perplexity": "the perplexity",
+}
+READ_OF_NO_LABEL = {
+    "entropy": "the entropy of all labels",
+    "kl": "the divergence of what is said from what the whole input gets",
+}
+TITLES = {
+    "entropy": "The words that make the model less sure, or more",
+    "kl": "The words that move the model away from what it says, or keep it there",
 }
 ABOUT_SHARES = "In brackets stands the word's mean part of all scores of a text that has it."
 HOW_WORDS_ARE_COUNTED = (
@@ -110,18 +121,19 @@ def _carried(overview: Overview) -> list[str]:
         return []
     if overview.read not in READ:
         return []
+    sign = sides(overview.read).sign_of_support
     carried = []
     for label in _labels(overview)[:2]:
         words = overview.words_by(overview.speaker, label)
-        named_words = to_be_named(words)
+        named_words = to_be_named(words, sign)
         if named_words:
             told = [_with_effect(word) for word in named_words[:MOST_NAMED]]
             if len(named_words) > MOST_NAMED:
                 told.append(f"{len(named_words) - MOST_NAMED} more")
             carried.append(f"{wording.label(label)} is carried by {_and(told)}")
             continue
-        speaking = [word for word in words if word.share > 0 and word.is_word]
-        strongest = max(speaking, key=lambda word: word.share, default=None)
+        speaking = [word for word in words if sign * word.share > 0 and word.is_word]
+        strongest = max(speaking, key=lambda word: abs(word.share), default=None)
         if strongest is not None and not strongest.is_supported:
             told = _with_effect(strongest)
             carried.append(f"for {wording.label(label)} {told} does most, which is not sure")
@@ -163,10 +175,17 @@ def _facts(overview: Overview) -> str:
         done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
-        f"Explained: {READ.get(overview.read, overview.read)} of a label. Model: {overview.model}. "
+        f"Explained: {_explained(overview)}. Model: {overview.model}. "
         f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
         f"Kept in {wording.file_name(overview.place)}."
     )
+
+
+def _explained(overview: Overview) -> str:
+    """Which number was explained of each text."""
+    if overview.read in READ_OF_NO_LABEL:
+        return READ_OF_NO_LABEL[overview.read]
+    return f"{READ.get(overview.read, overview.read)} of a label"
 
 
 def _counts(overview: Overview) -> str:
@@ -288,11 +307,17 @@ def _words(overview: Overview) -> str:
     menu = element("select", "".join(options), id="words-by")
     choice = element("label", f"By {menu}", class_="choice", hidden=True)
     told = [HOW_WORDS_ARE_COUNTED]
+    said = sides(overview.read)
+    if any(overview.signed):
+        told.append(
+            f"A bar to the right: {said.above.does('the label')}; to the left: "
+            f"{said.below.does_too()}."
+        )
     if len(labels) > len(shown):
         told.append(
             f"{len(labels) - len(shown)} labels more have words: whence query --words lists them."
         )
-    title = element("h3", "The words that carry each label")
+    title = element("h3", TITLES.get(overview.read, "The words that carry each label"))
     return title + choice + element("div", "".join(blocks), class_="carrying") + paragraphs(told)
 
 
@@ -425,7 +450,7 @@ def _options(name: str, options: Sequence[tuple[str, str]]) -> str:
 def _legend(overview: Overview) -> str:
     parts = []
     if any(overview.signed):
-        parts.append(f"against the label{ramp(SIGNED_RAMP)}for it")
+        parts.append(signed_legend(sides(overview.read), "the label"))
     if not all(overview.signed):
         parts.append(f"matters little{ramp(UNSIGNED_RAMP)}much (a method without signs)")
     return element("p", elements("span", parts), class_="legend")

@@ -20,6 +20,7 @@ from whence.core.overview import Overview, Reading, ReadText
 from whence.views import verdicts, wording
 from whence.views.markup import element
 from whence.views.packing import blob
+from whence.views.sides import sides
 
 STEPS = 127  # on either side of zero
 VERDICTS = (None, *verdicts.BEST_FIRST)
@@ -59,6 +60,7 @@ def packed(overview: Overview) -> str:
         "signed": list(overview.signed),
         "control": [name == CONTROL for name in overview.methods],
         "steps": STEPS,
+        "asked": sides(overview.read).question("{}"),
         "labels": [wording.label(name) for name in labels],
         "marks": [verdicts.MARKS[verdict] for verdict in VERDICTS],
         "verdicts": [str(verdict or verdicts.NO_VERDICT) for verdict in VERDICTS],
@@ -103,7 +105,7 @@ def _text(text: ReadText, overview: Overview, labels: list[str]) -> dict[str, An
     if text.agreement is not None:
         told["agree"] = round(text.agreement, 3)
     if text.conflict is not None:
-        one, other = wording.CAMPS[text.conflict.kind]
+        one, other = sides(overview.read).camps(text.conflict.kind)
         place = overview.methods.index
         told["split"] = [
             text.conflict.unit,

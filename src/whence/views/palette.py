@@ -1,6 +1,7 @@
 """Scores to levels, and levels to colours that the colour-blind can tell apart.
 
-Orange is for the target, blue against it, purple where a score has no sign.
+Orange is a score above zero, blue one below, purple where a score has no sign. What that says of
+the target depends on its reading: of most, for and against it (``views/sides.py``).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def levels(a: Attribution) -> Float[np.ndarray, " unit"]:
 
 
 def end_of_ramp(level: float, signed: bool, theme: Theme) -> RGB:
-    """The full colour of a score: for the target, against it, or without a sign."""
+    """The full colour of a score: above zero, below it, or without a sign."""
     if not signed:
         return theme.unsigned
     return theme.positive if level > 0 else theme.negative

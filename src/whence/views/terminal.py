@@ -21,6 +21,7 @@ from whence.core.plan import Plan
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
 from whence.views.pictures import pictured, pixels_of
+from whence.views.sides import sides_of
 from whence.views.terminal_answer import (
     answer_block,
     brief_rows,
@@ -565,9 +566,10 @@ def _legend(
         verdict = "" if ruling is None else f", {ruling.words}"
         out.append(f"coloured by {by.method}{verdict}  ", DIM)
     if any(a.signed for a in every):
-        out.append(" for the target ", level_style(0.8, True, theme))
+        said = sides_of(every[0].target)
+        out.append(f" {said.above.end('the target')} ", level_style(0.8, True, theme))
         out.append(" ")
-        out.append(" against it ", level_style(-0.8, True, theme))
+        out.append(f" {said.below.other_end()} ", level_style(-0.8, True, theme))
         out.append(" ")
     if any(not a.signed for a in every):
         out.append(" importance without a sign ", level_style(0.8, False, theme))

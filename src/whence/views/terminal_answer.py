@@ -54,7 +54,7 @@ def _style(phrase: Phrase, theme: Theme, coloured: bool) -> Style:
     """Bold where something is named, in the colour that it has in the text."""
     if phrase.role in ("", "method"):
         return Style()
-    ends = {"for": theme.positive, "against": theme.negative, "matter": theme.unsigned}
+    ends = {"above": theme.positive, "below": theme.negative, "matter": theme.unsigned}
     end = ends.get(phrase.role)
     if end is None or not coloured:
         return BOLD

@@ -20,6 +20,7 @@ from whence.core.comparison import Comparison
 from whence.core.evidence import Verdict
 from whence.core.scores import ZERO_BY_CONSTRUCTION
 from whence.views import verdicts, wording
+from whence.views.sides import Sides, sides_of
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
 TINTS = {
@@ -190,8 +191,10 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, max_width=24)
     grid.add_column(overflow="fold")
+    said = sides_of(agreement.explained)
     for conflict in agreement.conflicts[:MOST_CONFLICTS]:
-        grid.add_row(Text(wording.visible(conflict.name)), _camps(conflict))
+        camps = _camps(conflict, said)
+        grid.add_row(Text(wording.visible(conflict.name)), camps)
     yield grid
 
 
@@ -237,10 +240,10 @@ def _ends(agreement: Agreement) -> str:
     return f"{closest} Furthest: {one} and {other} ({wording.correlation(least)})."
 
 
-def _camps(conflict: Conflict) -> Text:
+def _camps(conflict: Conflict, said: Sides) -> Text:
     """Who says the one thing of a unit, and who the other."""
     line = Text()
-    for word, told in wording.camps(conflict):
+    for word, told in wording.camps(conflict, said):
         line.append(f"; {word}: " if line else f"{word}: ", DIM)
         line.append(told)
     return line

@@ -19,10 +19,9 @@ from whence.core.provenance import Provenance
 from whence.core.showing import signs, visible
 from whence.core.sizes import human
 from whence.core.target import WHOLE_INPUT, Target
+from whence.views.sides import Sides
 
 MOST_DECIMALS = 6
-# what the two sides of a conflict say of a unit
-CAMPS = {"sign": ("for", "against"), "size": ("strong", "weak")}
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
 SHARED_PASS = "* One of these passes is shared: all methods marked so look at the same run."
 FROM_MEMORY = (
@@ -488,18 +487,20 @@ def about_agreement(agreement: Agreement) -> str:
     )
 
 
-def camps(conflict: Conflict, most: int = 4) -> list[tuple[str, str]]:
+def camps(conflict: Conflict, said: Sides, most: int = 4) -> list[tuple[str, str]]:
     """What the two sides of a conflict say of its unit, and who says so, the surest first.
 
     In brackets stands the score as a share of the largest one of its method on the text.
 
+    >>> from whence.views.sides import sides
     >>> one, other = ("a", "b"), ("c",)
-    >>> camps(Conflict(0, "not", "sign", one, other, 0.3, 1.0, (0.2, 1.0), (-0.31,)))
+    >>> conflict = Conflict(0, "not", "sign", one, other, 0.3, 1.0, (0.2, 1.0), (-0.31,))
+    >>> camps(conflict, sides("logit"))
     [('for', 'b (+100 %), a (+20 %)'), ('against', 'c (−31 %)')]
     """
-    sides = (conflict.one, conflict.one_shares), (conflict.other, conflict.other_shares)
+    both = (conflict.one, conflict.one_shares), (conflict.other, conflict.other_shares)
     told = []
-    for word, (names, shares) in zip(CAMPS[conflict.kind], sides, strict=True):
+    for word, (names, shares) in zip(said.camps(conflict.kind), both, strict=True):
         if not shares:
             told.append((word, few(names, most)))
             continue

@@ -103,7 +103,7 @@
     const rows = [];
     const about = [];
     if (text.id) about.push(`id ${text.id}`);
-    about.push(`row ${text.row}`, `what speaks for ${labels[text.of]}`);
+    about.push(`row ${text.row}`, data.asked.replace("{}", () => labels[text.of]));
     rows.push(made("p", { className: "soft", textContent: about.join("; ") }));
     for (const method of ordered(text)) {
       const head = made("p", { className: "by" }, made("strong", { textContent: methods[method] }), data.control[method] ? " (the control) " : " ", badge(text.by[method]));

@@ -1,0 +1,159 @@
+"""What is said of a context's use, held against the numbers of forged results."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.views.test_context_page import SELECTED, context_use
+from whence.core.contextual import ContextUse, Selection
+from whence.views.context import answer, context_text
+
+SHORT = Selection(least=0.5, deviations=None, factor=4.0)
+
+
+def used(
+    chances: list[tuple[float, float]],
+    scores: list[float] | None = None,
+    selection: Selection = SHORT,
+    selected: tuple[int, ...] = SELECTED,
+    **decoding: str,
+) -> ContextUse:
+    """Three words, " it fell down", and the end: P with the context and without, and scores."""
+    use = context_use(selected=selected)
+    every = [*chances, (0.9, 0.9)]
+    measured = scores or [3.0, 0.0, 1.5]
+    outputs = tuple(
+        replace(output, probability=with_it, without=without, score=score)
+        for output, (with_it, without), score in zip(
+            use.outputs, every, [*measured, 0.0], strict=True
+        )
+    )
+    decoded = {**use.decoding, **decoding}
+    return replace(use, outputs=outputs, selection=selection, decoding=decoded)
+
+
+def said(use: ContextUse) -> str:
+    return " ".join(answer(use))
+
+
+# ---------------------------------------------------------------------- survivors of mutants
+
+
+@pytest.mark.parametrize(("with_it", "without"), [(0.9, 0.3), (0.3, 0.9), (0.5, 0.5)])
+def test_a_word_is_likelier_without_context_only_where_its_probability_says_so(with_it, without):
+    """“down” is the likeliest without context too. Would catch: “and be likelier” always said."""
+    about = next(
+        s for s in answer(used([(0.9, 0.1), (0.5, 0.5), (with_it, without)])) if "“down” (" in s
+    )
+    assert "without context it would stand there too" in about
+    assert ("and be likelier" in about) == (without > with_it)
+
+
+@pytest.mark.parametrize("scores", [[3.0, 0.0, 1.5], [1.5, 0.0, 3.0], [-3.0, 0.0, 1.5]])
+def test_words_are_told_from_the_largest_score_whatever_its_sign(scores):
+    """Would catch: reading order for the order by size, and scores without their size."""
+    told = re.findall(r"“(it|down)” \(\d", said(used([(0.9, 0.1)] * 3, scores)))
+    sizes = {"it": abs(scores[0]), "down": abs(scores[2])}
+    assert told == sorted(told, key=lambda name: -sizes[name])
+    assert set(told) == {"it", "down"}
+
+
+# ---------------------------------------------------------------------- words not selected
+
+
+@pytest.mark.parametrize(
+    ("chances", "words"),
+    [
+        ((0.15, 0.0003), "Less far out stands “fell”: 15 % with the context, 0.03 % without."),
+        ((0.5, 0.12), "Less far out stands “fell”: 50 % with the context, 12 % without."),
+        ((0.0003, 0.15), "Less far out stands “fell”: 0.03 % with the context, 15 % without."),
+        ((0.4, 0.15), "The other word, “fell”, changes less: 40 % with the context, 15 % without."),
+        (
+            (0.15, 0.14),
+            "The other word, “fell”, hardly changes: 15 % with the context, 14 % without.",
+        ),
+        ((0.15, 0.15), "The other word is about as likely without it."),
+    ],
+)
+def test_what_is_said_of_a_word_that_was_not_selected_is_its_change(chances, words):
+    use = used([(0.9, 0.1), chances, (0.9, 0.1)], selection=Selection(least=0.5, threshold=1.0))
+    assert answer(use)[-1] == words
+
+
+def test_of_several_others_the_one_that_changes_most_is_named():
+    several = used([(0.9, 0.1), (0.5, 0.4), (0.5, 0.2)], selected=(0,))
+    assert answer(several)[-1] == (
+        "Of the other words “down” changes most: 50 % with the context, 20 % without."
+    )
+    hardly = used([(0.9, 0.1), (0.5, 0.45), (0.5, 0.48)], selected=(0,))
+    assert answer(hardly)[-1] == (
+        "The other words hardly change, most of all “fell”: 50 % with the context, 45 % without."
+    )
+
+
+def test_nothing_is_said_not_to_depend_whose_probability_changes_far():
+    """Would catch: “12” (15 % with, 0.03 % without) that “does not depend on the context”."""
+    far = used([(0.15, 0.0003), (0.5, 0.5), (0.5, 0.5)], [0.16, 0.0, 0.1], selected=())
+    assert "depends on the context" not in said(far)
+    assert "No word of the output stands out as depending on the context" in said(far)
+    assert "“it”: 15 % with the context, 0.03 % without" in said(far)
+    near = used([(0.5, 0.5)] * 3, [0.16, 0.0, 0.1], selected=())
+    assert "No word of the output depends on the context: the largest" in said(near)
+    above = used([(0.5, 0.5)] * 3, [0.9, 0.9, 0.9], selected=())
+    assert "stands out as depending" in said(above)
+
+
+def test_a_relative_rule_says_which_depend_most():
+    """It cannot select more than half, so it is not said that the others do not depend."""
+    relative = used([(0.9, 0.1)] * 3, selection=Selection(least=0.5, threshold=1.0))
+    assert "2 of 3 given words depend most on the context: “it”, “down”." in said(relative)
+    assert "2 of 3 given words depend on the context:" in said(used([(0.9, 0.1)] * 3))
+    strongest = used([(0.9, 0.1)] * 3, selection=replace(SHORT, most=2))
+    assert "depend most on" in said(strongest)
+
+
+# ---------------------------------------------------------------------- what was asked
+
+
+def test_the_first_line_is_the_question_and_what_was_written_or_given():
+    asked = "after “It”: which words of it depend on the context?"
+    given = used([(0.9, 0.1)] * 3)
+    assert answer(given)[0] == f"The text goes on with “it fell down” {asked}"
+    written = replace(given, decoding={"max_new_tokens": 4})
+    assert answer(written)[0] == f"The model wrote “it fell down” {asked}"
+    for use, standing, other in ((given, "given", "written"), (written, "written", "given")):
+        shown = context_text(use)
+        assert " ".join(shown.split()).startswith(answer(use)[0])
+        assert re.search(rf"^{standing} +it fell down", shown, re.MULTILINE)
+        page = use.to_html()
+        assert page.index(answer(use)[0]) < page.index("of 3 ")
+        assert f">{standing}<" in page
+        assert f">{other}<" not in page
+
+
+def test_of_a_divergence_words_are_not_for_or_against_the_written_one():
+    """With read="kl" a score says how far all that could stand there moves."""
+    use = used([(0.9, 0.1)] * 3)
+    targets = {
+        number: replace(use.of(number).target, read="kl", index=None, label="it")
+        for number in use.selected
+    }
+    rows = {
+        method: tuple(
+            replace(use.of(number, method), target=targets[number], scores=np.array(scores))
+            for number in use.selected
+        )
+        for method in use.methods
+        for scores in [[-3.0, *[0.0] * (len(use.units) - 2), 1.0]]
+    }
+    moved = replace(use, rows=rows)
+    text = said(moved)
+    assert "What could stand in place of “it”" in text
+    assert "is moved most by “down" in text
+    assert "is kept as it is without context by “So”" in text
+    assert "speaks against" not in text
+    assert "against" not in re.search(r'<p class="legend">.*?</p>', moved.to_html()).group()
