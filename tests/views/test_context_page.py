@@ -77,7 +77,7 @@ def context_use(
         selected=selected,
         selection=Selection(least=0.5, threshold=1.0),
         rows=rows if selected else {},
-        decoding={"max_new_tokens": 4, "separator": "", "chat": False},
+        decoding={"given": "text", "separator": "", "chat": False},
         cost=Cost(4, 2, 0.5),
         provenance=PROVENANCE,
     )

@@ -18,6 +18,7 @@ from whence.core.confusion import (
     Mistakes,
     Speaking,
 )
+from whence.core.evidence import Verdict
 from whence.core.overview import Overview
 from whence.views import wording
 from whence.views.markup import element, elements, named, scrolling, soft, table, text
@@ -115,7 +116,7 @@ def _nobody_speaks(overview: Overview) -> str:
     if not overview.answer.tried:
         return "No method here tells for from against, so no words are named."
     return (
-        "No method that tells for from against is better than random on more texts than chance "
+        f"No method that tells for from against is {Verdict.BETTER} on more texts than chance "
         "allows, so no words are named."
     )
 
