@@ -27,9 +27,6 @@ def source_of(name: str, is_path: bool = False) -> Path | str:
 
     >>> source_of("sentiment").name, source_of("org/some-model")
     ('sentiment', 'org/some-model')
-    >>> source_of("sentimant")
-    Traceback (most recent call last):
-    whence.core.errors.LoadError: no bundled model named 'sentimant'. Did you mean 'sentiment'? ...
     """
     if name in bundled() and not is_path:
         return BUNDLED / name
