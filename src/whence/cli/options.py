@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from whence.cli import completing
+from whence.core.errors import InputError
 
 # a method's settings are flags too, and only the method knows them:
 # unknown flags are kept, and judged by ``settings.py``
@@ -237,6 +238,24 @@ def second_text(pair: list[str] | None) -> str | tuple[str, ...] | None:
     return pair[0] if len(pair) == 1 else tuple(pair)
 
 
+def label_names(given: list[str] | None) -> dict[str, str]:
+    """What ``--labels`` gave: the model's label for each of the data.
+
+    >>> label_names(["ok=not-toxic,bad=toxic"])
+    {'ok': 'not-toxic', 'bad': 'toxic'}
+    """
+    names: dict[str, str] = {}
+    for pair in ",".join(given or []).split(","):
+        if not pair.strip():
+            continue
+        label, _, meant = (part.strip() for part in pair.partition("="))
+        if not label or not meant:
+            raise InputError(f"--labels {pair.strip()}: write it as DATA=MODEL, ok=not-toxic.")
+        if names.setdefault(label, meant) != meant:
+            raise InputError(f"--labels says that {label} is {names[label]}, and {meant}.")
+    return names
+
+
 # Of commands over data sets: which columns and rows are read, and how the work is carried out.
 TextColumn = Annotated[str | None, typer.Option(help="The column with the text.", metavar="COLUMN")]
 PairColumn = Annotated[
@@ -244,6 +263,15 @@ PairColumn = Annotated[
 ]
 LabelColumn = Annotated[
     str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
+]
+LabelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        help="What the model calls labels that the data call otherwise, such as "
+        "ok=not-toxic,bad=toxic; may be repeated.",
+        metavar="DATA=MODEL,…",
+    ),
 ]
 IdColumn = Annotated[
     str | None,

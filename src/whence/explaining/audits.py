@@ -26,7 +26,7 @@ from whence.core.passage import Passage
 from whence.core.registry import checked_settings, settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
-from whence.explaining.rows import Explained, name_or_number, plain, reason_of
+from whence.explaining.rows import Explained, plain, reason_of
 from whence.explaining.trials import TrialRows, asked_of_trials
 from whence.explaining.trials import opened as trials_opened
 from whence.explaining.trials import schema as schema_of_trials
@@ -130,7 +130,7 @@ class AuditRows:
             index = target.index
         elif row.label is not None and model.kind.has_classes:
             nothing_said = np.zeros(len(model.labels_of(passage)))
-            named = Target(name_or_number(row.label))
+            named = Target(self.trial.explain.label_for(row.label))
             index = model.resolve(named, nothing_said, passage).index
         return Case(passage, target, index, self._seed)
 
