@@ -53,7 +53,21 @@ ModelName = Annotated[
 ]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="A file with texts to read, one per line.", metavar="FILE"),
+    typer.Option(
+        "--file",
+        help="A file with texts: .csv, .tsv, .jsonl and .parquet (also .gz) by their columns, any "
+        "other one text per line.",
+        metavar="FILE",
+    ),
+]
+TextOfFile = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        help="The column of --file with the text. [default: the one that has the name of a text, "
+        "or is the only one of text]",
+        metavar="COLUMN",
+    ),
 ]
 Out = Annotated[
     str | None,
@@ -67,7 +81,8 @@ Pair = Annotated[
     list[str] | None,
     typer.Option(
         help="The second text, for a model that reads two: the text that holds the answer to a "
-        "question, a hypothesis, the next sentence; for a multiple choice, once for each choice.",
+        "question, a hypothesis, the next sentence; for a multiple choice, once for each choice. "
+        "With --file it may name a column.",
         metavar="TEXT",
     ),
 ]
