@@ -256,9 +256,8 @@ def _curves(
             if every:
                 deletion = np.mean([curve["deletion"] for curve in every], axis=0)
                 insertion = np.mean([curve["insertion"] for curve in every], axis=0)
-                means.append(
-                    MeanCurves(method, removal, tuple(deletion.tolist()), tuple(insertion.tolist()))
-                )
+                ends = tuple(deletion.tolist()), tuple(insertion.tolist())
+                means.append(MeanCurves(method, removal, *ends, texts=len(every)))
     return means
 
 
