@@ -45,6 +45,8 @@ def test_texts_of_unknown_labels_are_in_no_accuracy_and_not_wrong(tmp_path: Path
     said = " ".join(overview_sentences(seen))
     assert "2 of 4 texts have a label that the model does not have, ok" in said
     assert "of the 2 whose label it has" in said
+    right = seen.accuracy.right
+    assert f"<dd>{right} of 2</dd>" in seen.to_html()  # of its own number, and not of all 4
 
 
 def test_the_page_marks_no_text_wrong_whose_label_is_unknown(

@@ -188,18 +188,20 @@ def _counts(overview: Overview) -> str:
         rows.append(_count_bar(f"says {wording.label(name)}", count, every))
     accuracy = overview.accuracy
     if accuracy is not None:
-        rows.append(_count_bar("is right", accuracy.right, accuracy.texts))
+        is_of_some = accuracy.texts < every
+        of = f" of {accuracy.texts:,}" if is_of_some else ""
+        rows.append(_count_bar("is right", accuracy.right, accuracy.texts, of))
     if not rows:
         return ""
     return element("dl", "".join(rows), class_="bars", aria_label="predictions")
 
 
-def _count_bar(name: str, count: int, every: int) -> str:
+def _count_bar(name: str, count: int, every: int, of: str = "") -> str:
     share = count / max(every, 1)
     return (
         element("dt", text(name))
         + element("dd", element("i", style=f"width:{share:.1%}"), class_="bar")
-        + element("dd", f"{count:,}")
+        + element("dd", f"{count:,}{of}")
     )
 
 
