@@ -227,7 +227,7 @@ def _of_fewer(table: Evaluation) -> list[str]:
                 fewer.setdefault(cell.method, []).append(cell.texts)
     of_methods = []
     for method, texts in fewer.items():
-        by = "" if len(texts) == len(columns) else f" by {_many(len(texts), 'measure')}"
+        by = "" if len(texts) == len(columns) else f" by {wording.counted(len(texts), 'measure')}"
         of_methods.append(f"{method} on {_from_to(min(texts), max(texts))}{by}")
     if not of_methods:
         return []
