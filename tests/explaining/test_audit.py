@@ -220,6 +220,21 @@ def test_a_regression_has_effects_and_no_verdict_on_places() -> None:
     assert "probabilities move" not in str(found)
 
 
+def test_the_labels_of_a_regression_are_numbers() -> None:
+    # the version before: “label 2 is outside the 1 labels”, of every text
+    model = bert(num_labels=1)
+    rows = [{"text": text, "label": 2.5} for text in TEXTS]
+    found = whence.audit(model, rows, ["heads"], text="text", label="label", rankings=2)
+    assert (found.texts, found.failed) == (len(TEXTS), 0)
+    said = model.logits([model.encode(text) for text in TEXTS])[:, 0]
+    loss = found.effect("heads", "whole-loss")
+    assert loss is not None
+    assert loss.mean == pytest.approx(np.mean((said - 2.5) ** 2), rel=1e-4)
+    rows[0] = {"text": TEXTS[0], "label": "many"}
+    found = whence.audit(model, rows, ["heads"], text="text", label="label", rankings=2)
+    assert found.failed == 1
+
+
 def test_a_model_whose_attention_cannot_be_edited_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match=r"DebertaV2.*cannot be edited.*whence\.attend"):
         whence.audit(build("deberta-v2"), TEXTS)

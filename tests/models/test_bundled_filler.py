@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from transformers import BertForMaskedLM
 
 import whence
-from whence.models.load import BUNDLED, bundled
+from whence.models.finding import BUNDLED, bundled
 from whence.models.model import Model
 
 CARD = BUNDLED / "filler" / "README.md"

@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, BertForSequenceClas
 import whence
 from whence.core.planted import MECHANISMS, PREFIX, PlantedText
 from whence.explaining.planted import suite
-from whence.models.load import BUNDLED, bundled
+from whence.models.finding import BUNDLED, bundled
 from whence.models.model import Model
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)

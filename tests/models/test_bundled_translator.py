@@ -13,7 +13,7 @@ import torch
 from transformers import BartForConditionalGeneration
 
 import whence
-from whence.models.load import BUNDLED, bundled
+from whence.models.finding import BUNDLED, bundled
 from whence.models.model import Model
 
 FOLDER = BUNDLED / "translator"

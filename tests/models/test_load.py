@@ -25,7 +25,8 @@ import whence
 from tests import tokenizers as tok
 from tests.families import FAMILIES, LABELS, SMALL, build
 from whence.core.errors import LoadError, ModelError, Unsupported, WhenceError
-from whence.models.load import bundled, load
+from whence.models.finding import bundled
+from whence.models.load import load
 from whence.models.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
@@ -470,10 +471,10 @@ def test_code_behind_a_known_family_and_behind_the_tokenizer_is_not_run_either(
 def test_the_bundled_names_are_the_folders_with_a_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whence.models.load.BUNDLED", tmp_path / "none")
+    monkeypatch.setattr("whence.models.finding.BUNDLED", tmp_path / "none")
     assert bundled() == []  # the enemy fails in the middle of another error's message
     refused("./none", "no folder './none'")
-    monkeypatch.setattr("whence.models.load.BUNDLED", tmp_path)
+    monkeypatch.setattr("whence.models.finding.BUNDLED", tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.json").write_text("{}")

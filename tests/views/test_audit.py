@@ -23,6 +23,7 @@ from whence.views.audit import (
     READINGS_MEAN,
     audit_sentences,
     audit_text,
+    count_sentences,
     how_to_read,
     shown,
     shown_of_most,
@@ -417,3 +418,15 @@ def test_few_texts_have_no_band() -> None:
 def test_what_a_few_texts_say_is_shown_with_their_number() -> None:
     one = Effect("adversary", "jsd", Place(0), "", 0.4 * LN_2, None, 1)
     assert shown_of_most(one) == "40% (1 text)"
+
+
+def test_a_test_that_looked_at_fewer_texts_says_at_how_many() -> None:
+    # the version before: “Tested on 9 texts.”, and nothing more
+    every = observed(9, lambda: 0.3, lambda: 0.1)
+    for seen in every[:4]:
+        seen[:] = [one for one in seen if one.test != "adversary"]
+    audit = audit_with(every)
+    assert count_sentences(audit) == ["Not every test rests on all 9 texts: adversary on 5."]
+    assert "adversary on 5." in str(audit)
+    assert "adversary on 5." in audit_page(audit)
+    assert count_sentences(audit_with(observed(9, lambda: 0.3, lambda: 0.1))) == []

@@ -14,12 +14,20 @@ import pytest
 
 from tests.damage import damaged
 from tests.views.conftest import own
-from tests.views.evaluations import evaluation, measured, same_everywhere, whole
+from tests.views.evaluations import TEXTS, evaluation, measured, same_everywhere, whole
 from whence.core.errors import WhenceError
-from whence.core.evaluation import Evaluation
+from whence.core.evaluation import Evaluation, MeanCurves
+from whence.core.gauge import Gauge
 from whence.core.many import Failure
 from whence.core.registry import find_metric
-from whence.views.evaluation import evaluation_sentences, evaluation_text
+from whence.views.evaluation import (
+    count_sentences,
+    counts_of,
+    evaluation_latex,
+    evaluation_sentences,
+    evaluation_text,
+)
+from whence.views.evaluation_page import evaluation_page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
 
@@ -355,3 +363,61 @@ def test_in_a_paper_what_is_better_than_its_control_is_bold_and_nothing_else() -
     rows = {line.split(" & ")[0].strip(): line for line in latex.splitlines() if " & " in line}
     assert r"\textbf{" in rows["sharp"]
     assert r"\textbf{" not in rows["dull"] + rows["random"] + rows[r"\textit{random rankings}"]
+
+
+# ---------------------------------------------------------------------- how many texts
+
+
+def with_marks_in(marked: int) -> Evaluation:
+    """Two columns of 40 texts, of which one knows the marks of some only."""
+    values = np.tile([1.0, 0.5, 0.0], (TEXTS, 1))
+    values += np.random.default_rng(0).normal(scale=0.1, size=values.shape)
+    values[marked:] = np.nan
+    random = np.where(np.arange(TEXTS) < marked, 0.2, np.nan)
+    gold = measured(metric="auprc", removal="", kind="gold", own=values, random=random)
+    return evaluation(measured(), gold)
+
+
+def test_a_column_of_fewer_texts_says_so_wherever_it_stands() -> None:
+    # the version before: 40 in each header, comment and caption, whatever was marked
+    table = with_marks_in(31)
+    shown = evaluation_text(table)
+    assert "n = 31" in shown
+    assert "31 of 40 texts have some words marked and others not" in shown
+    page = evaluation_page(table)
+    assert page.count("n = 31") == 1  # in the head of that column alone
+    assert "31 of 40 texts have" in page
+    paper = evaluation_latex(table)
+    assert "auprc $\\uparrow$ ($n$ = 31)" in paper
+    assert "% gold, 31 texts" in paper
+    assert "% faithfulness, words removed by mask, 40 texts" in paper
+    assert "% 31 of 40 texts have" in paper
+
+
+def test_nothing_is_said_where_every_column_has_all_texts() -> None:
+    table = with_marks_in(TEXTS)
+    assert count_sentences(table) == []
+    assert all(counts_of(column, table) == "" for column in table)
+    assert "n = " not in own(evaluation_page(table))
+
+
+def test_a_method_that_failed_on_some_texts_has_its_own_number() -> None:
+    values = np.random.default_rng(0).normal(size=(TEXTS, 3))
+    values[25:, 1] = np.nan
+    table = evaluation(measured(own=values), measured(metric="insertion"))
+    assert counts_of(table.columns[0], table) == "n = 25 to 40"
+    said = ["Measured on fewer texts than others: dull on 25 by 1 measure."]
+    assert count_sentences(table) == said
+    page = evaluation_page(table)
+    assert "n = 25 to 40" in page
+    assert '<span class="between">n = 25</span>' in page  # in the cell itself
+
+
+def test_curves_and_gauges_say_of_how_many_texts_they_are() -> None:
+    counts = {"sharp": 40, "dull": 25, "": 40}
+    drawn = [MeanCurves(name, "mask", (1.0, 0.0), (0.0, 1.0), n) for name, n in counts.items()]
+    gauges = (Gauge("mask", (0.1,), (0.4,), (1.0,), 1.0, 30),)
+    page = evaluation_page(evaluation(measured(), curves=tuple(drawn), gauges=gauges))
+    assert "<figcaption>dull (n = 25)</figcaption>" in page
+    assert "<figcaption>sharp</figcaption>" in page
+    assert "mask (n = 30)" in page

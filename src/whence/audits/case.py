@@ -21,13 +21,14 @@ from whence.models.model import Model
 class Case:
     """One text under audit.
 
-    ``target`` is resolved on the text as it is. ``label`` is the true one, as an index; None where
-    the data do not tell. ``seed`` is of everything random on this text.
+    ``target`` is resolved on the text as it is. ``label`` is the true one, as an index, or of a
+    regression the true number; None where the data do not tell. ``seed`` is of everything random on
+    this text.
     """
 
     passage: Passage
     target: Target
-    label: int | None = None
+    label: float | None = None
     seed: int = 0
 
 

@@ -109,13 +109,14 @@ def truth_of(model: Model, case: Case, logits: Float[np.ndarray, " label"]) -> T
         number = logits[output] if case.label is None else case.label
         return Truth(output, number=float(number))
 
-    if case.label is not None and not 0 <= case.label < len(logits):
+    label = None if case.label is None else int(case.label)
+    if label is not None and not 0 <= label < len(logits):
         raise InputError(
-            f"the true label {case.label} is outside the {len(logits)} labels of this text."
+            f"the true label {label} is outside the {len(logits)} labels of this text."
         )
     choices = _contrast(model, case)
-    if case.label is not None:
-        return Truth(case.label, choices=choices)
+    if label is not None:
+        return Truth(label, choices=choices)
     if choices is None:
         return Truth(int(logits.argmax()))
     likelier = int(logits[list(choices)].argmax())

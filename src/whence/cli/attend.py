@@ -12,7 +12,7 @@ import typer
 from whence.cli import options as o
 from whence.cli.reports import BadLines
 from whence.cli.running import emit_json, loaded, note, progress, show, tell_forecast, writable
-from whence.cli.texts import encode, label_of, naming, read_texts
+from whence.cli.texts import encode, label_of, naming, own_pair, read_texts
 
 if TYPE_CHECKING:
     from whence.core.maps import AttentionMaps
@@ -128,6 +128,7 @@ def command(
     neurons: Neurons = None,
     target: o.TargetLabel = None,
     file: o.File = None,
+    text: o.TextOfFile = None,
     overflow: o.ShortOverflow = "error",
     memory: o.Memory = None,
     dtype: o.Dtype = "float32",
@@ -178,7 +179,8 @@ def command(
             "--compare, which shows two texts as they are",
         )
     else:
-        lines = read_texts(texts, file)
+        lines = read_texts(texts, file, text, second)
+        second = own_pair(lines, second)
         if html is not None and len(lines) > 1:
             raise InputError(f"--html is a page of one text, and there are {len(lines)}.")
 

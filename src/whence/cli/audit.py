@@ -68,6 +68,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    labels: o.LabelNames = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
@@ -138,6 +139,7 @@ def command(
     from whence.runs.run import check_engine, stopping
 
     wanted = _wanted(tests, setting or [])
+    label_map = o.label_names(labels)
     manner = Manner(engine, workers, address, again, mend, fail_fast)
     check_engine(manner)
     columns = {"text": text, "pair": pair, "label": label, "id": id, "split": split}
@@ -147,8 +149,9 @@ def command(
     for guessed in opened.columns.notes:
         note(guessed)
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
-        from whence.explaining.audit import audit_rows, audited, is_whole
+        from whence.explaining.audit import USE_OF_LABELS, audit_rows, audited, is_whole
         from whence.explaining.audit_forecast import forecast_audit
+        from whence.explaining.data_labels import label_lines, labels_met
         from whence.explaining.data_set import check_can_be_loaded
         from whence.retraining.retrained import check_can_retrain, left_to_train, retrained_in
 
@@ -161,12 +164,16 @@ def command(
             wanted,
             rankings,
             gold=foil is not None,
+            labels=label_map,
             targets=(Target(target, against, read),),
             seed=seed,
             overflow=overflow,
             memory=memory,
         )
         choice = Choice(sample, seed, limit)
+        met = labels_met(loaded_model, opened, choice, label_map, USE_OF_LABELS)
+        for line in label_lines(met, USE_OF_LABELS):
+            note(line)
         if again or not is_run(place.name):
             note(str(forecast_audit(work, opened, choice)))
         with stopping(note) as stop:
@@ -185,7 +192,7 @@ def command(
             run = open_run(place.name, check=False)
             if retrain and is_whole(run):
                 with progress_bar("training") as say:
-                    retrained_in(run.place, loaded_model, opened, seed, stop, say)
+                    retrained_in(run.place, loaded_model, opened, seed, stop, say, label_map)
                 result = _audit(run)
         if out is not None and "://" not in out:
             _write_all(result, Path(out))

@@ -14,7 +14,7 @@ from whence.cli.reports import Results
 from whence.cli.running import loaded, progress, writable
 from whence.cli.settings import assigned
 from whence.cli.stored import check_out, through_run
-from whence.cli.texts import encode, label_of, naming, read_texts
+from whence.cli.texts import encode, label_of, naming, own_pair, read_texts
 from whence.core.errors import InputError
 
 EXAMPLE = (
@@ -65,6 +65,7 @@ def command(
     reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
+    text: o.TextOfFile = None,
     out: o.Out = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
@@ -102,7 +103,8 @@ def command(
     writable(html)
     writable(csv)
     writable(save)
-    lines = read_texts(words or [], file)
+    lines = read_texts(words or [], file, text, second)
+    second = own_pair(lines, second)
     settings_by_method = chosen(methods, setting or [], seed)
     takes_all = settings_by_method is None
     if settings_by_method is None:

@@ -12,7 +12,7 @@ from whence.cli import completing
 from whence.cli import options as o
 from whence.cli.compare import chosen
 from whence.cli.running import loaded, progress, writable
-from whence.cli.texts import read_whole
+from whence.cli.texts import read_document
 from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError
 from whence.core.usual import METHOD_OF_WRITTEN
@@ -41,6 +41,15 @@ Documents = Annotated[
         help="Files that are the context, instead of --context; may be repeated, and further files "
         "may follow (--documents a.txt b.txt). Sentences are then the units.",
         metavar="FILE",
+    ),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        help="The column with the text, of documents with columns (.csv, .tsv, .jsonl, .parquet, "
+        "also .gz); each of their records is a document.",
+        metavar="COLUMN",
     ),
 ]
 MoreDocuments = Annotated[
@@ -150,6 +159,7 @@ Evidence = Annotated[
 
 def command(
     files: MoreDocuments = None,
+    column: Column = None,
     model: o.ModelName = "writer",
     context: Context = None,
     given_input: Input = None,
@@ -194,7 +204,7 @@ def command(
     wishes = chosen(",".join(methods or [METHOD_OF_WRITTEN]), setting or [], seed)
     assert wishes is not None
     follows = given_continuation(continuation, continuation_ids)
-    before = _context(context, documents, files)
+    before = _context(context, documents, files, column)
     if given_input is None:
         raise InputError('there is no input: give what the model is to answer, --input "…".')
 
@@ -241,7 +251,10 @@ def _used(model: Any, given_input: str, before: Any, methods: Any, **options: An
 
 
 def _context(
-    context: str | None, documents: Sequence[Path] | None, files: Sequence[Path] | None
+    context: str | None,
+    documents: Sequence[Path] | None,
+    files: Sequence[Path] | None,
+    column: str | None = None,
 ) -> str | dict[str, str]:
     """The context: a text, or files by names that tell them apart."""
     paths = [*(documents or []), *(files or [])]
@@ -261,7 +274,8 @@ def _context(
         names = [str(path) for path in paths]
     texts: dict[str, str] = {}
     for name, path in zip(names, paths, strict=True):
-        if name in texts:
-            raise InputError(f"the document {name!r} is given twice.")
-        texts[name] = read_whole(path).strip()
+        for document, content in read_document(path, name, column).items():
+            if document in texts:
+                raise InputError(f"the document {document!r} is given twice.")
+            texts[document] = content
     return texts

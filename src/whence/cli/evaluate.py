@@ -103,6 +103,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    labels: o.LabelNames = None,
     rationale: Annotated[
         str | None,
         typer.Option(
@@ -193,6 +194,7 @@ def command(
         "removals": None if removals is None else [name.strip() for name in removals.split(",")],
     }
     _set(asked, setting or [])
+    label_map = o.label_names(labels)
 
     from whence.core.target import Target
     from whence.runs.data import Choice, open_data
@@ -211,6 +213,7 @@ def command(
     if label is not None and not is_of_labels:
         note("what the model predicts is explained; labels are only kept (--gold explains them)")
     with place_for(out) as place, loaded(model, dtype, device) as loaded_model:
+        from whence.explaining.data_labels import label_lines, labels_met
         from whence.explaining.data_set import check_can_be_loaded, request_of
         from whence.explaining.evaluate import (
             check_none_added,
@@ -218,6 +221,7 @@ def command(
             is_whole,
             never_alone,
             trial_rows,
+            use_of_labels_in_trials,
         )
         from whence.explaining.rows import ExplainRows
 
@@ -236,17 +240,21 @@ def command(
             evidence=False,
             budget=budget,
         )
-        explain = ExplainRows(loaded_model, request, is_of_labels, added)
+        explain = ExplainRows(loaded_model, request, is_of_labels, added, label_map)
         work = trial_rows(explain, asked["metrics"], asked["removals"], None, rankings)
         for name in never_alone(asked["metrics"] or {}):
             note(f"{name} is measured, too: robustness says nothing without faithfulness beside it")
+        choice = Choice(sample, seed, limit)
+        use = use_of_labels_in_trials(work)
+        for line in label_lines(labels_met(loaded_model, opened, choice, label_map, use), use):
+            note(line)
         if work.of_again:
             note(_what_is_dear(work))
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             evaluation = evaluated(
                 work,
                 opened,
-                Choice(sample, seed, limit),
+                choice,
                 place,
                 manner,
                 part=part,

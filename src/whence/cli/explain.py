@@ -15,7 +15,7 @@ from whence.cli.reports import Encoded, Results
 from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.stored import check_out, through_run
-from whence.cli.texts import encode, label_of, read_texts
+from whence.cli.texts import encode, label_of, own_pair, read_texts
 
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
@@ -42,6 +42,7 @@ def command(
     reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
+    text: o.TextOfFile = None,
     out: o.Out = None,
     seed: o.Seed = 0,
     overflow: o.Overflow = "error",
@@ -77,7 +78,8 @@ def command(
     writable(save)
     info = find_method(method)
     texts, settings = split_flags(words or [], info, own_flags)
-    lines = read_texts(texts, file)
+    lines = read_texts(texts, file, text, second)
+    second = own_pair(lines, second)
     request = Request.of(
         info.name,
         target=Target(target, against, read, at),

@@ -15,7 +15,7 @@ from whence.cli import options as o
 from whence.cli.against import Instead, InsteadFirst, InsteadOf
 from whence.cli.compare import chosen
 from whence.cli.running import loaded, note, progress, writable
-from whence.cli.texts import read_whole
+from whence.cli.texts import has_columns, read_texts, read_whole
 from whence.cli.written import GivenIds, Tokens, given_continuation, show, write
 from whence.core.errors import InputError, SettingsError
 from whence.core.usual import METHOD_OF_WRITTEN
@@ -66,7 +66,8 @@ File = Annotated[
     typer.Option(
         "--file",
         help="A file with the prompt: all its lines are one prompt. A line break at its very end "
-        "is left out.",
+        "is left out. Of a .csv, .tsv, .jsonl or .parquet file (also .gz), the text of its one "
+        "record.",
         metavar="FILE",
     ),
 ]
@@ -215,6 +216,7 @@ def command(
     units: Units = "word",
     only_prompt: OnlyPrompt = False,
     file: File = None,
+    column: o.TextOfFile = None,
     memory: o.Memory = None,
     dtype: o.Dtype = "float32",
     device: o.Device = "cpu",
@@ -252,7 +254,7 @@ def command(
         if follows is None:
             messages, follows = _last_answer(messages)
     else:
-        text = _prompt(words or [], file)
+        text = _prompt(words or [], file, column)
 
     with loaded(model, dtype, device) as loaded_model:
         prompt: Any = text
@@ -295,7 +297,21 @@ def _explained(
 # ---------------------------------------------------------------------- what is continued
 
 
-def _prompt(words: Sequence[str], file: Path | None) -> str:
+def _only_record(file: Path, column: str | None) -> str:
+    """The prompt in a file with columns, which must have one record."""
+    lines = read_texts([], file, column)
+    if len(lines) > 1:
+        raise InputError(
+            f"{str(file)!r} has {len(lines)} records, and one prompt is explained: name a file "
+            "with one record. As a prompt of its own, the file is read through a pipe."
+        )
+    (line,) = lines
+    if line.problem is not None:
+        raise InputError(f"{line.where}: {line.problem}")
+    return line.content
+
+
+def _prompt(words: Sequence[str], file: Path | None, column: str | None = None) -> str:
     """One prompt: the argument, or all of a file or of stdin."""
     import sys
 
@@ -312,6 +328,8 @@ def _prompt(words: Sequence[str], file: Path | None) -> str:
         raise InputError(
             "there is no prompt: give it in quotes, with --file FILE, or through a pipe."
         )
+    if file is not None and has_columns(file):
+        return _only_record(file, column)
     text = read_whole(file or Path("-"))
     # an editor ends a file with a line break that nobody means
     return text.removesuffix("\n").removesuffix("\r")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from whence.cli import completing
+from whence.core.errors import InputError
 
 # a method's settings are flags too, and only the method knows them:
 # unknown flags are kept, and judged by ``settings.py``
@@ -52,7 +53,21 @@ ModelName = Annotated[
 ]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="A file with texts to read, one per line.", metavar="FILE"),
+    typer.Option(
+        "--file",
+        help="A file with texts: .csv, .tsv, .jsonl and .parquet (also .gz) by their columns, any "
+        "other one text per line.",
+        metavar="FILE",
+    ),
+]
+TextOfFile = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        help="The column of --file with the text. [default: the one that has the name of a text, "
+        "or is the only one of text]",
+        metavar="COLUMN",
+    ),
 ]
 Out = Annotated[
     str | None,
@@ -66,7 +81,8 @@ Pair = Annotated[
     list[str] | None,
     typer.Option(
         help="The second text, for a model that reads two: the text that holds the answer to a "
-        "question, a hypothesis, the next sentence; for a multiple choice, once for each choice.",
+        "question, a hypothesis, the next sentence; for a multiple choice, once for each choice. "
+        "With --file it may name a column.",
         metavar="TEXT",
     ),
 ]
@@ -237,6 +253,24 @@ def second_text(pair: list[str] | None) -> str | tuple[str, ...] | None:
     return pair[0] if len(pair) == 1 else tuple(pair)
 
 
+def label_names(given: list[str] | None) -> dict[str, str]:
+    """What ``--labels`` gave: the model's label for each of the data.
+
+    >>> label_names(["ok=not-toxic,bad=toxic"])
+    {'ok': 'not-toxic', 'bad': 'toxic'}
+    """
+    names: dict[str, str] = {}
+    for pair in ",".join(given or []).split(","):
+        if not pair.strip():
+            continue
+        label, _, meant = (part.strip() for part in pair.partition("="))
+        if not label or not meant:
+            raise InputError(f"--labels {pair.strip()}: write it as DATA=MODEL, ok=not-toxic.")
+        if names.setdefault(label, meant) != meant:
+            raise InputError(f"--labels says that {label} is {names[label]}, and {meant}.")
+    return names
+
+
 # Of commands over data sets: which columns and rows are read, and how the work is carried out.
 TextColumn = Annotated[str | None, typer.Option(help="The column with the text.", metavar="COLUMN")]
 PairColumn = Annotated[
@@ -244,6 +278,15 @@ PairColumn = Annotated[
 ]
 LabelColumn = Annotated[
     str | None, typer.Option(help="The column with the label.", metavar="COLUMN")
+]
+LabelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        help="What the model calls labels that the data call otherwise, such as "
+        "ok=not-toxic,bad=toxic; may be repeated.",
+        metavar="DATA=MODEL,…",
+    ),
 ]
 IdColumn = Annotated[
     str | None,

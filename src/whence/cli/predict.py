@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whence.cli import options as o
 from whence.cli.reports import BadLines, Encoded
 from whence.cli.running import emit_json, loaded, progress, show
-from whence.cli.texts import encode, label_of, naming, read_texts
+from whence.cli.texts import encode, label_of, naming, own_pair, read_texts
 
 if TYPE_CHECKING:
     from whence.core.passage import Passage
@@ -27,6 +27,7 @@ def command(
     reply: o.Reply = None,
     at: o.At = None,
     file: o.File = None,
+    text: o.TextOfFile = None,
     overflow: o.ShortOverflow = "error",
     dtype: o.Dtype = "float32",
     device: o.Device = "cpu",
@@ -42,7 +43,8 @@ def command(
     second = o.second_text(pair)
     from whence.core.target import Target
 
-    lines = read_texts(words or [], file)
+    lines = read_texts(words or [], file, text, second)
+    second = own_pair(lines, second)
     with loaded(model, dtype, device) as loaded_model:
         _check_at(loaded_model, at)
         tags_every_word = loaded_model.kind.tags_words and at is None

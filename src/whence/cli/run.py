@@ -79,6 +79,7 @@ def command(
     pair: o.PairColumn = None,
     label: o.LabelColumn = None,
     id: o.IdColumn = None,
+    labels: o.LabelNames = None,
     split: o.Split = None,
     sample: o.Sample = None,
     limit: o.Limit = None,
@@ -151,6 +152,7 @@ def command(
         "label": label,
         "id": id,
         "foil": foil,
+        "labels": o.label_names(labels),
         "split": split,
         "sample": sample,
         "limit": limit,
@@ -258,12 +260,23 @@ def _read_spec(file: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     methods = spec.get("methods")
     if isinstance(methods, list):
         spec["methods"] = {name: {} for name in methods}
+    if "labels" in spec:
+        spec["labels"] = _labels_in(spec["labels"], file)
     for name in ("data", "out"):
         if name in spec and "://" not in spec[name]:
             spec[name] = str(file.parent / spec[name])
     if "data" not in spec:
         raise InputError(f'{file} names no data: data = "reviews.csv".')
     return spec
+
+
+def _labels_in(given: Any, file: Path) -> dict[str, str]:
+    """A table of labels, or the same as on the command line."""
+    if isinstance(given, Mapping):
+        return {str(label): str(meant) for label, meant in given.items()}
+    if isinstance(given, str):
+        return o.label_names([given])
+    raise InputError(f'{file}: labels is a table: [labels] and below it ok = "not-toxic".')
 
 
 def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Path | None) -> None:
@@ -283,15 +296,20 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
         note(guessed)
 
     with loaded(asked["model"], asked["dtype"], asked["device"]) as model:
-        from whence.explaining.data_set import request_of, run_as_asked
+        from whence.explaining.data_labels import label_lines, labels_met
+        from whence.explaining.data_set import request_of, run_as_asked, use_of_labels
         from whence.explaining.rows import ExplainRows
 
         targets = (Target(asked["target"], against, asked["read"]),)
         same = ("units", "seed", "overflow", "memory", "evidence", "budget", "rankings", "steps")
         options = {name: asked[name] for name in same}
         request = request_of(model, asked["methods"], targets=targets, **options)
-        work = ExplainRows(model, request, asked["gold"] or foil is not None)
+        gold = asked["gold"] or foil is not None
+        work = ExplainRows(model, request, gold, labels=asked["labels"])
         choice = Choice(asked["sample"], asked["seed"], asked["limit"])
+        use = use_of_labels(work)
+        for line in label_lines(labels_met(model, data, choice, work.labels, use), use):
+            note(line)
         place = place_of(asked["out"])
         with stopping(note) as stop, pace_shown(manner.workers or 1) as progress:
             run = run_as_asked(

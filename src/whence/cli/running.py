@@ -191,6 +191,9 @@ def _described(label: str, step: str) -> str:
 @contextmanager
 def loaded(name: str, dtype: str = "float32", device: str = "cpu") -> Iterator[Model]:
     """The model, with the library quiet for as long as it is used."""
+    from whence.models.finding import source_of
+
+    source_of(name)  # a misspelled name is told before torch is there
     with progress(f"loading {name}"):
         # torch and transformers: seconds, on a cold disk
         from whence.models.load import load

@@ -59,7 +59,9 @@ def through_run(
 
 
 def _data_of(lines: Sequence[Line]) -> Data:
-    """The lines as a data set."""
+    """The lines as a data set: the one that they are rows of, if any."""
+    if lines[0].data is not None:
+        return lines[0].data
     from whence.runs.columns import Columns
     from whence.runs.data import Data
 

@@ -1,6 +1,7 @@
 """Where texts come from: the argument, a file, or stdin; one a line.
 
-Of an image model, a text is the path of an image.
+A file of records (.csv, .tsv, .jsonl, .parquet …) is read by its columns, as ``whence run`` reads
+it. Of an image model, a text is the path of an image.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whence.cli.running import note
-from whence.core.errors import InputError, Unsupported, WhenceError
+from whence.core.errors import InputError, UnknownName, Unsupported, WhenceError
 
 if TYPE_CHECKING:
     from whence.core.passage import Passage
     from whence.models.model import Model
+    from whence.runs.data import Data, Row
 
 # blank lines that a note names
 MOST_NAMED = 5
 LONGEST_QUOTE = 30
+PLAIN_LINES = ".txt"  # the one ending of data sets that has no columns
 
 
 class NoText(InputError):
@@ -42,10 +45,26 @@ class Line:
     is_file: bool = False
     number: int | None = None  # in its file
     problem: str | None = None  # why it cannot be read; its content is then a rough rendering
+    # of a file that is read by its columns: what was read, and the data set that it is of
+    row: Row | None = field(default=None, repr=False)
+    data: Data | None = field(default=None, repr=False)
 
 
-def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
-    """The texts that a command is to work on: at least one."""
+def read_texts(
+    words: Sequence[str],
+    file: Path | None,
+    text: str | None = None,
+    pair: str | tuple[str, ...] | None = None,
+) -> list[Line]:
+    """The texts that a command is to work on: at least one.
+
+    ``text`` names the column of a file of records, and so may ``pair``, if it is the name of one.
+    """
+    if text is not None and (file is None or not has_columns(file)):
+        raise InputError(
+            f"--text names a column of --file, and {text!r} is none: there is no such file "
+            "(.csv, .tsv, .jsonl, .json, .parquet, also .gz)."
+        )
     if len(words) > 1 and file is None and all(map(os.path.isfile, words)):
         return [Line(word, word, is_file=True) for word in words]
     if len(words) > 1:
@@ -56,6 +75,8 @@ def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
         )
     if words and file is not None:
         raise InputError("give a text or --file, not both.")
+    if file is not None and has_columns(file):
+        return _records(file, text, pair)
     if file is not None:
         return _lines(_bytes_of(file), str(file))
     if words and words[0] != "-":
@@ -65,8 +86,72 @@ def read_texts(words: Sequence[str], file: Path | None) -> list[Line]:
     return _lines(sys.stdin.buffer.read(), "stdin")
 
 
+def has_columns(file: Path) -> bool:
+    """Whether a file is read by its columns: its name ends as that of a data set does.
+
+    >>> [has_columns(Path(name)) for name in ("a.csv", "a.jsonl.gz", "a.txt", "a.md")]
+    [True, True, False, False]
+    """
+    from whence.runs.data import READERS, ending_of
+
+    ending = ending_of(file)
+    return ending in READERS and ending != PLAIN_LINES
+
+
+def own_pair(
+    lines: Sequence[Line], pair: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """The second text of every line; none where a column of the file has those."""
+    has_own = any(line.data is not None and line.data.columns.pair for line in lines)
+    return None if has_own else pair
+
+
+def read_document(file: Path, name: str, text: str | None = None) -> dict[str, str]:
+    """A file as documents by their names: one, or of a file of records each of them."""
+    if not has_columns(file):
+        return {name: read_whole(file).strip()}
+    lines = read_texts([], file, text)
+    for line in lines:
+        if line.problem is not None:
+            raise InputError(f"{line.where}: {line.problem}")
+    return {f"{name}, row {line.number}": line.content.strip() for line in lines}
+
+
+def _records(file: Path, text: str | None, pair: str | tuple[str, ...] | None) -> list[Line]:
+    """The rows of a file with columns; which of them are read is said."""
+    data = _opened(file, text, pair)
+    for guessed in data.columns.notes:
+        note(guessed)
+    return [_of_row(row, data) for row in data.rows()]
+
+
+def _opened(file: Path, text: str | None, pair: str | tuple[str, ...] | None) -> Data:
+    from whence.runs.data import open_data
+
+    if pair is None:
+        return open_data(file, text=text)
+    if isinstance(pair, str):
+        try:
+            return open_data(file, text=text, pair=pair)
+        except UnknownName:
+            note(f"pair: the text {pair[:LONGEST_QUOTE]!r} beside each row, as it is no column")
+    return open_data(file, text=text, pair="")
+
+
+def _of_row(row: Row, data: Data) -> Line:
+    where = f"{data.source}, row {row.number}"
+    if row.id and row.id != str(row.number):
+        where += f" ({row.id})"
+    return Line(row.text, where, number=row.number, problem=row.problem, row=row, data=data)
+
+
 def _bytes_of(file: Path) -> bytes:
+    from whence.runs.files import is_packed, opened
+
     try:
+        if is_packed(file):
+            with opened(file) as unpacked:
+                return unpacked.read()
         return file.read_bytes()
     except OSError as problem:
         raise InputError(f"cannot read {str(file)!r}: {problem.strerror or problem}.") from problem
@@ -154,6 +239,8 @@ def encode(model: Model, line: Line, **options: Any) -> Passage:
     with naming(line):
         if line.problem is not None:
             raise InputError(line.problem)
+        if line.row is not None and line.row.pair is not None:
+            options["pair"] = line.row.pair
         return model.encode(line.content, **options)
 
 

@@ -24,6 +24,7 @@ def command(
     against: o.Against = None,
     units: o.Units = "word",
     file: o.File = None,
+    text: o.TextOfFile = None,
     seed: o.Seed = 0,
     overflow: o.ShortOverflow = "error",
     dtype: o.Dtype = "float64",
@@ -44,7 +45,7 @@ def command(
     from whence.core.target import Target
 
     writable(html)
-    lines = read_texts(words or [], file)
+    lines = read_texts(words or [], file, text)
     comparisons: list[Comparison] = []
     books: list[Notebook] = []
     bad = BadLines(len(lines), as_json)

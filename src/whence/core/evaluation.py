@@ -100,6 +100,12 @@ class Column:
         return "↑" if self.better == "higher" else "↓"
 
     @property
+    def texts(self) -> tuple[int, int]:
+        """On how many texts its cells were measured: the fewest, and the most; 0 for none."""
+        counts = [cell.texts for cell in self.cells if cell.texts]
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    @property
     def is_idle(self) -> bool:
         """Whether every method and every random ranking has the same value: it tells nothing."""
         if not self.cells or not self.random.texts:
@@ -138,12 +144,14 @@ class MeanCurves:
     """The target while words leave the text, and while they enter an empty one: means over texts.
 
     ``method`` is empty for random rankings. The curves have equal steps, from no word to all.
+    ``texts`` counts those that they are means of; None in tables of before.
     """
 
     method: str
     removal: str
     deletion: tuple[float, ...]
     insertion: tuple[float, ...]
+    texts: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.deletion) != len(self.insertion) or len(self.deletion) < 2:

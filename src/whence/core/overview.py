@@ -16,6 +16,7 @@ from jaxtyping import Float
 from whence.core.agreement import Conflict
 from whence.core.answer_of_many import AnswerOfMany
 from whence.core.confusion import FEW_TEXTS, LEAST, Confusion, is_supported
+from whence.core.data_labels import DataLabels
 from whence.core.evidence import Verdict
 from whence.core.many import Failure, Tally
 from whence.core.render import render
@@ -102,7 +103,7 @@ def told_for_sure(words: Sequence[CarryingWord]) -> list[CarryingWord]:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How often the model says what the data say, over the texts whose label it knows.
+    """How often the model says what the data say, over the texts whose label it has.
 
     ``commonest`` is the label that most of these texts have, on ``commonest_texts`` of them: who
     always says it is right as often.
@@ -139,13 +140,14 @@ class ReadText:
     id: str
     pieces: tuple[str, ...]
     parts: tuple[int, ...]
-    label: str | None  # that the data give, as the model calls it where that is known
+    label: str | None  # that the data give, as the model calls it where it has such a label
     predicted: str | None
     probability: float | None
     explained: str  # the label whose words these are
     readings: Mapping[str, Reading]
     agreement: float | None
     conflict: Conflict | None
+    is_judged: bool = True  # False where the model has no such label, so is not right or wrong
 
     @property
     def text(self) -> str:
@@ -184,6 +186,7 @@ class Overview:
     left_out: int
     failures: tuple[Failure, ...]
     confusion: Confusion | None = None
+    labels: DataLabels | None = None  # of the texts that are done, where the model chooses labels
 
     def words_by(self, method: str, label: str) -> list[CarryingWord]:
         """The words of one method and label, by what they do."""

@@ -21,6 +21,8 @@ VIEWS = {
     "many_fragment": "whence.views.many_html",
     "overview_page": "whence.views.overview",
     "overview_sentences": "whence.views.overview",
+    "label_sentences": "whence.views.data_labels",
+    "unknown_sentences": "whence.views.data_labels",
     "evaluation_sentences": "whence.views.evaluation",
     "evaluation_text": "whence.views.evaluation",
     "evaluation_latex": "whence.views.evaluation",

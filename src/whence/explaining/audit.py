@@ -24,6 +24,7 @@ from whence.explaining.audits import (
     spread,
     tests_of,
 )
+from whence.explaining.data_labels import Use, labels_met, warn_of_labels
 from whence.explaining.data_set import (
     Order,
     carried_out,
@@ -44,6 +45,7 @@ from whence.runs.run import Progress, Run, Stop, check_engine
 
 PART = 8  # texts that are done, written and lost together
 RANKINGS = 10  # random ones on each text
+USE_OF_LABELS: Use = "needed"  # heads are valued by them
 # a name, names, or names with settings
 Tests = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -59,6 +61,7 @@ def audit(
     label: str | None = None,
     id: str | None = None,
     against: str | None = None,
+    labels: Mapping[str, str] | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -83,7 +86,8 @@ def audit(
     ``tests`` are some of ``permutation``, ``uniform``, ``adversary`` and ``heads``; all without.
     The readings of attention (means, rollout, flow …) are compared with gradients and with leaving
     words out, and put on trial as ``whence.evaluate`` does it. ``label`` names the column of the
-    true label, by which heads are valued; with ``against``, a column of what each label is
+    true label, by which heads are valued (``labels`` says what the model calls them, where it calls
+    them otherwise: {"ok": "not-toxic"}); with ``against``, a column of what each label is
     contrasted with, the label is what readings explain, too. The other keywords are those of
     ``whence.evaluate``.
     """
@@ -101,22 +105,30 @@ def audit(
         "overflow": overflow,
         "memory": memory,
     }
-    work = audit_rows(model, tests, rankings, gold=foil is not None, **options)
+    work = audit_rows(model, tests, rankings, foil is not None, labels or {}, **options)
     choice = Choice(sample, seed, limit)
+    met = labels_met(model, opened, choice, work.trial.explain.labels, USE_OF_LABELS)
+    warn_of_labels(met, USE_OF_LABELS)
     more: dict[str, Any] = {"part": part, "progress": progress}
     with place_for(out) as place:
         return audited(work, opened, choice, place, manner, **more)
 
 
 def audit_rows(
-    model: Model, tests: Tests | None, rankings: int, gold: bool = False, **options: Any
+    model: Model,
+    tests: Tests | None,
+    rankings: int,
+    gold: bool = False,
+    labels: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> AuditRows:
     """The work of an audit, checked before anything is run. ``options`` are those of a Request."""
     check_can_edit(model)
     wanted = _wanted(tests)
     methods = [*READINGS, GRADIENT, LEAVE_ONE_OUT]
     request = fitting(model, request_of(model, methods, evidence=False, **options))
-    trial = trial_rows(ExplainRows(model, request, gold), METRICS, None, None, rankings)
+    explain = ExplainRows(model, request, gold, labels=labels or {})
+    trial = trial_rows(explain, METRICS, None, None, rankings)
     return AuditRows(trial, tests_of(wanted))
 
 
@@ -153,7 +165,8 @@ def audited(
 ) -> Audit:
     """The audit as asked, begun or continued in a place. ``say`` is told of each step."""
     work = spread(work, sum(1 for _ in chosen(data, choice)))
-    order = Order(work, WORK, READER, asked_of_audit(work), work.trial.explain.gold)
+    gold = work.trial.explain.gold
+    order = Order(work, WORK, READER, asked_of_audit(work), gold, needs_labels=True)
     stop = stop or Stop()
     if manner.again:
         for name in (PRUNING, RETRAINED):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from whence.core.passage import Passage
 from whence.core.registry import checked_settings, settings_dict
 from whence.core.target import Target
 from whence.explaining.job import Outcome
-from whence.explaining.rows import Explained, name_or_number, plain, reason_of
+from whence.explaining.rows import Explained, plain, reason_of
 from whence.explaining.trials import TrialRows, asked_of_trials
 from whence.explaining.trials import opened as trials_opened
 from whence.explaining.trials import schema as schema_of_trials
@@ -125,14 +126,17 @@ class AuditRows:
 
     def case_of(self, passage: Passage, target: Target, row: Row) -> Case:
         """A text under audit, with what is true of it where the data tell; the target is fixed."""
-        model, index = self._model, None
+        model = self._model
+        truth: float | None = None
         if self.trial.explain.gold:
-            index = target.index
+            truth = target.index
+        elif row.label is not None and model.is_regression:
+            truth = _number(row.label)
         elif row.label is not None and model.kind.has_classes:
             nothing_said = np.zeros(len(model.labels_of(passage)))
-            named = Target(name_or_number(row.label))
-            index = model.resolve(named, nothing_said, passage).index
-        return Case(passage, target, index, self._seed)
+            named = Target(self.trial.explain.label_for(row.label))
+            truth = model.resolve(named, nothing_said, passage).index
+        return Case(passage, target, truth, self._seed)
 
     def _correlated(self, outcome: Outcome, passage: Passage) -> list[dict[str, Any]]:
         scores = {name: one.scores for name, one in outcome.attributions.items()}
@@ -157,6 +161,17 @@ class AuditRows:
         half = len(places) // 2
         first = self._seen(test, cases, places[:half])
         return first + self._seen(test, cases, places[half:])
+
+
+def _number(label: str) -> float:
+    """What a regression should say of a text."""
+    try:
+        number = float(label)
+    except ValueError:
+        number = nan
+    if not isfinite(number):
+        raise TargetError(f"the model says a number, and the data say {label!r} of this text.")
+    return number
 
 
 def _record(one: Observation) -> dict[str, Any]:

@@ -13,6 +13,13 @@ from whence.core.registry import methods as all_methods
 from whence.core.request import AnyTarget, Overflow, Request, Via, targets_of, units_as_given
 from whence.core.target import Reading
 from whence.core.units import UnitKind
+from whence.explaining.data_labels import (
+    MAPPING,
+    Use,
+    labels_met,
+    mapping_in,
+    warn_of_labels,
+)
 from whence.explaining.rows import READER, WORK, ExplainRows, asked_of, fitting, wishes_of
 from whence.games.game import check_is_model
 from whence.models.model import Model
@@ -23,6 +30,7 @@ from whence.runs.manifest import (
     Manifest,
     check_same,
     has_manifest,
+    read_manifest,
     write_manifest,
 )
 from whence.runs.manner import Engine, Manner
@@ -46,6 +54,7 @@ def run(
     label: str | None = None,
     id: str | None = None,
     against: str | None = None,
+    labels: Mapping[str, str] | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -78,7 +87,9 @@ def run(
     columns; what there is no doubt about is found by itself. ``sample`` takes so many at random,
     ``limit`` the first. With ``gold`` the label that the data give is explained, and not the
     predicted one; ``against`` names a column of what that label is contrasted with, text by text:
-    why this rather than that.
+    why this rather than that. ``labels`` says which label of the model a label of the data is,
+    where their names differ: {"ok": "not-toxic"}. A label that the model does not have is neither
+    right nor wrong, and is told.
 
     ``out`` is a folder, or a URL such as s3://bucket/reviews. What is done is kept there in parts
     of ``part`` texts. The same call again goes on where it was ended; a call for anything else is
@@ -118,8 +129,10 @@ def run(
         rankings=rankings,
         steps=steps,
     )
-    work = ExplainRows(model, request, gold or foil is not None)
+    work = ExplainRows(model, request, gold or foil is not None, labels=labels or {})
     choice = Choice(sample, seed, limit)
+    use = use_of_labels(work)
+    warn_of_labels(labels_met(model, opened, choice, work.labels, use), use)
     return run_as_asked(work, opened, choice, place_of(out), manner, part=part, progress=progress)
 
 
@@ -152,7 +165,9 @@ class Order:
     name: str
     reader: str
     asked: Mapping[str, Any]
-    gold: bool  # whether it needs the labels of the data
+    gold: bool  # whether it explains the labels of the data
+    # whether results depend on what labels of the data mean; else only what is counted does
+    needs_labels: bool = False
 
 
 def run_as_asked(
@@ -167,7 +182,7 @@ def run_as_asked(
     progress: Progress | None = None,
 ) -> Run:
     """The run of this work over the rows that are chosen, in parts of so many rows."""
-    order = Order(work, WORK, READER, asked_of(work), work.gold)
+    order = Order(work, WORK, READER, asked_of(work), work.gold, work.gold)
     options: dict[str, Any] = {"part": part, "stop": stop, "progress": progress}
     return carried_out(order, data, choice, place, manner, **options)
 
@@ -236,10 +251,32 @@ def _begun(
         }
         manifest = Manifest(order.name, order.reader, order.asked, described, part, __version__)
         if goes_on:
+            manifest = manifest if order.needs_labels else _relabelled(place, manifest)
             check_same(place, manifest)
         else:
             write_manifest(place, manifest)
     return manifest
+
+
+def _relabelled(place: Place, manifest: Manifest) -> Manifest:
+    """A run that needs no labels may be told later what they mean: only counts change by that.
+
+    Without a new mapping the run's own stays.
+    """
+    known = read_manifest(place)
+    labels = mapping_in(manifest.asked) or mapping_in(known.asked)
+    if not labels:
+        return manifest
+    manifest = replace(manifest, asked={**manifest.asked, MAPPING: dict(labels)})
+    relabelled = replace(known, asked={**known.asked, MAPPING: dict(labels)})
+    if relabelled != known and not relabelled.differences(manifest):
+        write_manifest(place, relabelled)
+    return manifest
+
+
+def use_of_labels(work: ExplainRows) -> Use:
+    """What labels of the data are there for in a run."""
+    return "needed" if work.gold else "counted"
 
 
 def check_can_be_loaded(model: Model) -> None:

@@ -17,6 +17,7 @@ from whence.core.request import AnyTarget, Overflow, Via, targets_of, units_as_g
 from whence.core.target import Reading
 from whence.core.units import UnitKind
 from whence.core.writing import json_text
+from whence.explaining.data_labels import Use, labels_met, warn_of_labels
 from whence.explaining.data_set import (
     Methods,
     Order,
@@ -79,6 +80,7 @@ def evaluate(
     id: str | None = None,
     rationale: str | None = None,
     against: str | None = None,
+    labels: Mapping[str, str] | None = None,
     split: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -151,13 +153,15 @@ def evaluate(
         budget=budget,
     )
     work = trial_rows(
-        ExplainRows(model, request, gold or foil is not None, tuple(added)),
+        ExplainRows(model, request, gold or foil is not None, tuple(added), labels or {}),
         metrics,
         removals,
         measured_as,
         rankings,
     )
     choice = Choice(sample, seed, limit)
+    use = use_of_labels_in_trials(work)
+    warn_of_labels(labels_met(model, opened, choice, work.explain.labels, use), use)
     options: dict[str, Any] = {"part": part, "planted": planted, "progress": progress}
     with place_for(out) as place:
         return evaluated(work, opened, choice, place, manner, **options)
@@ -178,7 +182,8 @@ def evaluated(
 ) -> Evaluation:
     """The evaluation as asked, begun or continued in a place. ``say`` is told of each step."""
     _check_rationale(work, data)
-    order = Order(work, WORK, READER, asked_of_trials(work), work.explain.gold)
+    gold = work.explain.gold
+    order = Order(work, WORK, READER, asked_of_trials(work), gold, needs_labels=gold)
     stop = stop or Stop()
     if manner.again:
         for name in (GAUGES, PLANTED):
@@ -195,6 +200,11 @@ def evaluated(
 
     stop.at_once(measure_once)
     return evaluation_of(run)
+
+
+def use_of_labels_in_trials(work: TrialRows) -> Use:
+    """What labels of the data are there for in an evaluation."""
+    return "needed" if work.explain.gold else "kept"
 
 
 def _check_rationale(work: TrialRows, data: Data) -> None:

@@ -17,11 +17,13 @@ from whence.core.attribution import NO_LABEL, Attribution
 from whence.core.bootstrap import wilson
 from whence.core.comparison import Comparison
 from whence.core.confusion import Confusion
+from whence.core.data_labels import DataLabels, data_labels, match
 from whence.core.errors import InputError
 from whence.core.evidence import CURVES
 from whence.core.many import Failure, Tally
 from whence.core.overview import Accuracy, CarryingWord, Overview, Reading, ReadText, by_effect
 from whence.explaining.confusion import Judged, Voice, confusion_of
+from whence.explaining.data_labels import mapping_in
 from whence.explaining.questions import carrying, table_of, tallies_of
 from whence.runs.data import Row
 from whence.runs.run import Run
@@ -52,6 +54,8 @@ class _Counts:
     seen: set[int] = field(default_factory=set)  # texts, by a hash
     named: int = 0  # of them, those of which words can be named
     judged: list[Judged] = field(default_factory=list)  # of what the model has said something
+    mapping: Mapping[str, str] = field(default_factory=dict)  # what labels of the data mean
+    given: list[str | None] = field(default_factory=list)  # labels of the data
 
 
 def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
@@ -62,7 +66,8 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
 
     >>> overview_of(whence.open_run("runs/reviews")).to_html("page.html")    # doctest: +SKIP
     """
-    counts = _Counts(labels=tuple(run.manifest.asked.get("labels", ())))
+    asked = run.manifest.asked
+    counts = _Counts(labels=tuple(asked.get("labels", ())), mapping=mapping_in(asked))
     kept: list[tuple[float, int, ReadText]] = []  # those that agree best are dropped first
     for place, row, comparison in run.explained():
         read = _read(place, row, comparison)
@@ -73,7 +78,6 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
         else:
             heapq.heappushpop(kept, entry)
 
-    asked = run.manifest.asked
     methods = tuple(m["name"] for m in asked.get("methods", ()) if m["name"] in counts.signed)
     tallies = tuple(tallies_of(run)) if counts.done else ()
     answer = answer_of_counts(
@@ -103,6 +107,7 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
         left_out=counts.done - len(texts),
         failures=tuple(_failures(run)) if state.done else (),
         confusion=confusion_of(run, counts.judged, Voice(speaker, counts.read)),
+        labels=_labels(run, counts),
     )
 
 
@@ -230,6 +235,7 @@ def _agreement_or_most(read: ReadText) -> float:
 
 def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) -> None:
     counts.done += 1
+    counts.given.append(row.label)
     target = comparison.first.target
     counts.read = target.read
     counts.label_by_target[target.describe()] = read.explained
@@ -239,12 +245,12 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     if read.predicted is not None:
         holding = comparison.first.labels_that_hold
         counts.predicted.update([read.predicted] if holding is None else holding or [NO_LABEL])
-        known = None if row.label is None else _known_label(row.label, counts.labels)
+        known = None if row.label is None else match(row.label, counts.labels, counts.mapping)
         judged = Judged(
             row=read.row,
             text=text,
             given=row.label,
-            known=known,
+            known=None if known is None else known.name,
             says=read.predicted,
             probability=read.probability,
             explained=read.explained,
@@ -258,35 +264,32 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     counts.named += bool(answer.is_carried and answer.names_something)
 
 
-def _known_label(given: str, labels: Sequence[str]) -> str | None:
-    """A label of the data as the model calls it, by its name or by its number; None if it has none.
-
-    >>> _known_label("Good", ["bad", "good"]), _known_label("0", ["bad", "good"])
-    ('good', 'bad')
-    """
-    for name in labels:
-        if given.casefold() == name.casefold():
-            return name
-    if given.isdecimal() and int(given) < len(labels):
-        return labels[int(given)]
-    return None
+def _labels(run: Run, counts: _Counts) -> DataLabels | None:
+    """None where the model chooses no label, or no column of the data is one."""
+    if not counts.labels or run.manifest.data.get("columns", {}).get("label") is None:
+        return None
+    return data_labels(counts.given, counts.labels, counts.mapping)
 
 
 def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
     if read.label is None:
         return read
-    return replace(read, label=_known_label(read.label, counts.labels) or read.label)
+    known = match(read.label, counts.labels, counts.mapping)
+    if known is None:
+        return replace(read, is_judged=read.label == read.predicted)
+    return replace(read, label=known.name)
 
 
 def _accuracy(counts: _Counts) -> Accuracy | None:
-    """None where the data have no labels that the model knows."""
+    """None where fewer than two of the model's labels are among those of the data."""
     pairs = [(text.known, text.says) for text in counts.judged if text.known is not None]
-    if not pairs:
+    by_label = Counter(label for label, _ in pairs)
+    if len(by_label) < 2:
         return None
     right = sum(label == said for label, said in pairs)
-    ((commonest, often),) = Counter(label for label, _ in pairs).most_common(1)
+    ((commonest, often),) = by_label.most_common(1)
     interval = wilson(right / len(pairs), len(pairs))
-    return Accuracy(len(pairs), right, interval, str(commonest), often)
+    return Accuracy(len(pairs), right, interval, commonest, often)
 
 
 def _better_interval(tally: Tally) -> tuple[float, float] | None:

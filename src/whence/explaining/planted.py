@@ -31,7 +31,8 @@ from whence.core.request import Request, Wish, wishes_for
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run
 from whence.metrics.planted import Found, chance_range, found, holm, p_of
-from whence.models.load import BUNDLED, load
+from whence.models.finding import BUNDLED
+from whence.models.load import load
 
 USUAL_TEXTS = 30
 SHARES = 1000  # of a bar, for each mechanism

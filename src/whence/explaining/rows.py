@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from whence.core.attribution import Attribution
@@ -20,6 +20,7 @@ from whence.core.registry import find_method, settings_dict
 from whence.core.request import Request, Wish
 from whence.core.target import Target
 from whence.explaining.added import Added
+from whence.explaining.data_labels import MAPPING, label_for, mapping_in
 from whence.explaining.job import Outcome, job_of
 from whence.explaining.run import run
 from whence.models.load import load
@@ -52,13 +53,15 @@ class Explained:
 class ExplainRows:
     """Methods on rows. With ``gold`` the label that the data give is explained.
 
-    ``added`` are results of others, each of which belongs to the row with its text.
+    ``added`` are results of others, each of which belongs to the row with its text. ``labels`` says
+    which label of the model a label of the data is, where their names differ.
     """
 
     model: Model
     request: Request
     gold: bool = False
     added: Added = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, rows: Sequence[Row], first: int) -> pa.Table:
         """A table with a record for each row; ``first`` is the place of the first of them."""
@@ -119,8 +122,12 @@ class ExplainRows:
         target = self.request.targets[0]
         if not self.gold:
             return target
-        target = replace(target, label=name_or_number(row.label))
-        return target if row.foil is None else replace(target, against=name_or_number(row.foil))
+        target = replace(target, label=self.label_for(row.label))
+        return target if row.foil is None else replace(target, against=self.label_for(row.foil))
+
+    def label_for(self, given: str | None) -> str | int | None:
+        """A label of the data as a target has it."""
+        return label_for(self.model, given, self.labels)
 
     def _outcomes(
         self, passages: Sequence[Passage], request: Request, keep_games: bool
@@ -139,11 +146,6 @@ class ExplainRows:
         half = len(passages) // 2
         first = self._outcomes(passages[:half], request, keep_games)
         return first + self._outcomes(passages[half:], request, keep_games)
-
-
-def name_or_number(label: str | None) -> str | int | None:
-    """Data often hold the numbers of labels."""
-    return int(label) if label is not None and label.lstrip("-").isdigit() else label
 
 
 # ---------------------------------------------------------------------- what was asked
@@ -165,13 +167,18 @@ def asked_of(work: ExplainRows) -> dict[str, Any]:
     del provenance["attention"]
     added = [attribution.to_dict() for attribution in work.added]
     digest = hashlib.sha256(json.dumps(added, sort_keys=True).encode()).hexdigest()
-    return ({"added": digest} if added else {}) | {
-        "model": provenance,
-        "labels": _labels_of(work.model),
-        "methods": methods,
-        "request": plain(work.request.to_dict()),
-        "gold": work.gold,
-    }
+    mapped = {MAPPING: dict(work.labels)} if work.labels else {}
+    return (
+        ({"added": digest} if added else {})
+        | mapped
+        | {
+            "model": provenance,
+            "labels": _labels_of(work.model),
+            "methods": methods,
+            "request": plain(work.request.to_dict()),
+            "gold": work.gold,
+        }
+    )
 
 
 def _labels_of(model: Model) -> list[str]:
@@ -202,7 +209,8 @@ def opened(asked: Mapping[str, Any]) -> ExplainRows:
             f"the model {known['model']!r} is not the one that the run began with: its weights "
             f"have the fingerprint {model.fingerprint}, and the run's {known['fingerprint']}."
         )
-    return ExplainRows(model, Request.from_dict(asked["request"]), asked["gold"])
+    request = Request.from_dict(asked["request"])
+    return ExplainRows(model, request, asked["gold"], labels=mapping_in(asked))
 
 
 # ---------------------------------------------------------------------- columns

@@ -28,6 +28,7 @@ from whence.core.retrained import Retrained
 from whence.core.stored import Stored, parsed_json
 from whence.explaining.audits import READINGS as READINGS_OF_ATTENTION
 from whence.explaining.audits import observation_of
+from whence.explaining.data_labels import label_lines, labels_in
 from whence.explaining.stored_trials import TABLES as TABLES_OF_TRIALS
 from whence.runs.places import Place
 
@@ -87,7 +88,7 @@ def audit_of(run: Run) -> Audit:
         pruning=pruning,
         retrained=stored_retrained(run.place),
         skipped=_skipped(records),
-        notes=_notes(asked, no_pruning),
+        notes=(*_notes(asked, no_pruning), *label_lines(labels_in(run), "needed")),
         forwards=sum(r["explaining"] + r["measuring"] + r["testing"] for r in records)
         + (0 if pruning is None else pruning.forwards),
         backwards=sum(r["backwards"] + r["testing_backwards"] for r in records),

@@ -23,6 +23,7 @@ from whence.core.many import Failure
 from whence.core.planted import MECHANISMS, PlantedTruth
 from whence.core.registry import Needs, find_metric, settings_of
 from whence.core.stored import Stored, parsed_json
+from whence.explaining.data_labels import label_lines, labels_in
 from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
 from whence.runs.places import Place
 
@@ -117,6 +118,7 @@ def evaluation_of(run: Run) -> Evaluation:
             *_notes(run, no_gauges, planted, no_planted),
             *_not_measured(asked, records),
             *_repeated(records),
+            *_of_labels(run),
         ),
         forwards=forwards,
         failures=failed_texts(run, MOST_FAILURES) if state.failed else (),
@@ -254,9 +256,8 @@ def _curves(
             if every:
                 deletion = np.mean([curve["deletion"] for curve in every], axis=0)
                 insertion = np.mean([curve["insertion"] for curve in every], axis=0)
-                means.append(
-                    MeanCurves(method, removal, tuple(deletion.tolist()), tuple(insertion.tolist()))
-                )
+                ends = tuple(deletion.tolist()), tuple(insertion.tolist())
+                means.append(MeanCurves(method, removal, *ends, texts=len(every)))
     return means
 
 
@@ -288,6 +289,11 @@ def _notes(
     if no_planted:
         notes.append(f"No method was tried where the truth is known: {no_planted}")
     return tuple(notes)
+
+
+def _of_labels(run: Run) -> list[str]:
+    """Said where the label of the data is what is explained."""
+    return label_lines(labels_in(run), "needed") if run.manifest.asked["gold"] else []
 
 
 def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> Iterator[str]:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,11 @@ from whence.models.checkpoint import (
     stored,
     weight_files,
 )
+from whence.models.finding import known, source_of
 from whence.models.heads import head_of, head_of_config
 from whence.models.model import Model
 from whence.models.numbers import check_config
 from whence.models.token_ids import check_tokenizer
-
-BUNDLED = Path(__file__).parent / "bundled"
 
 # A folder with none of these holds no tokenizer.
 TOKENIZER_FILES = (
@@ -45,11 +43,6 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "source.spm",
 )
-
-
-def bundled() -> list[str]:
-    """The names of the models inside the package."""
-    return sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))
 
 
 def load(
@@ -80,7 +73,7 @@ def load(
 
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     name = str(model)
-    source = _source(name, is_path=not isinstance(model, str))
+    source = source_of(name, is_path=not isinstance(model, str))
     dtype = _checked_dtype(dtype)
     with _clear(name):
         checked = _check_files(source, revision, name, allow_pickle, allow_remote_code)
@@ -157,38 +150,7 @@ def _checked(model: Model) -> Model:
     return model
 
 
-# ---------------------------------------------------------------------- where it is
-
-
-def _source(name: str, is_path: bool) -> Path | str:
-    """The folder of a bundled or local model, or the name itself where it is an id on the hub."""
-    if name in bundled() and not is_path:
-        return BUNDLED / name
-
-    folder = Path(name).expanduser()
-    if name.strip() and folder.is_dir():
-        return folder
-    if folder.is_file():
-        raise LoadError(
-            f"{name!r} is a file; give the folder that holds config.json and the weights."
-        )
-    if is_path or _looks_like_a_path(name) or not name.strip():
-        raise LoadError(f"no folder {name!r}.{_known()}")
-
-    if "/" not in name:
-        close = get_close_matches(name, bundled(), n=1)
-        if close:
-            raise LoadError(
-                f"no bundled model named {name!r}. Did you mean {close[0]!r}?{_known()}"
-            )
-    return name
-
-
-def _looks_like_a_path(name: str) -> bool:
-    """An id on the hub has at most one slash, and begins with a letter or a digit."""
-    if name.startswith((".", "/", "~", "\\")) or name.count("/") > 1:
-        return True
-    return os.sep != "/" and os.sep in name
+# ---------------------------------------------------------------------- its files
 
 
 @dataclass(frozen=True)
@@ -229,11 +191,6 @@ def _check_files(
         if other_path is not None:
             check_config(read_json(other_path), weights, where, allow_code)
     return _Checked(config, weights, find, revision, where)
-
-
-def _known() -> str:
-    names = bundled()
-    return f" Bundled models: {', '.join(names)}." if names else ""
 
 
 # ---------------------------------------------------------------------- its parts
@@ -339,14 +296,14 @@ def _not_loaded(name: str, part: str, problem: BaseException) -> LoadError:
     is_offline = os.environ.get("HF_HUB_OFFLINE") not in (None, "", "0")
     if "ignore_mismatched_sizes" in reason:
         reason = "the weights have other shapes than its config.json says."
-    if isinstance(_source(name, is_path=False), Path):
+    if isinstance(source_of(name, is_path=False), Path):
         return LoadError(f"cannot load {name!r}: {reason}")
     if isinstance(problem, OSError) and is_offline:
         reason = (
             "it is no folder, no bundled model and not in the local cache. "
             "The hub was not asked: HF_HUB_OFFLINE is set."
         )
-    return LoadError(f"cannot load {name!r}: {reason}{_known()}")
+    return LoadError(f"cannot load {name!r}: {reason}{known()}")
 
 
 def _first_line(problem: BaseException) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from whence.core.data_labels import data_labels
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.units import UnitKind
@@ -73,13 +74,15 @@ def encoded(model: Model, rows: Sequence[Labelled], units: UnitKind = "word") ->
 
 
 def numbered(model: Model, rows: Sequence[Labelled]) -> list[int]:
-    """The number of each text's label among the model's: by its name, or by the number itself."""
-    numbers = {name: number for number, name in model.labels.items()}
-    for number in model.labels:
-        numbers.setdefault(str(number), number)
-    for row in rows:
-        if row.label not in numbers:
-            raise InputError(
-                f"{row.label!r} is no label of this model: {', '.join(model.labels.values())}."
-            )
+    """The number of each text's label among the model's: as ``core/data_labels.py`` finds it."""
+    names = [model.labels[number] for number in range(len(model.labels))]
+    met = data_labels([row.label for row in rows], names)
+    if met.unknown:
+        first = met.unknown[0]
+        hint = f" Did you mean {first.nearest!r}?" if first.nearest else ""
+        raise InputError(
+            f"{first.given!r} ({first.texts} of {met.texts} texts) is no label of this model: "
+            f"{', '.join(names)}.{hint}"
+        )
+    numbers = {label.given: label.match.number for label in met.labels if label.match}
     return [numbers[row.label] for row in rows]

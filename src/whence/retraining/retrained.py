@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from whence.core.audited import SCHEMA
@@ -43,9 +43,14 @@ def retrained_in(
     seed: int,
     stop: Stop,
     progress: Callable[[str], None],
+    labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Do those tests that the place of an audit does not hold yet, on all texts of the data."""
-    texts = labelled(data)
+    """Do those tests that the place of an audit does not hold yet, on all texts of the data.
+
+    ``labels`` says what the model calls labels that the data call otherwise.
+    """
+    mapping = labels or {}
+    texts = [replace(one, label=mapping.get(one.label, one.label)) for one in labelled(data)]
 
     def train() -> None:
         done = list(stored_retrained(place))

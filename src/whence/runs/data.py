@@ -156,9 +156,13 @@ def _check_no_split(source: str, split: str | None) -> None:
         )
 
 
+def ending_of(path: Path) -> str:
+    """By what a file is known: the end of its name, without that of gzip."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 def _reader_for(path: Path) -> Callable[[Path], Table]:
-    name = path.name.lower().removesuffix(".gz")
-    ending = Path(name).suffix
+    ending = ending_of(path)
     if ending not in READERS:
         found = f"ends in {ending!r}" if ending else "has no ending"
         raise InputError(

@@ -71,6 +71,21 @@ def how_to_read(audit: Audit) -> str:
     )
 
 
+def count_sentences(audit: Audit) -> list[str]:
+    """Said where a test rests on fewer texts than the audit: dear ones look at some of them."""
+    counts: dict[str, list[int]] = {}
+    for effect in audit.effects:
+        counts.setdefault(effect.test, []).append(effect.texts)
+    fewer = []
+    for test, texts in counts.items():
+        least, most = min(texts), max(texts)
+        if least < audit.texts:
+            fewer.append(f"{test} on {least:,}" + (f" to {most:,}" if most > least else ""))
+    if not fewer:
+        return []
+    return [f"Not every test rests on all {audit.texts:,} texts: {wording_list(fewer)}."]
+
+
 def what_moves(audit: Audit) -> str:
     """What a change of the output is."""
     return (
@@ -300,6 +315,7 @@ def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
     places = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
     if places:
         parts += [Text(), _places(places, width), Text(how_to_read(audit), DIM)]
+        parts += [Text(line, DIM) for line in count_sentences(audit)]
     if audit.readings:
         parts += [Text(), _readings(audit.readings, width), Text(READINGS_MEAN, DIM)]
     for name, why in audit.skipped.items():

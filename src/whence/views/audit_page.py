@@ -13,6 +13,7 @@ from whence.views.audit import (
     audit_lead,
     audit_rest,
     columns_of,
+    count_sentences,
     how_to_read,
     shown,
     shown_share,
@@ -78,6 +79,7 @@ def _places(audit: Audit) -> Iterator[str]:
     yield element("h3", "Layer by layer")
     yield scrolling("layers", table(element("tr", head), rows, class_="grid"))
     yield soft(text(how_to_read(audit)))
+    yield paragraphs(count_sentences(audit))
 
 
 def _heads(audit: Audit) -> Iterator[str]:

@@ -28,6 +28,7 @@ MARKS = {Verdict.BETTER: "+", Verdict.WORSE: "−", Verdict.SAME: " "}
 BUILT_IN = "°"
 BUILT_IN_LATEX = r"$^{\circ}$"
 CONTROL = "random rankings"
+GOLD = "gold"
 MOST_NAMED = 6
 MOST_FAILURES = 5  # that print shows
 WIDTH = 100
@@ -177,6 +178,62 @@ def wording_list(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+# ---------------------------------------------------------------------- how many texts
+
+
+def counts_of(column: Column, table: Evaluation) -> str:
+    """A column's own number of texts, where it is not that of the table.
+
+    >>> few = Column("auprc", 1, {}, "higher", "gold", "", Cell("", 0.5, None, 39),
+    ...     (Cell("lime", 0.6, None, 39), Cell("random", 0.5, None, 31)))
+    >>> counts_of(few, Evaluation("m", "d", 50, 0, 0, ("lime", "random"), (few,)))
+    'n = 31 to 39'
+    """
+    fewest, most = column.texts
+    if fewest == most == table.texts or not most:
+        return ""
+    return f"n = {_from_to(fewest, most)}"
+
+
+def _from_to(fewest: int, most: int) -> str:
+    return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+
+
+def count_sentences(table: Evaluation) -> list[str]:
+    """Said where some column rests on fewer texts than the table, or some cell than its column."""
+    return [*_of_marks(table), *_of_fewer(table)]
+
+
+def _of_marks(table: Evaluation) -> list[str]:
+    """Said where people marked words of some texts only: a metric of gold needs both kinds."""
+    counts = [column.texts[1] for column in table.columns if column.kind == GOLD]
+    most = max(counts, default=0)
+    if not most or most == table.texts:
+        return []
+    have = "has" if most == 1 else "have"
+    return [
+        f"{most:,} of {table.texts:,} texts {have} some words marked and others not: what is "
+        f"compared with people's marks (gold) rests on {'it' if most == 1 else 'these'} alone."
+    ]
+
+
+def _of_fewer(table: Evaluation) -> list[str]:
+    """Said of methods that were measured on fewer texts than others of the same column."""
+    fewer: dict[str, list[int]] = {}
+    columns = [column for column in table.columns if not column.is_idle]
+    for column in columns:
+        for cell in column.cells:
+            if 0 < cell.texts < column.texts[1]:
+                fewer.setdefault(cell.method, []).append(cell.texts)
+    of_methods = []
+    for method, texts in fewer.items():
+        by = "" if len(texts) == len(columns) else f" by {wording.counted(len(texts), 'measure')}"
+        of_methods.append(f"{method} on {_from_to(min(texts), max(texts))}{by}")
+    if not of_methods:
+        return []
+    return [wording.visible(f"Measured on fewer texts than others: {wording_list(of_methods)}.")]
+
+
 # ---------------------------------------------------------------------- terminal
 
 
@@ -208,10 +265,11 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
             continue
         parts.append(Text())
         parts.append(Text.assemble((kind.capitalize(), BOLD), (f"  {about}", DIM)))
-        for block in _blocks(of_kind, methods, console.width):
-            parts.append(_block(block, methods))
+        for block in _blocks(of_kind, methods, console.width, table):
+            parts.append(_block(block, methods, table))
     if table.columns:
         parts += [Text(), Text(HOW_TO_READ, DIM)]
+    parts += [Text(line, DIM) for line in count_sentences(table)]
     parts += [Text(line, DIM) for line in idle_sentences(of_removals)]
     for method, why in table.skipped.items():
         parts.append(Text(wording.visible(f"{method}: no scores {why}"), DIM))
@@ -258,13 +316,15 @@ def ranked_methods(table: Evaluation) -> list[str]:
     return sorted(table.methods, key=lambda method: (standing(method), method))
 
 
-def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Iterator[list[Column]]:
+def _blocks(
+    columns: Sequence[Column], methods: Sequence[str], room: int, table: Evaluation
+) -> Iterator[list[Column]]:
     """Columns that fit side by side."""
     left = room - max(len(wording.visible(name)) for name in (*methods, CONTROL)) - GAP
     block: list[Column] = []
     used = 0
     for column in columns:
-        wide = max(len(line) for line in (*_head(column), *_shown_in(column, methods))) + GAP
+        wide = max(len(line) for line in (*_head(column, table), *_shown_in(column, methods))) + GAP
         if block and used + wide > left:
             yield block
             block, used = [], 0
@@ -274,14 +334,16 @@ def _blocks(columns: Sequence[Column], methods: Sequence[str], room: int) -> Ite
         yield block
 
 
-def _head(column: Column) -> list[str]:
-    """The name of a metric in lines about as wide as its cells, and the removal."""
+def _head(column: Column, table: Evaluation) -> list[str]:
+    """The name of a metric in lines about as wide as its cells; its texts, and the removal."""
     lines = [""]
     for piece in re.findall(r"[^-\[]+-?|\[.+", column.label):
         if lines[-1] and len(lines[-1] + piece) > HEAD:
             lines.append("")
         lines[-1] += piece
     lines[-1] += f" {column.arrow}"
+    if counts_of(column, table):
+        lines.append(counts_of(column, table))
     return [*lines, column.removal] if column.removal else lines
 
 
@@ -300,12 +362,12 @@ def _shown_in(column: Column, methods: Sequence[str]) -> list[str]:
     return lines
 
 
-def _block(columns: Sequence[Column], methods: Sequence[str]) -> Table:
+def _block(columns: Sequence[Column], methods: Sequence[str], table: Evaluation) -> Table:
     grid = Table(box=None, header_style=BOLD, pad_edge=False, padding=(0, GAP, 0, 0))
     grid.add_column("method", no_wrap=True, vertical="bottom")
     lines_of = []
     for column in columns:
-        head, lines = _head(column), _shown_in(column, methods)
+        head, lines = _head(column, table), _shown_in(column, methods)
         wide = max(map(len, (*head, *lines)))
         # aligned here, as rich would cut the spaces that keep marks and letters in line
         lines_of.append([line.rjust(wide) for line in lines])
@@ -383,21 +445,34 @@ def evaluation_latex(table: Evaluation) -> str:
         for removal in ("", *table.removals):
             columns = [c for c in table.columns if (c.kind, c.removal) == (kind, removal)]
             if columns:
-                lines += [f"% {kind}" + (f", words removed by {removal}" if removal else "")]
+                removed = f", words removed by {removal}" if removal else ""
+                lines += [f"% {kind}{removed}, {_texts_of(columns)}"]
                 for first in range(0, len(columns), IN_A_TABLE):
-                    lines += [_tabular(columns[first : first + IN_A_TABLE], methods), ""]
+                    lines += [_tabular(columns[first : first + IN_A_TABLE], methods, table), ""]
     return "\n".join(lines)
 
 
 def _comments(table: Evaluation) -> Iterator[str]:
-    for line in (*evaluation_sentences(table), IN_A_PAPER):
+    for line in (*evaluation_sentences(table), IN_A_PAPER, *count_sentences(table)):
         yield " ".join(wording.visible(line).split())
     yield f"seed {table.seed}, {table.forwards:,} passes; needs \\usepackage{{booktabs}}"
 
 
-def _tabular(columns: Sequence[Column], methods: Sequence[str]) -> str:
+def _texts_of(columns: Sequence[Column]) -> str:
+    """On how many texts these columns rest, all together."""
+    counts = [count for column in columns for count in column.texts if count]
+    if not counts:
+        return "no text"
+    return f"{_from_to(min(counts), max(counts))} {'text' if max(counts) == 1 else 'texts'}"
+
+
+def _tabular(columns: Sequence[Column], methods: Sequence[str], table: Evaluation) -> str:
     arrows = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
-    head = ["method", *(f"{escaped(c.label)} {arrows[c.arrow]}" for c in columns)]
+    head = ["method"]
+    for column in columns:
+        counts = counts_of(column, table).replace("n", "$n$", 1)
+        own = f" ({counts})" if counts else ""
+        head.append(f"{escaped(column.label)} {arrows[column.arrow]}{own}")
     rows = []
     for method in methods:
         cells = [column.cell(method) for column in columns]

@@ -17,6 +17,8 @@ from whence.views.evaluation import (
     BUILT_IN,
     MARKS,
     MARKS_MEAN,
+    count_sentences,
+    counts_of,
     evaluation_sentences,
     idle_sentences,
     number,
@@ -65,7 +67,7 @@ def evaluation_fragment(evaluation: Evaluation) -> str:
 
 def _body(evaluation: Evaluation) -> str:
     said = evaluation_sentences(evaluation)
-    cautions = [*said[LEAD:], *evaluation.notes]
+    cautions = [*said[LEAD:], *count_sentences(evaluation), *evaluation.notes]
     texts = wording.counted(evaluation.texts, "text")
     parts = [
         element("h2", text(f"{texts} of {wording.file_name(evaluation.data)}")),
@@ -112,14 +114,14 @@ def _tables(evaluation: Evaluation) -> Iterator[str]:
             if removal in ("", *evaluation.removals[:1]):
                 yield soft(text(about[0].upper() + about[1:] + ("" if about[-1] == "?" else ".")))
             if columns:
-                yield _table(columns, methods)
+                yield _table(columns, methods, evaluation)
             yield paragraphs(idle_sentences(every))
     if evaluation.columns:
         yield soft(text(HOW_TO_READ))
 
 
-def _table(columns: Sequence[Column], methods: Sequence[str]) -> str:
-    names = [text(f"{c.label}\N{NO-BREAK SPACE}{c.arrow}") for c in columns]
+def _table(columns: Sequence[Column], methods: Sequence[str], evaluation: Evaluation) -> str:
+    names = [_name(column, evaluation) for column in columns]
     head = elements("th", ["method", *names], scope="col")
     rows = []
     for method in methods:
@@ -132,6 +134,13 @@ def _table(columns: Sequence[Column], methods: Sequence[str]) -> str:
     name = element("th", "random rankings", scope="row")
     rows.append(element("tr", name + "".join(control), class_="control"))
     return scrolling("table", table(element("tr", head), rows, class_="grid"))
+
+
+def _name(column: Column, evaluation: Evaluation) -> str:
+    """A metric, and its own number of texts where it is not that of the page."""
+    name = text(f"{column.label}\N{NO-BREAK SPACE}{column.arrow}")
+    counts = counts_of(column, evaluation)
+    return name + (element("span", text(counts), class_="between") if counts else "")
 
 
 def _cell(cell: Cell | None, column: Column) -> str:
@@ -150,6 +159,8 @@ def _cell(cell: Cell | None, column: Column) -> str:
         tip += f"; its control {number(cell.control)}"
     if cell.beaten is not None:
         tip += f"; it beats {digits(cell.beaten)}% of random ones"
+    if cell.texts < column.texts[1]:
+        parts.append(element("span", f"n = {cell.texts:,}", class_="between"))
     verdict = None if cell.verdict is None else CLASSES[cell.verdict]
     return element("td", " ".join(parts), class_=verdict, title=tip)
 
@@ -165,8 +176,9 @@ def _gauges(evaluation: Evaluation) -> Iterator[str]:
     head = elements("th", ["removal", *removed], scope="col")
     rows = []
     for gauge in evaluation.gauges:
+        own = "" if gauge.texts == evaluation.texts else f" (n = {gauge.texts:,})"
         cells = elements("td", [f"{value:.2f}" for value in gauge.like_data])
-        rows.append(element("tr", element("th", text(gauge.removal), scope="row") + cells))
+        rows.append(element("tr", element("th", text(gauge.removal + own), scope="row") + cells))
     yield element("h3", "How far removal leads out of the data")
     yield soft(text(ABOUT_GAUGES))
     yield scrolling("table", table(element("tr", head), rows, class_="grid"))
@@ -191,12 +203,19 @@ def _curves(evaluation: Evaluation) -> Iterator[str]:
             if method in drawn:
                 label = f"{method}: curves under {removal}"
                 picture = pictures.curves(drawn[method], between, label, end="100 %")
-                caption = element("figcaption", text(method))
+                caption = element("figcaption", text(_caption(of_removal[method], evaluation)))
                 figures.append(element("figure", picture + caption))
         summary = element("summary", text(f"words removed by {removal}"))
         is_first = removal == removals[0]
         grid = element("div", "".join(figures), class_="pictures")
         yield element("details", summary + grid, open=is_first)
+
+
+def _caption(curve: MeanCurves, evaluation: Evaluation) -> str:
+    """The method, and its own number of texts where it is not that of the page."""
+    if curve.texts in (None, evaluation.texts):
+        return curve.method
+    return f"{curve.method} (n = {curve.texts:,})"
 
 
 def _drawable(curve: MeanCurves, random: MeanCurves) -> TrialCurves:

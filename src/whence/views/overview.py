@@ -16,6 +16,7 @@ from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_s
 from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_section
+from whence.views.data_labels import reading_sentences, undecided_sentences, unknown_sentences
 from whence.views.document import document, script, static
 from whence.views.html import UNSIGNED_RAMP, ramp, signed_legend, words_explained
 from whence.views.many import NONE, beaten, chance, notes, strongest_first
@@ -96,20 +97,30 @@ def overview_sentences(overview: Overview) -> list[str]:
     said = many_sentences(overview.answer)
     lead = [said[0], *_accuracy(overview)]
     if not overview.answer.tried:
-        return [*lead, *said[1:2], *_carried(overview), ""]
-    return [*lead, *said[2:3], *_carried(overview), "", said[1], *said[3:]]
+        return [*lead, *said[1:2], *_carried(overview), "", *_read(overview)]
+    return [*lead, *said[2:3], *_carried(overview), "", said[1], *said[3:], *_read(overview)]
+
+
+def _read(overview: Overview) -> list[str]:
+    """How labels of the data are read, where that is not plain from their names."""
+    return [] if overview.labels is None else reading_sentences(overview.labels)
 
 
 def _accuracy(overview: Overview) -> list[str]:
-    accuracy = overview.accuracy
+    """How often it is right, and on which texts nobody can say so."""
+    labels, accuracy = overview.labels, overview.accuracy
+    unknown = [] if labels is None else unknown_sentences(labels)
     if accuracy is None:
-        return []
+        return [*unknown, *([] if labels is None else undecided_sentences(labels))]
+    is_of_some = labels is not None and bool(labels.unknown)
+    of_which = "whose label it has" if is_of_some else "that have a label"
     right = wording.percent(accuracy.right / accuracy.texts)
     always = wording.percent(accuracy.commonest_texts / accuracy.texts)
     interval = wording.between(accuracy.interval)
     return [
-        f"It is right on {accuracy.right:,} of the {accuracy.texts:,} that have a label: {right} "
-        f"({interval}); always saying {wording.label(accuracy.commonest)} would be {always}."
+        f"It is right on {accuracy.right:,} of the {accuracy.texts:,} {of_which}: {right} "
+        f"({interval}); always saying {wording.label(accuracy.commonest)} would be {always}.",
+        *unknown,
     ]
 
 
@@ -196,18 +207,20 @@ def _counts(overview: Overview) -> str:
         rows.append(_count_bar(f"says {wording.label(name)}", count, every))
     accuracy = overview.accuracy
     if accuracy is not None:
-        rows.append(_count_bar("is right", accuracy.right, accuracy.texts))
+        is_of_some = accuracy.texts < every
+        of = f" of {accuracy.texts:,}" if is_of_some else ""
+        rows.append(_count_bar("is right", accuracy.right, accuracy.texts, of))
     if not rows:
         return ""
     return element("dl", "".join(rows), class_="bars", aria_label="predictions")
 
 
-def _count_bar(name: str, count: int, every: int) -> str:
+def _count_bar(name: str, count: int, every: int, of: str = "") -> str:
     share = count / max(every, 1)
     return (
         element("dt", text(name))
         + element("dd", element("i", style=f"width:{share:.1%}"), class_="bar")
-        + element("dd", f"{count:,}")
+        + element("dd", f"{count:,}{of}")
     )
 
 

@@ -100,6 +100,8 @@ def _text(text: ReadText, overview: Overview, labels: list[str]) -> dict[str, An
         told["id"] = wording.visible(text.id)
     if text.label is not None:
         told["label"] = labels.index(text.label)
+        if not text.is_judged:
+            told["unjudged"] = True
     if text.predicted is not None and text.probability is not None:
         told |= {"says": labels.index(text.predicted), "sure": _share(text.probability)}
     if text.agreement is not None:

@@ -123,7 +123,7 @@
   }
 
   function isRight(text) {
-    return text.says === undefined || text.label === undefined ? null : text.says === text.label;
+    return text.says === undefined || text.label === undefined || text.unjudged ? null : text.says === text.label;
   }
 
   function facts(text) {
@@ -131,6 +131,7 @@
     if (text.says !== undefined) parts.push(made("span", { textContent: `${labels[text.says]} ${percent(text.sure)}` }));
     const right = isRight(text);
     if (right === false) parts.push(made("span", { className: "wrong", textContent: `✗ data: ${labels[text.label]}` }));
+    if (text.unjudged) parts.push(made("span", { textContent: `data: ${labels[text.label]}` }));
     if (right === true) parts.push(made("span", { className: "right", textContent: "✓ as in the data" }));
     const judged = text.by.filter((reading, method) => reading && reading.length > 1 && !data.control[method]);
     const better = judged.filter((reading) => data.classes[reading[1]] === "better").length;
