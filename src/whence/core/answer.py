@@ -2,8 +2,9 @@
 
 Every rule stands here; ``views/answering.py`` puts what they give into words.
 
-- Only methods that beat random rankings ("those that hold") may name words, and only if more of
-  them hold than chance alone would give.
+- Words are named only if the methods, taken together, are better than random rankings
+  (``core/naming.py``). Then those that are better by themselves ("those that hold") may name
+  words; where none is, the best third.
 - A word is named if most of those methods name it, and hardly any says the opposite.
 - A word of which they say opposite things is contested, and a caution says so.
 """
@@ -22,26 +23,25 @@ from whence.core.agreement import agreement, top_units
 from whence.core.attribution import Attribution
 from whence.core.evidence import (
     CURVES,
-    LEVEL,
     USUAL_RANKINGS,
     Evidence,
     Verdict,
     is_within,
 )
+from whence.core.naming import Together, judged_together, number_of_best, ranks_something
 from whence.core.target import Target
 
 CONTROL = "random"  # the method that knows nothing: it is a control, and no explanation
 # readings of attention alone, the plainest first
 PLAIN_ATTENTION = ("attention-mean", "attention-max", "rollout", "flow")
 TOP = 5  # a method names a unit if it is among its strongest ones
-# Methods are alike, and pass by luck together. With scores shuffled by one permutation for all
-# methods, six of 21 or more passed in 4 % of 600 trials on eight texts; were they independent, it
-# would be 0.04 %. So the level is far below the usual one.
-CARRYING = 0.001
 WORTH_NAMING = 0.2  # of the method's largest score: a weaker unit is not named
+WORTH_TELLING = 0.1  # of the largest mean over methods: a weaker unit is not named by them together
 DISSENT = 0.2  # the largest share of voices for the opposite that a named unit may have
 ERRORS_AWAY = 2.0  # standard errors from zero, or a sign says nothing
 MOST_NAMED = 4
+# what can come of the test of all methods together
+NAMED, NO_MORE_THAN_CHANCE, CANNOT_SEE = "named", "no more than chance", "cannot be seen"
 MOST_OF_ATTENTION = 3
 
 
@@ -55,6 +55,29 @@ class Contested:
     unit: int
     those_for: tuple[str, ...]
     those_against: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """The unit that most of the methods tested put first, by the size of its score.
+
+    That is a fact, whatever the test says. Of those methods ``those_for`` have signs and have the
+    unit for the target, ``those_against`` against it.
+    """
+
+    unit: int
+    methods: int
+    of: int
+    those_for: int = 0
+    those_against: int = 0
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How many of the voices name what is named: every unit of it, and the least named one."""
+
+    every: int
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -110,14 +133,16 @@ class Answer:
     """What the evidence carries, as facts.
 
     ``tried`` are the methods that were held against random rankings, without the control, and
-    ``holding`` those that beat them. ``is_carried`` says that more of them hold than chance gives;
-    otherwise no unit is named, unless there is but one method: then the units are what it says.
+    ``holding`` those that beat them. ``is_carried`` says that ``together`` the methods are better
+    than random rankings; otherwise no unit is named, unless there is but one method: then the units
+    are what it says. ``voices`` may name units: the methods that hold, or, where the methods hold
+    only together, the best third. ``agreed`` is the unit that most methods put first.
     ``speaks_for`` and ``speaks_against`` are units, the clearest first,
     by methods with signs; ``matters`` are units by methods without, where no other holds.
     Of what speaks for no label, an entropy or a divergence, units are for or against nothing:
     there ``raises`` and ``lowers`` are those that move the number itself. ``explained`` is the
     target, which says how it is read.
-    ``agreement`` is the mean rank correlation of the methods that hold. ``shown`` is the method
+    ``agreement`` is the mean rank correlation of the voices. ``shown`` is the method
     with the best evidence, by which the text is coloured.
     """
 
@@ -136,7 +161,7 @@ class Answer:
     tried: tuple[str, ...]
     holding: tuple[str, ...]
     is_carried: bool
-    voices: tuple[str, ...]  # those that hold and may name units as they are named here
+    voices: tuple[str, ...]  # those that may name units as they are named here
     speaks_for: tuple[int, ...]
     speaks_against: tuple[int, ...]
     matters: tuple[int, ...]
@@ -156,11 +181,27 @@ class Answer:
     explained: Target = field(default_factory=Target)
     raises: tuple[int, ...] = ()
     lowers: tuple[int, ...] = ()
+    together: Together | None = None  # None where no method ranks anything
+    agreed: Agreed | None = None  # None where no unit is put first by most methods
+    naming: Naming | None = None  # None where nothing is named
+    speaking: int = 0  # of the methods: those whose votes were counted, with signs and without
 
     @property
     def is_of_one_method(self) -> bool:
         """One method was asked, so that the answer is what it says."""
         return self.methods <= 1
+
+    @property
+    def could_see(self) -> bool:
+        """Whether the best rankings that there can be here would be better than random ones."""
+        return self.together is not None and is_within(self.together.smallest_p)
+
+    @property
+    def outcome(self) -> str:
+        """What came of the test: words may be named, or not, or it could not have seen it."""
+        if self.is_carried:
+            return NAMED
+        return NO_MORE_THAN_CHANCE if self.could_see else CANNOT_SEE
 
     @property
     def names_something(self) -> bool:
@@ -189,10 +230,16 @@ class Answer:
             "methods_tried": list(self.tried),
             "methods_better_than_random": list(self.holding),
             "more_than_chance": self.is_carried,
+            "outcome": self.outcome if self.tried else "not tested",
+            "p_together": None if self.together is None else self.together.p,
+            "smallest_p_together": None if self.together is None else self.together.smallest_p,
+            "put_first": None,
             "agreement": self.agreement,
             "best_supported": self.shown,
             "attention": None,
         }
+        if self.agreed is not None:
+            stored["put_first"] = asdict(self.agreed) | {"unit": self.units[self.agreed.unit]}
         if self.attention is not None:
             said = asdict(self.attention)
             said["units"] = self.names(self.attention.units)
@@ -218,12 +265,13 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
     explaining = {name: a for name, a in attributions.items() if a.method != CONTROL}
     tried = {name: a for name, a in explaining.items() if is_tried(a)}
     holding = {name: a for name, a in tried.items() if holds(a)}
-    is_carried = more_than_chance([_p(a) for a in tried.values()], len(holding))
+    joint = judged_together(tried)
+    is_carried = _is_carried(tried, joint)
 
-    voices = holding if is_carried else {}
+    speaking = _speaking(tried, holding) if is_carried else {}
     if len(explaining) == 1:  # what it says is told, and then whether it can be believed
-        voices = explaining
-    votes = Votes.of(voices)
+        speaking = explaining
+    votes = Votes.of(speaking)
     one_side, other_side = votes.named(for_it=True), votes.named(for_it=False)
     has_sides = first.target.sign_of_support != 0
     matters: tuple[int, ...] = ()
@@ -248,12 +296,12 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         tried=tuple(tried),
         holding=tuple(holding),
         is_carried=is_carried,
-        voices=_voices(holding, bool(one_side or other_side)),
+        voices=_voices(speaking, bool(one_side or other_side)),
         speaks_for=one_side if has_sides else (),
         speaks_against=other_side if has_sides else (),
         matters=matters,
         contested=votes.contested(),
-        agreement=_agreement(holding),
+        agreement=_agreement(speaking or holding),
         kept=_kept(explaining),
         attention=_attention(explaining, {*one_side, *other_side, *matters}),
         shown=shown,
@@ -269,6 +317,10 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         explained=first.target,
         raises=() if has_sides else one_side,
         lowers=() if has_sides else other_side,
+        together=joint,
+        agreed=_agreed(tried),
+        naming=votes.naming(one_side, other_side, matters),
+        speaking=len(speaking),
     )
 
 
@@ -292,20 +344,42 @@ def _p(a: Attribution) -> float:
     return a.evidence.p
 
 
-def more_than_chance(p_values: Sequence[float], holding: int) -> bool:
-    """Whether so many of the methods hold that chance is no explanation.
+def _is_carried(tried: Mapping[str, Attribution], joint: Together | None) -> bool:
+    """Whether the methods, taken together, are better than random rankings; one by itself."""
+    if len(tried) == 1:
+        return any(holds(a) for a in tried.values())
+    return joint is not None and is_within(joint.p)
 
-    Either their number is one that independent random rankings hardly ever reach (``CARRYING``); or
-    the best of them holds even after it pays for all the tries that there were (Bonferroni).
 
-    >>> more_than_chance([0.01], 1), more_than_chance([0.04] + [0.5] * 20, 1)
-    (True, False)
-    """
-    tried = len(p_values)
-    if not holding:
-        return False
-    return is_within(binomial_tail(tried, holding, LEVEL), CARRYING) or is_within(
-        min(p_values) * tried
+def _speaking(
+    tried: Mapping[str, Attribution], holding: Mapping[str, Attribution]
+) -> Mapping[str, Attribution]:
+    """The methods that hold; where they hold together alone, the best third of them."""
+    if holding:
+        return holding
+    ranked = {name: a for name, a in tried.items() if ranks_something(a)}
+    best = sorted(ranked, key=lambda name: _place(ranked[name], 0.0))
+    return {name: ranked[name] for name in best[: number_of_best(len(ranked))]}
+
+
+def _agreed(tried: Mapping[str, Attribution]) -> Agreed | None:
+    """The unit that more than half of the methods put first, of two at least."""
+    first: dict[int, list[Attribution]] = {}
+    for a in filter(ranks_something, tried.values()):
+        for unit in np.flatnonzero(top_units(np.abs(a.scores), 1)).tolist():
+            first.setdefault(unit, []).append(a)
+    if not first:
+        return None
+    unit, those = max(first.items(), key=lambda entry: len(entry[1]))
+    if len(those) < 2 or len(those) <= len(tried) / 2:
+        return None
+    levels = [_levels(a)[unit] for a in those if a.signed]
+    return Agreed(
+        unit=unit,
+        methods=len(those),
+        of=len(tried),
+        those_for=sum(bool(level > 0) for level in levels),
+        those_against=sum(bool(level < 0) for level in levels),
     )
 
 
@@ -433,8 +507,24 @@ class Votes:
         if not len(units):
             return ()
         size = np.abs(self.levels[voices].mean(0))
-        by_size = sorted(units.tolist(), key=lambda i: (-size[i], i))
+        strong = units[size[units] >= WORTH_TELLING * size.max()]
+        by_size = sorted(strong.tolist(), key=lambda i: (-size[i], i))
         return tuple(by_size[:MOST_NAMED])
+
+    def naming(
+        self,
+        those_for: tuple[int, ...],
+        those_against: tuple[int, ...],
+        those_that_matter: tuple[int, ...],
+    ) -> Naming | None:
+        """How many methods name these units, each on its side."""
+        columns = [self.names_it[:, unit] for unit in those_that_matter]
+        columns += [self.for_it[:, unit] for unit in those_for]
+        columns += [self.against_it[:, unit] for unit in those_against]
+        if not columns:
+            return None
+        names_it = np.stack(columns)
+        return Naming(every=int(names_it.all(0).sum()), fewest=int(names_it.sum(1).min()))
 
 
 def named_units(a: Attribution) -> Bool[np.ndarray, " unit"]:
@@ -479,9 +569,9 @@ def _prediction(
     return label, probability, others[0] if others else None
 
 
-def _voices(holding: Mapping[str, Attribution], with_signs: bool) -> tuple[str, ...]:
-    """Methods that hold; where units are for or against the target, only those with signs."""
-    return tuple(name for name, a in holding.items() if a.signed or not with_signs)
+def _voices(speaking: Mapping[str, Attribution], with_signs: bool) -> tuple[str, ...]:
+    """Methods that may speak; where units are for or against the target, those with signs."""
+    return tuple(name for name, a in speaking.items() if a.signed or not with_signs)
 
 
 def _place_of(a: Attribution) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from whence.core.answer import CONTROL, PLAIN_ATTENTION
 from whence.core.evidence import LEVEL, is_within
-from whence.core.many import Many, Tally
+from whence.core.many import Many, Tally, most_by_chance
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class AnswerOfMany:
     attention: Tally | None
     control: Tally | None
 
+    @property
+    def most_by_chance(self) -> int:
+        """Of how many texts words are named by chance, at most, in 95 % of all cases."""
+        return most_by_chance(self.distinct)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the sentences, and the facts behind them by name."""
         from whence.core.render import draw
@@ -43,6 +48,7 @@ class AnswerOfMany:
             "texts": self.texts,
             "predictions": dict(self.predictions),
             "texts_with_words_named": self.explained,
+            "texts_named_by_chance_at_most": self.most_by_chance,
             "methods_tried": self.tried,
             "methods_better_more_often_than_chance": [tally.method for tally in self.holding],
         }

@@ -28,6 +28,9 @@ GLOSSARY: dict[str, str] = {
     "the model is compared with removing them in random orders.",
     "better than random": "At most one random ranking in twenty does as well as the method's, "
     "under every way of removing words that was tried.",
+    "taken together": "All methods in one test, which must be passed before words are named: the "
+    "best third of them stand higher among the random rankings than rankings that know nothing, "
+    "and are as much alike, do in nineteen texts of twenty.",
     "not separable from random": "Random rankings do about as well, so this text gives no reason "
     "to trust the method's ranking; it may still be right.",
     "worse than random": "At most one random ranking in twenty does as badly as the method's: "

@@ -22,6 +22,7 @@ from whence.core.writing import write_json, write_text
 
 Result = Attribution | Comparison
 TAIL = 0.025  # on either side of what holds 95 %
+ROUNDING = 1e-12  # by which a probability may be off
 
 
 @dataclass(frozen=True)
@@ -377,6 +378,20 @@ def tally_of(
         beaten=float(np.mean(shares)) if shares else None,
         interval=_interval(shares),
     )
+
+
+def most_by_chance(texts: int) -> int:
+    """On how many of so many texts chance finds something, at most, in 95 % of all cases.
+
+    Each has one chance in twenty. One text in twenty is the mean, and it is often more.
+
+    >>> most_by_chance(20), most_by_chance(1), most_by_chance(0)
+    (3, 0, 0)
+    """
+    from scipy.special import bdtr
+
+    up_to = bdtr(np.arange(texts + 1), texts, LEVEL)  # the chance of at most so many
+    return min(int(np.searchsorted(up_to, 1 - LEVEL - ROUNDING)), texts)
 
 
 def by_chance(judged: int) -> tuple[int, int]:

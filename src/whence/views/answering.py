@@ -6,7 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whence.core.answer import Answer, AttentionSays, Contested, Kept, Swayed, Written
+from whence.core.answer import (
+    Agreed,
+    Answer,
+    AttentionSays,
+    Contested,
+    Kept,
+    Swayed,
+    Written,
+)
 from whence.core.evidence import USUAL_RANKINGS, Evidence, Verdict, is_within
 from whence.core.percent import percent
 from whence.views import wording
@@ -79,11 +87,25 @@ def in_short(answer: Answer) -> str:
     if not answer.tried:
         return "not tested"
     if not answer.is_carried:
-        return "nothing beats random" if not answer.holding else "no more than chance"
+        return _no_reason_in_short(answer)
     parts = [f"{side.short}: {_row(answer, units)}" for side, units in _by_side(answer)]
     if answer.matters:
         parts.append(f"matter: {_row(answer, answer.matters)}")
     return "; ".join(parts) or "they name different ones"
+
+
+def _no_reason_in_short(answer: Answer) -> str:
+    """Said where the methods together are not better than random, or could not be."""
+    if not answer.could_see and not answer.is_of_one_method:
+        outcome = "cannot be tested"
+    elif not answer.holding:
+        outcome = "nothing beats random"
+    else:
+        outcome = "no more than chance"
+    if answer.agreed is None:
+        return outcome
+    agreed = answer.agreed
+    return f"{outcome}; {agreed.methods} of {agreed.of} first: {_row(answer, (agreed.unit,))}"
 
 
 def _row(answer: Answer, units: Sequence[int]) -> str:
@@ -232,19 +254,77 @@ def _reasons(answer: Answer) -> list[Sentence]:
 
 
 def _units_named(answer: Answer) -> Sentence:
-    """The units that the methods that hold name together."""
-    things = _things(answer)
+    """The units that the methods name together, or that none can be named, and why.
+
+    Said where several methods were tested.
+    """
     if not answer.is_carried:
-        return _sentence(f"No {things} can be named as the reason.")
+        return _none_named(answer)
+    things = _things(answer)
     named = _naming(answer)
     if named:
         return _sentence(*named, ".")
-    if len(answer.holding) == 1:
-        return _sentence(f"The one method that beats random rankings lets no {things} stand out.")
+    if answer.speaking == 1:
+        return _sentence(f"{_voices_alone(answer)} lets no {things} stand out.")
     if answer.contested:
-        sides = f"The methods that beat random rankings name the same {things}, "
-        return _sentence(sides, "but for opposite sides.")
-    return _sentence(f"The methods that beat random rankings do not name the same {things}.")
+        contest = answer.contested[0]
+        name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
+        one, other = len(contest.those_for), len(contest.those_against)
+        has = "has" if one == 1 else "have"
+        sides = f": {one} {has} it on one side and {other} on the other, so it is not named."
+        return _sentence(f"{_voices_alone(answer)} contradict each other on ", name, sides)
+    return _sentence(f"{_voices_alone(answer)} do not name the same {things}.")
+
+
+def _voices_alone(answer: Answer) -> str:
+    """Whose votes were counted: the methods that hold, or the best third of all."""
+    one = answer.speaking == 1
+    if answer.holding:
+        who = "one method that beats" if one else "methods that beat"
+        return f"The {who} random rankings"
+    return "The best method" if one else f"The best {answer.speaking} methods"
+
+
+def _none_named(answer: Answer) -> Sentence:
+    """Said where the methods together are not shown to be better than random rankings.
+
+    What most of them put first is told with it: that is a fact.
+    """
+    if answer.agreed is None:
+        return _sentence(f"No {_things(answer)} can be named as the reason: ", _why_not(answer))
+    first = _put_first(answer, answer.agreed)
+    return _sentence(*first, "; that it is the reason is not shown: ", _why_not(answer))
+
+
+def _put_first(answer: Answer, agreed: Agreed) -> list[Phrase | str]:
+    """``All 9 methods put “dull” first``. Said where more than half of those tested do."""
+    count = f"{agreed.methods} of the {agreed.of} methods"
+    if agreed.methods == agreed.of:
+        count = "Both methods" if agreed.of == 2 else f"All {agreed.of} methods"
+    name = Phrase(f"“{wording.visible(answer.units[agreed.unit])}”", "matter")
+    return [f"{count} put ", name, " first"]
+
+
+def _why_not(answer: Answer) -> str:
+    """Why nothing is shown: the test could see nothing here, or it could and did not."""
+    if answer.together is None:
+        return "no method ranks anything."
+    if not answer.could_see:
+        return f"{_too_little(answer)} to test it."
+    together = f"taken together, the {answer.together.methods} methods"
+    if answer.together.methods == 1:
+        together = "the method that ranks them"
+    p = wording.p_value(answer.together.p)
+    return f"{together} cannot be told from random rankings ({p})."
+
+
+def _too_little(answer: Answer) -> str:
+    """What the test lacks. Said where even the best rankings could not be told from random."""
+    if answer.rankings is not None:
+        return f"{answer.rankings} random rankings are too few"
+    if answer.orders is not None:
+        return "this text is too short"
+    return "too many scores are equal"
 
 
 def _naming(answer: Answer) -> list[Phrase | str]:
@@ -287,38 +367,96 @@ def _named(answer: Answer, units: Sequence[int], role: str) -> list[Phrase | str
 
 
 def _who_says_so(answer: Answer) -> Sentence:
-    """How many methods beat random, and how far those agree."""
-    tried, count = len(answer.tried), len(answer.holding)
+    """How many methods beat random by themselves, which name the units, and how far they agree.
+
+    Said where several methods were tested.
+    """
     if answer.orders is not None and not is_within(1 / answer.orders):
         return _too_short(answer, answer.orders)
-    if not count:
-        return _sentence(f"None of the {tried} methods tested beats random rankings of it.")
-    verb = "beats" if count == 1 else "beat"
-    beaten = f"{count} of the {tried} methods tested {verb} random rankings"
     if not answer.is_carried:
-        return _sentence(f"{beaten}. That can happen by chance, so it is too little to go by.")
-    if answer.agreement is None:
-        return _sentence(f"{_voices(answer, beaten)}: {wording.few([*answer.holding])}.")
-    number = wording.correlation(answer.agreement)
-    agree = f"they {_agree(answer.agreement)} (rank correlation {number})"
-    return _sentence(f"{_voices(answer, beaten)}; {agree}.")
+        return _sentence(f"{_alone(answer)}.{_best_possible(answer)}")
+    said = _beaten(answer)
+    if _naming(answer):
+        said += f"; {_name_it(answer)}"
+    if answer.speaking == 1:
+        said += f": {wording.few(answer.voices or answer.holding)}"
+    elif answer.agreement is not None:
+        number = wording.correlation(answer.agreement)
+        said += f"; they {_agree(answer.agreement)} (rank correlation {number})"
+    if answer.agreed is None:
+        return _sentence(f"{said}.")
+    return _sentence(f"{said}. ", *_put_first(answer, answer.agreed), ".")
 
 
-def _voices(answer: Answer, beaten: str) -> str:
-    """Who named the units, and how many others were tested."""
-    if not _naming(answer):
-        return beaten
-    count, tried, voices = len(answer.holding), len(answer.tried), len(answer.voices)
-    if voices < count:
-        say = "the one of them" if voices == 1 else f"most of the {voices} of them"
-        tells = "that tells for from against says so"
-        if voices > 1:
-            tells = "that tell for from against say so"
-        return f"{count} of the {tried} methods tested beat random rankings; {say} {tells}"
-    if count == 1:
-        return f"The one method that beats random rankings says so ({tried} were tested)"
-    who = "Both methods" if count == 2 else f"Most of the {count} methods"
-    return f"{who} that beat random rankings say so ({tried} were tested)"
+def _alone(answer: Answer) -> str:
+    """``1 of the 9 methods tested beats random rankings by itself``. Said where none is named."""
+    count, tried = len(answer.holding), len(answer.tried)
+    if not count:
+        return f"None of the {tried} methods tested beats random rankings by itself"
+    alone = "by itself" if count == 1 else "by themselves"
+    return f"{_how_many(count, tried)} random rankings {alone}, which chance can give"
+
+
+def _best_possible(answer: Answer) -> str:
+    """What the test could have found. Said where it found nothing, or could not."""
+    if answer.together is None:
+        return ""
+    p = wording.p_value(answer.together.smallest_p)
+    if answer.could_see:
+        return f" The test could have seen more: the best rankings would have {p}."
+    return f" Even the best rankings would have {p}."
+
+
+def _beaten(answer: Answer) -> str:
+    """``7 of the 21 methods tested beat random rankings``. Said where units may be named."""
+    count, tried = len(answer.holding), len(answer.tried)
+    if count:
+        return f"{_how_many(count, tried)} random rankings"
+    together = "" if answer.together is None else f" ({wording.p_value(answer.together.p)})"
+    none = f"None of the {tried} methods tested beats random rankings by itself"
+    return f"{none}, but together they do{together}"
+
+
+def _how_many(count: int, tried: int) -> str:
+    """``7 of the 21 methods tested beat``."""
+    if count == tried:
+        who = "Both methods" if tried == 2 else f"All {tried} methods"
+        return f"{who} tested beat"
+    return f"{count} of the {tried} methods tested {'beats' if count == 1 else 'beat'}"
+
+
+def _name_it(answer: Answer) -> str:
+    """How many of those that may speak name the units. Said where units are named."""
+    voices, counted = len(answer.voices), answer.naming
+    if counted is None:
+        return "they name it"
+    if voices == 1:
+        return _one_voice(answer)
+    of = "" if answer.holding else f"of the best {voices}, "
+    if voices < answer.speaking:
+        of = f"{voices} of these tell for from against: "
+    it = "it" if _count_named(answer) == 1 else "all of these"
+    everyone = "both" if voices == 2 else f"all {voices}"
+    if counted.every == voices:
+        return f"{of}{everyone} name {it}"
+    if it == "it":
+        return f"{of}{counted.every} of {voices} name it"
+    every = "none" if not counted.every else str(counted.every)
+    verb = "name" if counted.every > 1 else "names"
+    each = f"each is named by at least {counted.fewest} of {voices}"
+    return f"{of}{each}, and {every} {verb} all of these"
+
+
+def _one_voice(answer: Answer) -> str:
+    """Said where a single method names the units: it alone has signs, or holds, or is the best."""
+    if answer.speaking > 1:
+        return "the one of these that tells for from against says so"
+    return "it says so" if answer.holding else "the best of them says so"
+
+
+def _count_named(answer: Answer) -> int:
+    sides = (answer.speaks_for, answer.speaks_against, answer.raises, answer.lowers)
+    return sum(map(len, sides)) + len(answer.matters)
 
 
 def _agree(correlation: float) -> str:

@@ -40,7 +40,7 @@ def _methods(answer: AnswerOfMany) -> list[str]:
     if not answer.tried:
         return ["No method was tested against random rankings, so nothing says which is right."]
     named = f"Reasons can be named for {answer.explained:,} of {answer.distinct:,}"
-    named += f"; by chance it would be up to {LEVEL * answer.distinct:.2g}."
+    named += f"; by chance it would be at most {answer.most_by_chance:,}, in 95 % of cases."
     if answer.too_few_texts:
         few = f"These are too few texts to tell {answer.tried} methods from chance."
         return [
