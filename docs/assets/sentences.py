@@ -1,0 +1,331 @@
+"""The catalogue of sentences, docs/sentences.md: what can be said, when, and an example.
+
+    python docs/assets/sentences.py          # writes the page
+    python docs/assets/sentences.py --check  # says what has no condition or no example
+
+A *speaker* is a function or a constant of whence whose own text has three words in a row, but for
+text that is raised. When it speaks stands in its docstring (or in the comment above a constant), in
+sentences that begin with "Said". What it can say is read from its code, "…" for what is put in. An
+example is recorded while made-up results say everything that they can (``tests/occasions``), or
+stands in its docstring between double backquotes.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "whence"
+PAGE = ROOT / "docs" / "sentences.md"
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+WORDS = re.compile(r"[A-Za-z’]{2,},? [a-z’]+,? [a-z’]+")
+SAID = re.compile(r"Said [^.]*(?:\.(?=\S)[^.]*)*\.", re.DOTALL)
+SCRIPT_FUNCTION = re.compile(
+    r"\s*(?:export )?(?:async )?(?:function |const )(\w+)\s*(?:\(|= (?:async )?\(?[\w, {}]*\)? =>)"
+)
+EXAMPLE = re.compile(r"``([^`]+)``")
+LONGEST = 240
+OCCASIONS = 300  # made-up results of each area
+# rooms whose text is of errors, of prose that a lab writes with its claims, or of declarations
+SILENT_ROOMS = ("labs", "notebook", "runs", "models", "foreign", "generation")
+# what declares options, settings and errors: their text stands in the help and in refusals
+DECLARES = re.compile(r"(Error|Warning|BadParameter|[Oo]ption|Argument|setting|field|help|Typer)$")
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """What speaks: where it stands, what it can say, when, and what it said once."""
+
+    file: str
+    name: str
+    line: int
+    says: tuple[str, ...]
+    when: str
+    example: str = ""
+
+
+# ---------------------------------------------------------------------- who speaks
+
+
+def speakers() -> list[Speaker]:
+    """Every speaker, in the order of the files."""
+    found: list[Speaker] = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        file = path.relative_to(SOURCE).as_posix()
+        if file.split("/")[0] not in SILENT_ROOMS:
+            found += _speakers_of(file, path.read_text(encoding="utf-8"))
+    for path in sorted((SOURCE / "views" / "static").glob("*.js")):
+        found += _speakers_of_script(path)
+    return [one for one in found if f"{one.file}:{one.name}" not in NO_SENTENCES]
+
+
+def _speakers_of(file: str, source: str) -> Iterator[Speaker]:
+    tree, lines = ast.parse(source), source.splitlines()
+    for name, node in _functions(tree, ""):
+        says = tuple(_texts(node.body[1:] if ast.get_docstring(node) else node.body))
+        if says:
+            told = " ".join((ast.get_docstring(node) or "").split())
+            when = " ".join(match.group() for match in SAID.finditer(told))
+            shown = EXAMPLE.search(told.split(">>>")[0])
+            yield Speaker(file, name, node.lineno, says, when, shown.group(1) if shown else "")
+    for node in tree.body:
+        targets = _names(node)
+        says = tuple(_texts([node])) if targets else ()
+        if says:
+            above = _comment_above(lines, node.lineno)
+            when = " ".join(match.group() for match in SAID.finditer(above))
+            yield Speaker(file, targets[0], node.lineno, says, when, says[0])
+
+
+def _speakers_of_script(path: Path) -> Iterator[Speaker]:
+    """Functions of a page's program: when they speak stands in the comment above them.
+
+    What they say is their example: only a browser can record another.
+    """
+    file, lines = path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8").splitlines()
+    name, begun, texts = "the program", 0, list[str]()
+    for number, line in enumerate([*lines, "function "]):
+        if opened := SCRIPT_FUNCTION.match(line) or number == len(lines):
+            if texts:
+                above = _comment_above([one.strip() for one in lines], begun + 1)
+                when = " ".join(match.group() for match in SAID.finditer(above))
+                yield Speaker(file, name, begun + 1, tuple(texts), when, texts[0])
+            name = opened.group(1) if isinstance(opened, re.Match) else ""
+            begun, texts = number, []
+        if not line.strip().startswith("//"):
+            texts += [text for text in _script_texts(line) if WORDS.search(text)]
+
+
+def _script_texts(line: str) -> Iterator[str]:
+    """The texts of a line of a program, "…" for what is put in; those put in as well."""
+    at = 0
+    while at < len(line):
+        if line.startswith("//", at):
+            return
+        quote = line[at]
+        at += 1
+        if quote not in "\"'`":
+            continue
+        text = ""
+        while at < len(line) and line[at] != quote:
+            if quote == "`" and line.startswith("${", at):
+                inner = _in_braces(line, at + 1)
+                yield from _script_texts(inner)
+                text, at = f"{text}…", at + len(inner) + 3
+            else:
+                text, at = text + line[at], at + 1
+        at += 1
+        yield " ".join(text.split())
+
+
+def _in_braces(line: str, opened: int) -> str:
+    depth = 0
+    for at in range(opened, len(line)):
+        depth += {"{": 1, "}": -1}.get(line[at], 0)
+        if not depth:
+            return line[opened + 1 : at]
+    return line[opened + 1 :]
+
+
+def _functions(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+            name = f"{inside}{child.name}"
+            if isinstance(child, ast.FunctionDef):
+                yield name, child
+            yield from _functions(child, f"{name}.")
+        elif isinstance(child, (ast.If, ast.Try, ast.With, ast.For)):
+            yield from _functions(child, inside)
+
+
+def _names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return []
+
+
+def _comment_above(lines: list[str], line: int) -> str:
+    above: list[str] = []
+    for text in reversed(lines[: line - 1]):
+        if not text.startswith(("#", "//")):
+            break
+        above.insert(0, text.lstrip("#/ "))
+    return " ".join(above)
+
+
+def _texts(nodes: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
+    """The texts of a function that have three words in a row, but for those that are raised."""
+    for node in nodes:
+        if isinstance(node, (ast.Raise, ast.FunctionDef, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.Call) and DECLARES.search(_called(node)):
+            continue
+        if isinstance(node, (ast.Constant, ast.JoinedStr)):
+            text = " ".join(_template(node).split())
+            if WORDS.search(text):
+                yield text
+            if isinstance(node, ast.JoinedStr):  # texts may stand in what is put in
+                yield from _texts([part for part in ast.walk(node) if _is_inner(part, node)])
+            continue
+        yield from _texts(list(ast.iter_child_nodes(node)))
+
+
+def _is_inner(part: ast.AST, node: ast.JoinedStr) -> bool:
+    return isinstance(part, ast.Constant) and part not in node.values and _is_text(part)
+
+
+def _is_text(node: ast.Constant) -> bool:
+    return isinstance(node.value, str)
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _template(node: ast.expr) -> str:
+    """A text as it stands in the code, "…" for what is put in."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            _template(part) if isinstance(part, ast.Constant) else "…" for part in node.values
+        )
+    return ""
+
+
+# ---------------------------------------------------------------------- what they said
+
+
+def with_examples(found: list[Speaker]) -> list[Speaker]:
+    """Each speaker with the shortest of what it said of made-up results."""
+    said = recorded(found)
+    return [replace(one, example=said.get((one.file, one.line), one.example)) for one in found]
+
+
+def recorded(found: list[Speaker]) -> dict[tuple[str, int], str]:
+    """What speakers say while every area of ``tests/occasions`` says all that it can."""
+    from tests import occasions
+
+    wanted = {(one.file, one.line) for one in found}
+    heard: dict[tuple[str, int], str] = {}
+    places: dict[CodeType, tuple[str, int] | None] = {}
+
+    def listen(frame: FrameType, event: str, value: Any) -> None:
+        if event != "return":
+            return
+        code = frame.f_code
+        if code not in places:
+            place = _place_of(code)
+            places[code] = place if place in wanted else None
+        place = places[code]
+        text = "" if place is None else _in_words(value)
+        if place is None or not WORDS.search(text):
+            return
+        if place not in heard or len(text) < len(heard[place]):
+            heard[place] = text
+
+    sys.setprofile(listen)
+    try:
+        occasions.speak(OCCASIONS)
+    finally:
+        sys.setprofile(None)
+    return heard
+
+
+def _place_of(code: CodeType) -> tuple[str, int] | None:
+    path = Path(code.co_filename)
+    if not path.is_relative_to(SOURCE):
+        return None
+    return path.relative_to(SOURCE).as_posix(), _line_of_def(path, code.co_firstlineno)
+
+
+def _line_of_def(path: Path, first: int) -> int:
+    """The line of ``def``: the first line of a decorated function is that of its decorator."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number in range(first, min(first + 8, len(lines) + 1)):
+        if re.match(r"\s*(async )?def ", lines[number - 1]):
+            return number
+    return first
+
+
+def _in_words(value: Any) -> str:
+    """What was returned, as a person reads it; empty where it is no text."""
+    if isinstance(value, str):
+        bare = html.unescape(re.sub(r"<[^>]+>", " ", value)) if "<" in value else value
+        return " ".join(bare.split())
+    if isinstance(value, (list, tuple)) and value:
+        if all(hasattr(part, "text") and hasattr(part, "role") for part in value):
+            return "".join(part.text for part in value)
+        return " ".join(filter(None, map(_in_words, value)))
+    return ""
+
+
+# ---------------------------------------------------------------------- the page
+
+HEAD = """# Every sentence that can be said
+
+What answers, pages and notes can say: by which function, when, and an example. `…` stands for what is put in. This page is made by
+`python docs/assets/sentences.py` from the code itself and from made-up results that say all they can; a test fails where a function that makes
+sentences is not on it, where it does not say when it speaks, or where the page is not what the code says. That what is said is true of the numbers is
+tested apart: sentences are parsed back, and held against the record they speak of.
+"""
+
+
+def page(found: list[Speaker]) -> str:
+    """docs/sentences.md."""
+    parts, file = [HEAD], ""
+    for one in found:
+        if one.file != file:
+            file = one.file
+            parts.append(f"\n## {file.removesuffix('.py')}\n")
+        parts.append(f"\n**`{one.name}`** {_escaped(one.when)}\n\n")
+        parts += [f"- {_escaped(text)}\n" for text in dict.fromkeys(one.says)]
+        if one.example and one.example not in one.says:
+            parts.append(f"\n> {_escaped(_cut(one.example))}\n")
+    return "".join(parts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()} …"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
+
+
+def lacking(found: list[Speaker]) -> list[str]:
+    """Speakers that do not say when they speak, or of which there is no example."""
+    rows = [(one, "no condition") for one in found if not one.when]
+    rows += [(one, "no example") for one in found if not one.example]
+    return [f"{one.file}:{one.line} {one.name}: {what}" for one, what in rows]
+
+
+# What has words and says no sentence, and why: "file:name".
+NO_SENTENCES: dict[str, str] = {
+    # -- answers of one text and of many
+    # -- written text, attention, features
+    # -- data sets: tables, audits, runs, commands
+}
+
+
+if __name__ == "__main__":
+    every = with_examples(speakers())
+    if "--check" in sys.argv:
+        print("\n".join(lacking(every)) or "Every speaker says when, and has an example.")
+    else:
+        PAGE.write_text(page(every), encoding="utf-8")
+        print(f"{len(every)} speakers in {PAGE.name}")
