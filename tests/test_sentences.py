@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -17,8 +18,6 @@ def catalogue() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    import sys
-
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
