@@ -43,7 +43,7 @@ def hostile() -> Evaluation:
 def test_the_sentences_say_what_was_done_and_who_is_better_than_the_control() -> None:
     both = (measured((1.0, 0.0, 0.0)), measured((1.0, 0.0, 0.0), removal="delete"))
     assert evaluation_sentences(evaluation(*both, failed=2)) == [
-        "3 methods by 1 metric on 40 texts (2 more failed) of toy; words are removed by mask and "
+        "3 methods by 1 metric on 40 texts (2 more failed), with the model toy; words are removed by mask and "
         "delete.",
         "Of 2 measures of faithfulness (each metric under each removal), so many say that a method "
         "is better than its control: sharp 2.",
@@ -216,7 +216,7 @@ def test_an_empty_table_is_drawn_everywhere() -> None:
     assert "0 metrics" in empty.to_html()
     assert "0 metrics" in str(empty)
     nothing = evaluation(texts=0, failed=1)
-    assert str(nothing) == "Nothing is measured on toy yet, and 1 text failed."
+    assert str(nothing) == "Nothing is measured of toy yet, and 1 text failed."
     assert empty.to_csv().strip() == ""
     assert r"\begin{tabular}" not in empty.to_latex()
 
@@ -363,6 +363,15 @@ def test_in_a_paper_what_is_better_than_its_control_is_bold_and_nothing_else() -
     rows = {line.split(" & ")[0].strip(): line for line in latex.splitlines() if " & " in line}
     assert r"\textbf{" in rows["sharp"]
     assert r"\textbf{" not in rows["dull"] + rows["random"] + rows[r"\textit{random rankings}"]
+    # the key says that a raised − is worse: it stands where a method is, and nowhere else
+    assert [name for name, row in rows.items() if "$^{-}$" in row] == ["dull"]
+
+
+def test_a_path_of_this_machine_stands_in_no_sentence() -> None:
+    table = evaluation(measured(), model="/home/me/models/toy", data="/home/me/reviews.csv")
+    assert ", with the model toy; words" in evaluation_sentences(table)[0]
+    for said in (str(table), table.to_html(), table.to_latex()):
+        assert "/home/me" not in said
 
 
 # ---------------------------------------------------------------------- how many texts

@@ -122,7 +122,7 @@ def _visible(lines: Sequence[str]) -> list[str]:
 
 def _done(audit: Audit) -> str:
     """What was asked, and of how many texts."""
-    asked = f"Is attention an explanation in {audit.model}?"
+    asked = f"Is attention an explanation in {wording.model_name(audit.model)}?"
     if not audit.texts:
         failed = f": {wording.counted(audit.failed, 'text')} failed" if audit.failed else ""
         return f"{asked} Nothing was tested{failed}."

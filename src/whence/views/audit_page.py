@@ -34,7 +34,7 @@ COLOURS_MEAN = (
 def audit_page(audit: Audit) -> str:
     """The whole page."""
     return document(
-        f"whence: is attention an explanation? {wording.visible(audit.model)}",
+        f"whence: is attention an explanation? {wording.model_name(audit.model)}",
         element("main", _body(audit)),
         styles=[*map(static, SHEETS)],
         scripts=False,

@@ -45,7 +45,7 @@ def _what_there_is(card: Card) -> str:
     asked = len(Question) - len(card.unasked)
     saved = _many(len(card.sources), "saved result")
     return (
-        f"{wording.visible(card.model)}: {_many(len(methods), 'method')} in {saved}, "
+        f"{wording.model_name(card.model)}: {_many(len(methods), 'method')} in {saved}, "
         f"which answer {asked} of {len(Question)} questions."
     )
 
@@ -214,7 +214,7 @@ def card_view(card: Card) -> RenderableType:
 def card_markdown(card: Card) -> str:
     """A section for a model card, which any Markdown reader shows."""
     questions = shown_questions(card)
-    lines = [f"## Can explanations of {_cell(card.model)} be trusted?", ""]
+    lines = [f"## Can explanations of {_cell(wording.model_name(card.model))} be trusted?", ""]
     lines += [f"- {_cell(line)}" for line in card_sentences(card)]
     lines += ["", _row(["method", *(HEADS[question] for question in questions)])]
     lines.append(_row(["---"] * (len(questions) + 1)))

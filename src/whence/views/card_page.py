@@ -31,7 +31,7 @@ TINTS = {
 def card_page(card: Card) -> str:
     """A whole page."""
     return document(
-        f"whence: explanations of {wording.visible(card.model)}",
+        f"whence: explanations of {wording.model_name(card.model)}",
         element("main", f"\n{_content(card)}\n", class_="whence-many"),
         styles=[static("report.css"), static("card.css")],
         scripts=False,
@@ -46,7 +46,7 @@ def card_fragment(card: Card) -> str:
 def _content(card: Card) -> str:
     first, *rest = map(text, card_sentences(card))
     parts = [
-        element("h2", f"Can explanations of {text(card.model)} be trusted?"),
+        element("h2", f"Can explanations of {text(wording.model_name(card.model))} be trusted?"),
         element("p", first, class_="answer"),
         elements("p", rest, class_="trust"),
         element("h3", "Four questions, four answers"),

@@ -27,6 +27,7 @@ TINTS = {Verdict.BETTER: Style(color="green"), Verdict.WORSE: Style(color="red")
 MARKS = {Verdict.BETTER: "+", Verdict.WORSE: "−", Verdict.SAME: " "}
 BUILT_IN = "°"
 BUILT_IN_LATEX = r"$^{\circ}$"
+WORSE_LATEX = "$^{-}$"
 CONTROL = "random rankings"
 GOLD = "gold"
 MOST_NAMED = 6
@@ -36,18 +37,20 @@ HEAD = 18  # letters of a metric's name in a line, where it can be broken
 NOTHING = "–"
 IN_A_TABLE = 6  # columns of a page
 GAP = 2
-MARKS_MEAN = (
-    "+ is better than its own control (the same scores on other words), − is worse, all methods "
-    "of a column judged together. Methods that share a letter cannot be told apart; a is the best "
-    "group. ° is judged by the very removal that it was made by: half of that is built in. "
-    "↑ higher is better, ↓ lower."
+BESIDE_MARKS = (
+    "all methods of a column judged together. Methods that share a letter cannot be told apart; a "
+    "is the best group. ° is judged by the very removal that it was made by: half of that is built "
+    "in. ↑ higher is better, ↓ lower."
 )
+OWN_CONTROL = "better than its own control (the same scores on other words)"
+MARKS_MEAN = f"+ is {OWN_CONTROL}, − is worse, {BESIDE_MARKS}"
 HOW_TO_READ = (
     "Each cell: the mean over texts ± half its 95 % bootstrap interval, or [from, to] where one "
     f"side of it is much longer. {MARKS_MEAN}"
 )
 IN_A_PAPER = (
-    f"Each cell: the mean over texts [its 95 % bootstrap interval]; bold is better. {MARKS_MEAN}"
+    f"Each cell: the mean over texts [its 95 % bootstrap interval]. Bold is {OWN_CONTROL}, a raised "
+    f"− is worse, {BESIDE_MARKS}"
 )
 LOPSIDED = 1.5  # times the shorter side of an interval, from which both ends are said
 
@@ -66,15 +69,15 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
 def _what_was_done(table: Evaluation) -> str:
     if not table.texts:
         failed = f", and {wording.counted(table.failed, 'text')} failed" if table.failed else ""
-        return f"Nothing is measured on {wording.visible(table.model)} yet{failed}."
+        return f"Nothing is measured of {wording.model_name(table.model)} yet{failed}."
     failed = f" ({table.failed:,} more failed)" if table.failed else ""
     methods, metrics = len(table.methods), len({c.metric for c in table.columns})
     removals = wording_list(table.removals)
     by = f"; words are removed by {removals}" if removals else ""
     return (
         f"{wording.counted(methods, 'method')} by {wording.counted(metrics, 'metric')} on "
-        f"{wording.counted(table.texts, 'text')}{failed} of "
-        f"{wording.visible(table.model)}{by}."
+        f"{wording.counted(table.texts, 'text')}{failed}, with the model "
+        f"{wording.model_name(table.model)}{by}."
     )
 
 
@@ -491,7 +494,8 @@ def _in_latex(cell: Cell | None) -> str:
         between = _between(*cell.interval).replace("-", "$-$")
         spread = rf" {{\footnotesize {between}}}"
     letters = rf"$^{{\mathrm{{{cell.group}}}}}$" if cell.group else ""
-    marked = BUILT_IN_LATEX if cell.built_in else ""
+    marked = WORSE_LATEX if cell.verdict is Verdict.WORSE else ""
+    marked += BUILT_IN_LATEX if cell.built_in else ""
     bold = cell.verdict is Verdict.BETTER
     return (rf"\textbf{{{mean}}}" if bold else mean) + spread + letters + marked
 

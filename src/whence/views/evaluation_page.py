@@ -53,7 +53,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
     """The whole page."""
     methods = wording.counted(len(evaluation.methods), "method")
     return document(
-        f"whence: {methods} on trial, {wording.visible(evaluation.model)}",
+        f"whence: {methods} on trial, {wording.model_name(evaluation.model)}",
         element("main", _body(evaluation)),
         styles=[*map(static, SHEETS)],
         scripts=False,

@@ -186,7 +186,7 @@ def _facts(overview: Overview) -> str:
         done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
-        f"Explained: {_explained(overview)}. Model: {overview.model}. "
+        f"Explained: {_explained(overview)}. Model: {wording.model_name(overview.model)}. "
         f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
         f"Kept in {wording.file_name(overview.place)}."
     )

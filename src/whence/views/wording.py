@@ -77,6 +77,16 @@ def file_name(source: str) -> str:
     return visible(source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
+def model_name(name: str) -> str:
+    """A model as a sentence names it: of a folder its last part, of a name on a hub all of it.
+
+    >>> model_name("/home/me/models/toxic/"), model_name("org/some-model")
+    ('toxic', 'org/some-model')
+    """
+    is_on_a_hub = name.count("/") == 1 and name[0].isalnum() and not name.endswith("/")
+    return visible(name) if is_on_a_hub else file_name(name)
+
+
 def label(name: object) -> str:
     """A label as it is read; in quotes where white space is part of it, as in some tokens.
 
