@@ -274,7 +274,7 @@ def test_many_failures_are_cut_short_and_can_only_be_read(whence: Whence, tmp_pa
     told = whence("evaluate", "--data", file, *few)
     assert told.code == 3, told.err
     lines = told.out.splitlines()
-    assert lines[0].startswith("Nothing is measured on ")
+    assert lines[0].startswith("Nothing is measured of ")
     assert "yet, and 7 texts failed." in " ".join(lines[:3])
     assert lines[-7] == "7 of 7 texts failed:"
     assert lines[-6].startswith("  row 0 (\\x1b[31mred): InputError: ")

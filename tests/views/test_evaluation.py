@@ -43,8 +43,8 @@ def hostile() -> Evaluation:
 def test_the_sentences_say_what_was_done_and_who_is_better_than_the_control() -> None:
     both = (measured((1.0, 0.0, 0.0)), measured((1.0, 0.0, 0.0), removal="delete"))
     assert evaluation_sentences(evaluation(*both, failed=2)) == [
-        "3 methods by 1 metric on 40 texts (2 more failed), with the model toy; words are removed by mask and "
-        "delete.",
+        "3 methods by 1 metric on 40 texts (2 more failed), with the model toy; words are "
+        "removed by mask and delete.",
         "Of 2 measures of faithfulness (each metric under each removal), so many say that a method "
         "is better than its control: sharp 2.",
         "None says so of dull.",

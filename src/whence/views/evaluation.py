@@ -49,8 +49,8 @@ HOW_TO_READ = (
     f"side of it is much longer. {MARKS_MEAN}"
 )
 IN_A_PAPER = (
-    f"Each cell: the mean over texts [its 95 % bootstrap interval]. Bold is {OWN_CONTROL}, a raised "
-    f"− is worse, {BESIDE_MARKS}"
+    "Each cell: the mean over texts [its 95 % bootstrap interval]. "
+    f"Bold is {OWN_CONTROL}, a raised − is worse, {BESIDE_MARKS}"
 )
 LOPSIDED = 1.5  # times the shorter side of an interval, from which both ends are said
 
