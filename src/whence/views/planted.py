@@ -196,8 +196,8 @@ def how_to_read(truth: PlantedTruth) -> list[str]:
         "the share of tie-breaks), and Wilson's 95 % interval in percent.",
         "A method finds a mechanism if the whole interval lies above 50 %, and it is better than "
         "random." + (judged if tests else ""),
-        "Of chance: how many texts a random ranking gets on average, and between which percents 95 % "
-        "of random rankings lie.",
+        "Of chance: how many texts a random ranking gets on average, and between which percents "
+        "it is in 95 of 100 cases.",
     ]
 
 
