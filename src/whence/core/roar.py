@@ -164,8 +164,9 @@ class Roar:
         what = "kept longest" if self.keep else "removed first"
         again = ", explained anew at each step" if self.recursive else ""
         head = (
-            f"Remove and retrain: {self.train_texts} texts to train, {self.test_texts} to test, "
-            f"{self.seeds} seeds, removal {self.removal}; important units {what}{again}. "
+            f"Remove and retrain: {_counted(self.train_texts, 'text')} to train, "
+            f"{self.test_texts} to test, {_counted(self.seeds, 'seed')}, removal "
+            f"{self.removal}; important units {what}{again}. "
             f"Always the most frequent label: {self.prior:.3f}."
         )
         lines = [head]
@@ -176,7 +177,8 @@ class Roar:
 
     def __repr__(self) -> str:
         names = ", ".join(self.accuracies)
-        return visible(f"Roar({names}; {self.seeds} seeds, {len(self.shares)} shares)")
+        shares = _counted(len(self.shares), "share")
+        return visible(f"Roar({names}; {_counted(self.seeds, 'seed')}, {shares})")
 
     def _of(self, name: str) -> Float[np.ndarray, "seed share"]:
         if name not in self.accuracies:
@@ -188,3 +190,7 @@ class Roar:
         if not width:
             return values[:, 0]
         return np.trapezoid(values, self.shares, axis=1) / width
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from whence.core.answer import is_tried
-from whence.core.answer_of_many import answer_of_counts
+from whence.core.answer import CONTROL, is_tried
+from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.attribution import Attribution
 from whence.core.audited import Audit, May
 from whence.core.card import Card, Finding, Source, Standing
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, LoadError
 from whence.core.evaluation import Evaluation
-from whence.core.evidence import Verdict
+from whence.core.evidence import Verdict, is_within
 from whence.core.generation import Generation
 from whence.core.many import Many, Tally
 from whence.core.question import Question
@@ -243,17 +243,20 @@ def _findings_of(tallies: Sequence[Tally], texts: int) -> list[Finding]:
     findings = []
     for tally in tallies:
         if tally.judged:
-            holds = tally.method in holding
-            findings.append(_on_many(tally, holds, answer.too_few_texts))
+            findings.append(_on_many(tally, tally.method in holding, answer))
     return findings
 
 
-def _on_many(tally: Tally, holds: bool, too_few: bool) -> Finding:
+def _on_many(tally: Tally, holds: bool, answer: AnswerOfMany) -> Finding:
+    """Said of each method that was judged on many texts, by the rule of the answer over them."""
+    is_more = tally.p is not None and is_within(tally.p)
     standing, said = Standing.NO, "no more than chance allows"
-    if holds:
+    if holds or (tally.method == CONTROL and is_more):  # the control pays for nobody
         standing, said = Standing.YES, "more than chance allows"
-    elif too_few or tally.judged < FEWEST_TEXTS:
+    elif answer.too_few_texts or tally.judged < FEWEST_TEXTS:
         standing, said = Standing.OPEN, "too few texts to tell"
+    elif is_more:
+        said += f", corrected for {answer.tried} methods"  # alone it would be more
     return Finding(
         tally.method,
         0,

@@ -77,6 +77,11 @@ class Opponent:
     jsd: Estimate
     accuracy: float
 
+    @property
+    def keeps_the_output(self) -> bool:
+        """Whether the output moves by less than 0.05, with the whole interval."""
+        return self.tvd.high < MATTERS
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Adversarial:
@@ -97,11 +102,8 @@ class Adversarial:
 
     @property
     def furthest(self) -> Opponent | None:
-        """The most different attention among copies that keep the output; None if none does.
-
-        An output is kept if it moves by less than 0.05, with the whole interval.
-        """
-        kept = [each for each in self.copies if each.tvd.high < MATTERS]
+        """The most different attention among copies that keep the output; None if none does."""
+        kept = [each for each in self.copies if each.keeps_the_output]
         return max(kept, key=lambda each: each.jsd.mean, default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class Adversarial:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [_answer(self.furthest), f"On {self.held_out} held-out texts:"]
+        lines = [_answer(self), f"On {self.held_out} held-out texts:"]
         for each in self.copies:
             lines.append(
                 f"  λ = {each.strength:g}: the output moves by {each.tvd}, attention by "
@@ -125,14 +127,18 @@ class Adversarial:
     __repr__ = __str__
 
 
-def _answer(furthest: Opponent | None) -> str:
+def _answer(found: Adversarial) -> str:
     """What the copies say, in one sentence."""
+    furthest = found.furthest
     if furthest is None:
         return (
             f"Undecided: not even the control keeps the output (within {MATTERS:g}). Train on more "
             "texts, or at a smaller rate."
         )
-    if furthest.strength == 0:
+    pushed = [each for each in found.copies if each.strength > 0]
+    if not pushed:
+        return "Undecided: no copy was pushed away from the attention."
+    if not any(each.keeps_the_output for each in pushed):
         return (
             f"Undecided: no copy that was pushed away from the attention keeps the output (within "
             f"{MATTERS:g}). Either they hang together, or it takes more texts or other strengths."

@@ -122,8 +122,8 @@ class Diagnostic:
 def _points(gain: Estimate) -> str:
     """By how much the copied weights are better."""
     return (
-        f"copied {100 * gain.mean:+.1f} points, 95 % interval {100 * gain.low:.1f} to "
-        f"{100 * gain.high:.1f}"
+        f"copied {100 * gain.mean:+z.1f} points, 95 % interval {100 * gain.low:z.1f} to "
+        f"{100 * gain.high:z.1f}"
     )
 
 

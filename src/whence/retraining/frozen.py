@@ -82,8 +82,7 @@ class Frozen:
         words = (
             f"With attention frozen to uniform {_percent(self.uniform_mean)} of {self.held_out} "
             f"held-out texts are right, with free attention {_percent(self.free_mean)} (the most "
-            f"frequent label: {percent(self.majority, 1)}); {100 * self.lost.mean:.1f} points are "
-            f"lost (95 % interval {100 * self.lost.low:.1f} to {100 * self.lost.high:.1f})."
+            f"frequent label: {percent(self.majority, 1)}); {_lost(self.lost)}."
         )
         if self.between_seeds is not None:
             words += (
@@ -93,6 +92,17 @@ class Frozen:
         return visible(words)
 
     __repr__ = __str__
+
+
+def _lost(lost: Estimate) -> str:
+    """Said of accuracy: by how much it falls without free attention, or rises."""
+    ends = (lost.mean, lost.low, lost.high)
+    which = "lost"
+    if lost.mean < 0:
+        ends = (-lost.mean, -lost.high, -lost.low)
+        which = "gained"
+    mean, low, high = (f"{100 * end:z.1f}" for end in ends)
+    return f"{mean} points are {which} (95 % interval {low} to {high})"
 
 
 def _percent(share: Estimate) -> str:

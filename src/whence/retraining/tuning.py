@@ -200,6 +200,6 @@ def split(rows: Sequence[Any], held_out: Any, seed: int) -> tuple[list[Any], lis
 def _points(change: Estimate) -> str:
     """A difference of shares in percentage points."""
     return (
-        f"{100 * change.mean:.1f} points "
-        f"(95 % interval {100 * change.low:.1f} to {100 * change.high:.1f})"
+        f"{100 * change.mean:z.1f} points "
+        f"(95 % interval {100 * change.low:z.1f} to {100 * change.high:z.1f})"
     )

@@ -206,14 +206,15 @@ def _worth(audit: Audit) -> list[str]:
     heads = audit.heads
     if heads is None:
         return []
-    hurt = (
-        f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
-    )
+    names = wording_list(list(map(str, heads.hurt)))
+    each = "each alone" if len(heads.hurt) > 1 else "alone"
+    hurt = f"; without {names}, {each}, it does better" if heads.hurt else ""
     are = "is" if len(heads.help) == 1 else "are"
+    each = "alone" if len(heads.spared) == 1 else "each alone"
     return [
-        f"To the task, {len(heads.help)} of {heads.of} heads {are} worth more than "
-        f"{heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, each "
-        f"alone, at less{hurt}."
+        f"To the task, {len(heads.help)} of {wording.counted(heads.of, 'head')} {are} worth more "
+        f"than {heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, "
+        f"{each}, at less{hurt}."
     ]
 
 
@@ -270,13 +271,15 @@ def _yardstick(audit: Audit) -> list[str]:
     best = max(tau.mean for _, tau in taus)
     names = [name for name, tau in taus if tau.mean == best]
     effect = next(tau for _, tau in taus if tau.mean == best)
-    agrees = "agrees" if len(names) == 1 else "agree"
-    if len(taus) > len(names):
-        agrees += " best of them"
-    by_chance = "" if effect.control is None else f", and random weights by {effect.control:z.2f}"
+    which = f"the highest is that of {wording_list(names)}, {shown(effect)}"
+    if len(taus) == len(names):
+        which = f"that of {wording_list(names)} is {shown(effect)}"
+    by_chance = (
+        "" if effect.control is None else f", and that of random weights {effect.control:z.2f}"
+    )
     return [
-        f"With what leaving a word out does, {wording_list(names)} {agrees} (Kendall's τ "
-        f"{shown(effect)}); gradients do by {shown(of_gradients)}{by_chance}."
+        f"Of Kendall's τ with what leaving each word out does, {which}; that of gradients is "
+        f"{shown(of_gradients)}{by_chance}."
     ]
 
 

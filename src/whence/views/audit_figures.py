@@ -21,6 +21,7 @@ from whence.core.errors import InputError, unknown_name
 from whence.core.percent import digits
 from whence.core.pruning import Pruning
 from whence.views import audit_pictures as pictures
+from whence.views import wording
 from whence.views.audit import FEW_HELD_OUT, LN_2, has_bands, shown
 from whence.views.audit_pictures import Picture
 from whence.views.document import static, style
@@ -275,12 +276,13 @@ def about_pruning(audit: Audit) -> str:
     if pruning is None:
         return ""
     bands = "Bands are 95 % intervals over texts." if has_bands(pruning) else FEW_HELD_OUT
+    ordered_on = wording.counted(pruning.ordered_on, "text")
     rest = "" if pruning.texts == pruning.held_out else f" (of {pruning.held_out})"
     return (
-        f"Heads are set to zero one after the other. The order comes from {pruning.ordered_on} "
-        f"texts, and the curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
+        f"Heads are set to zero one after the other. The order comes from {ordered_on}, and the "
+        f"curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
         f"without a head, movement the size of its change on each text. {bands} The grey lines "
-        f"are {len(pruning.random)} random orders and their mean. "
+        f"are {wording.counted(len(pruning.random), 'random order')} and their mean. "
         "The last panel compares with that mean, text by text: above 0 the order is better, below "
         "it is worse. A full point is so beyond doubt, all points judged together."
     )

@@ -44,9 +44,10 @@ def _what_there_is(card: Card) -> str:
     methods = [name for name in card.methods if name != CONTROL]
     asked = len(Question) - len(card.unasked)
     saved = _many(len(card.sources), "saved result")
+    answer = "answers" if len(card.sources) == 1 else "answer"
     return (
         f"{wording.visible(card.model)}: {_many(len(methods), 'method')} in {saved}, "
-        f"which answer {asked} of {len(Question)} questions."
+        f"which {answer} {asked} of the {len(Question)} questions."
     )
 
 
@@ -64,7 +65,8 @@ def _meanings(card: Card) -> list[str]:
     for meaning in Together:
         for (other, asked), methods in alike.items():
             if other is meaning:
-                said.append(f"{wording_list(methods)} (asked {asked}): {meaning}")
+                each = "each " if len(methods) > 1 else ""
+                said.append(f"{wording_list(methods)} ({each}asked {asked}): {meaning}")
     return said
 
 
@@ -139,7 +141,7 @@ def said_of(finding: Finding, source: Source) -> str:
         return said
     if source.question is Question.TEXTS:
         texts = _many(finding.of, "text")
-        return f"{finding.won} of {texts}, {_by_chance(finding.chance)}: {said}"
+        return f"{finding.won} of {texts}{_by_chance(finding.chance)}: {said}"
     if source.question is Question.MEASURE:
         return f"{said} by {finding.won} of {_many(finding.of, 'measure')}"
     counted = wording.visible(source.counted)
@@ -148,8 +150,10 @@ def said_of(finding: Finding, source: Source) -> str:
 
 def _by_chance(ends: Sequence[int]) -> str:
     """How often a random ranking would be called better, in 95 of 100 cases."""
-    low, high = min(ends, default=0), max(ends, default=0)
-    return f"by chance {low}" if low == high else f"by chance {low} to {high}"
+    if not ends:
+        return ""
+    low, high = min(ends), max(ends)
+    return f", by chance {low}" if low == high else f", by chance {low} to {high}"
 
 
 def source_line(source: Source) -> str:
@@ -169,9 +173,14 @@ def left_out_line(card: Card) -> str:
     return f"Left out: {'; '.join(every)}." if every else ""
 
 
-def sources_of(card: Card, question: Question) -> list[Source]:
-    """The sources that answer a question."""
-    return [source for source in card.sources if source.question is question]
+def source_lines(card: Card) -> list[tuple[Question, str]]:
+    """Each question that was asked, with its sources; also where none of them answers it."""
+    lines = []
+    for question in Question:
+        files = [source_line(one) for one in card.sources if one.question is question]
+        if files:
+            lines.append((question, ", ".join(files)))
+    return lines
 
 
 def shown_questions(card: Card) -> list[Question]:
@@ -203,8 +212,7 @@ def card_view(card: Card) -> RenderableType:
         table.add_row(Text(wording.visible(method)), *map(Text, cells))
     parts: list[RenderableType] = [Text(line) for line in card_sentences(card)]
     parts += [Text(), table, Text()]
-    for question in questions:
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         parts.append(Text(f"{HEADS[question]}: {question.asked} {files}.", DIM))
     if card.left_out:
         parts.append(Text(left_out_line(card), DIM))
@@ -222,8 +230,7 @@ def card_markdown(card: Card) -> str:
         cells = [cell_of(card, method, question) for question in questions]
         lines.append(_row([_cell(method), *map(_cell, cells)]))
     lines.append("")
-    for question in questions:
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         lines.append(f"- *{HEADS[question]}*: {question.asked} {_cell(files)}.")
     if card.left_out:
         lines.append(f"- {_cell(left_out_line(card))}")

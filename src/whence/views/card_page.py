@@ -12,8 +12,7 @@ from whence.views.card import (
     cell_of,
     left_out_line,
     shown_questions,
-    source_line,
-    sources_of,
+    source_lines,
 )
 from whence.views.document import document, embedded_json, static, style
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
@@ -81,7 +80,6 @@ def _cell(card: Card, method: str, question: Question) -> str:
 def _questions(card: Card) -> str:
     """Each question with the files that answer it."""
     items = []
-    for question in shown_questions(card):
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         items.append(f"<b>{text(HEADS[question])}</b>: {text(question.asked)} {text(files)}.")
     return element("ul", elements("li", items))

@@ -59,14 +59,14 @@ def _how_often(confusion: Confusion) -> str:
     of = f"{confusion.texts:,} {have} a label the model knows"
     mistakes = confusion.mistakes
     if mistakes is None or not confusion.wrong:
-        return f"It is wrong on none of the {of}."
+        return f"It is {'right on the' if confusion.texts == 1 else 'wrong on none of the'} {of}."
     given, says = wording.label(mistakes.given), wording.label(mistakes.says)
     often = confusion.count(mistakes.given, mistakes.says)
     others = [pair.texts for pair in confusion.pairs if not pair.is_right]
     others.remove(often)
     kind = f"Most often, on {often:,} {_texts(often)},"
     if not others:
-        kind = "Each time"
+        kind = "There" if often == 1 else "Each time"
     elif max(others) == often:
         kind = f"On {often:,} {_texts(often)}, and no other mistake is more frequent,"
     return (
@@ -104,7 +104,8 @@ def _words_of(overview: Overview) -> list[str]:
         return [f"No word {does} there."]
     first = mistakes.words[0]
     return [
-        f"{few_or_no} stands in three of these texts and surely {does}. By "
+        f"{few_or_no} stands in three of these texts, surely {does}, and does a tenth of what the "
+        "largest one does. By "
         f"{wording.visible(mistakes.method or '')}, {wording.quoted(first.word)} does so most "
         f"({_share(first.wrong)} {OF_A_TEXT}, in {first.wrong.texts} "
         f"{_texts(first.wrong.texts)})."
@@ -133,9 +134,10 @@ def _shown(word: MisleadingWord, is_first: bool) -> str:
     few = "only " if word.wrong.texts < FEW_TEXTS else ""
     texts = f"{few}{word.wrong.texts} {_texts(word.wrong.texts)}"
     of = f" {OF_A_TEXT}" if is_first else ""
-    beside = "no rightly answered text has it"
+    beside = "no text that is rightly called so has it"
     if word.right is not None:
-        where = f"{word.right.texts} rightly answered {_texts(word.right.texts)}"
+        are = "that is" if word.right.texts == 1 else "that are"
+        where = f"{word.right.texts} {_texts(word.right.texts)} {are} rightly called so"
         beside = f"{_share(word.right)} in {where}"
     return f"{wording.quoted(word.word)} ({_share(word.wrong)}{of} in {texts}; {beside})"
 
@@ -188,6 +190,8 @@ def next_commands(overview: Overview, place: str) -> list[tuple[str, str]]:
     if mistakes.probability is not None:
         sure = f", {wording.percent(mistakes.probability)} sure"
     about = f"the one where it is surest (row {mistakes.row}{sure})"
+    if sum(not pair.is_right for pair in confusion.pairs) > 1:
+        about = f"of the mistake above, {about}"
     is_typed = mistakes.is_whole and len(mistakes.text) <= LONGEST_EXAMPLE
     if is_typed and mistakes.text.isprintable() and not mistakes.text.startswith("-"):
         model = shlex.quote(overview.model)

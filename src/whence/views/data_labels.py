@@ -7,8 +7,8 @@ from whence.views import wording
 
 MOST_NAMED = 6  # labels in a sentence
 # what becomes of the texts whose label the model does not have
-LEFT_OUT = "the model is neither right nor wrong there, and no accuracy counts them"
-FAIL = "nothing comes of these texts, as their label is needed"
+LEFT_OUT = "the model is neither right nor wrong there, and no accuracy counts that"
+FAIL = "nothing comes of such a text, as its label is needed"
 
 
 def label_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
@@ -25,7 +25,7 @@ def unknown_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
     >>> met = data_labels(["toxic", "ok", None], ["not-toxic", "toxic"])
     >>> print("\\n".join(unknown_sentences(met)))
     1 of 3 texts has a label that the model does not have, ok: the model is neither right nor wrong
-    there, and no accuracy counts them. Its labels are not-toxic, toxic; --labels ok=not-toxic
+    there, and no accuracy counts that. Its labels are not-toxic, toxic; --labels ok=not-toxic
     says which one is meant.
     1 of 3 texts has no label.
     """
@@ -58,7 +58,7 @@ def _guess(labels: DataLabels) -> str:
 
 def _counted(count: int, every: int) -> str:
     has = "has" if count == 1 else "have"
-    return f"{count:,} of {every:,} texts {has}"
+    return f"{count:,} of {wording.counted(every, 'text')} {has}"
 
 
 def _named(label: DataLabel, among: int) -> str:
@@ -99,13 +99,15 @@ def undecided_sentences(labels: DataLabels) -> list[str]:
 
     >>> from whence.core.data_labels import data_labels
     >>> undecided_sentences(data_labels(["toxic", "toxic", "ok"], ["not-toxic", "toxic"]))
-    ['How often it is right is not told: the 2 texts whose label it has are all toxic, and one
+    ['How often it is right is not told: the 2 texts whose label it has are both toxic, and one
     label says nothing of how well labels are told apart.']
     """
     if len(labels.meant) != 1:
         return []
     only, texts = wording.label(labels.meant[0]), labels.known_texts
-    are = f"the {texts:,} texts whose label it has are all" if texts > 1 else "one text is"
+    are = f"the {texts:,} texts whose label it has are {'both' if texts == 2 else 'all'}"
+    if texts == 1:
+        are = "the one text whose label it has is"
     return [
         f"How often it is right is not told: {are} {only}, and one label says nothing of how well "
         "labels are told apart."

@@ -89,6 +89,8 @@ def _holding(table: Evaluation) -> list[str]:
     if not columns:
         return []
     counted = {m: _counts(m, columns) for m in table.methods if m != RANDOM}
+    if not counted:
+        return ["Only the random control was tried."]
     judged = {m: (won, lost, of) for m, (won, lost, of) in counted.items() if of}
     if not judged:
         return ["Too few texts were measured for a verdict on any method."]
@@ -96,7 +98,7 @@ def _holding(table: Evaluation) -> list[str]:
     winning = [m for m in order if judged[m][0]]
     none = [m for m in order if not judged[m][0]]
     unjudged = [m for m in counted if m not in judged]
-    said = _which_win(columns, winning, judged, bool(table.removals))
+    said = _which_win(columns, winning, judged, bool(unjudged))
     if none and winning:
         said.append(f"None says so of {wording_list(none)}.")
     if unjudged:
@@ -108,15 +110,21 @@ def _which_win(
     columns: Sequence[Column],
     winning: Sequence[str],
     judged: dict[str, tuple[int, int, int]],
-    is_under_removals: bool,
+    are_others_unjudged: bool,
 ) -> list[str]:
-    """Which methods are better than their control, and by how many of the measures."""
+    """Said where a method could be judged: which are better than their control, by how many."""
     count = wording.counted(len(columns), "measure")
-    under = " (each metric under each removal)" if is_under_removals else ""
+    only = f"{columns[0].name}, the only measure of faithfulness"
     if not winning:
-        who = "No method is" if len(judged) > 1 else f"{next(iter(judged))} is not"
-        by = "any measure" if len(columns) > 1 else columns[0].name + ", the only measure"
-        return [f"{who} better than its control by {by} of faithfulness."]
+        which = " that could be judged" if are_others_unjudged else ""
+        who = f"No method{which} is" if len(judged) > 1 else f"{next(iter(judged))} is not"
+        by = "any measure of faithfulness" if len(columns) > 1 else only
+        return [f"{who} better than its control by {by}."]
+    if len(columns) == 1:
+        than = "its control" if len(winning) == 1 else "their controls"
+        names = wording_list(_first(winning))
+        return [f"Better than {than} by {only}: {names}."]
+    under = " (each metric under each removal)" if any(c.removal for c in columns) else ""
     best = [f"{m} {_times(*judged[m], len(columns))}" for m in winning[:MOST_NAMED]]
     rest = [judged[m][0] for m in winning[MOST_NAMED:]]
     if rest:
@@ -126,6 +134,13 @@ def _which_win(
         f"Of {count} of faithfulness{under}, so many say that a method "
         f"is better than its control: {wording_list(best)}."
     ]
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """The first names, and how many more there are; one more is named as shortly."""
+    if len(names) <= MOST_NAMED + 1:
+        return list(names)
+    return [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
 
 
 def _times(won: int, _lost: int, judged: int, every: int) -> str:
@@ -163,7 +178,10 @@ def _disagreements(table: Evaluation) -> list[str]:
 
 
 def _disagreement(one: Disagreement) -> str:
-    winners = "; ".join(f"{method} under {removal}" for removal, method in one.winners)
+    by_removal: dict[str, list[str]] = {}
+    for removal, method in one.winners:
+        by_removal.setdefault(removal, []).append(method)
+    winners = "; ".join(f"{wording_list(each)} under {by}" for by, each in by_removal.items())
     return wording.visible(f"The removals disagree on the winner by {one.metric}: {winners}.")
 
 
@@ -288,7 +306,10 @@ def failure_lines(table: Evaluation) -> list[str]:
         return []
     shown = [f"  {one.where}: {one.reason}" for one in table.failures[:MOST_FAILURES]]
     more = table.failed - len(shown)
-    rest = [f"  … and {more:,} more: table.failures"] if more > 0 else []
+    named = len(table.failures) - len(shown)
+    where = f"; table.failures names {named:,} of them" if 0 < named < more else ""
+    where = ": table.failures" if named == more else where
+    rest = [f"  … and {more:,} more{where}"] if more > 0 else []
     every = wording.counted(table.texts + table.failed, "text")
     heading = f"{table.failed:,} of {every} failed:"
     return [wording.visible(line) for line in [heading, *shown, *rest]]

@@ -54,6 +54,7 @@ TITLES = {
     "entropy": "The words that make the model less sure, or more",
     "kl": "The words that move the model away from what it says, or keep it there",
 }
+SILENT = "for from against, so no words are named here."
 ABOUT_SHARES = "In brackets stands the word's mean part of all scores of a text that has it."
 HOW_WORDS_ARE_COUNTED = (
     "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
@@ -128,7 +129,8 @@ def _carried(overview: Overview) -> list[str]:
     """Said where a method may speak: the words that carry each label, by what they do."""
     if overview.speaker is None:
         if overview.answer.holding:
-            return ["None of these tells for from against, so no words are named here."]
+            one = len(overview.answer.holding) == 1
+            return [f"{'It does not tell' if one else 'None of these tells'} {SILENT}"]
         return []
     if overview.read not in READ:
         return []
@@ -139,8 +141,8 @@ def _carried(overview: Overview) -> list[str]:
         named_words = to_be_named(words, sign)
         if named_words:
             told = [_with_effect(word) for word in named_words[:MOST_NAMED]]
-            if len(named_words) > MOST_NAMED:
-                told.append(f"{len(named_words) - MOST_NAMED} more")
+            if len(named_words) > MOST_NAMED:  # how many is not known: few of a run are kept
+                told.append("more")
             carried.append(f"{wording.label(label)} is carried by {_and(told)}")
             continue
         speaking = [word for word in words if sign * word.share > 0 and word.is_word]
@@ -150,14 +152,15 @@ def _carried(overview: Overview) -> list[str]:
             carried.append(f"for {wording.label(label)} {told} does most, which is not sure")
     if not carried:
         return []
-    return [f"By {overview.speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
+    speaker = wording.visible(overview.speaker)
+    return [f"By {speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
 
 
 def _with_effect(word: CarryingWord) -> str:
     """A word with what it does and in how many texts; that these are few is said."""
     few = "only " if word.has_few_texts else ""
     share = wording.effect(word.share)
-    return f"{wording.quoted(word.word)} ({share}, in {few}{word.texts:,} texts)"
+    return f"{wording.quoted(word.word)} ({share}, in {few}{wording.counted(word.texts, 'text')})"
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -181,10 +184,13 @@ def _top(overview: Overview) -> str:
 
 
 def _facts(overview: Overview) -> str:
-    done = f"{overview.done:,} of {overview.rows:,} texts are done"
+    are = "is" if overview.done == 1 else "are"
+    done = f"{overview.done:,} of {wording.counted(overview.rows, 'text')} {are} done"
+    failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
+    if overview.done == 1:
+        failed = ", and it failed" if overview.failed else ""
     if overview.done == overview.rows:
         done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
-    failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     return (
         f"Explained: {_explained(overview)}. Model: {overview.model}. "
         f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
@@ -327,9 +333,9 @@ def _words(overview: Overview) -> str:
             f"{said.below.does_too()}."
         )
     if len(labels) > len(shown):
-        told.append(
-            f"{len(labels) - len(shown)} labels more have words: whence query --words lists them."
-        )
+        more = len(labels) - len(shown)
+        have = "1 more label has" if more == 1 else f"{more:,} more labels have"
+        told.append(f"{have} words: whence query --words lists them.")
     title = element("h3", TITLES.get(overview.read, "The words that carry each label"))
     return title + choice + element("div", "".join(blocks), class_="carrying") + paragraphs(told)
 
@@ -408,8 +414,12 @@ def _texts(overview: Overview) -> str:
     )
     if overview.left_out:
         about.append(
-            f"Left out here: {wording.counted(overview.left_out, 'text')}, on which methods agree "
-            "best; counted above, and whence query shows them."
+            f"Left out here: {wording.counted(overview.left_out, 'text')}, those first for which "
+            "there is no such number, then those on which methods agree best; counted above, and "
+            "whence query shows them."
+            if some_disagree
+            else f"Left out here: {wording.counted(overview.left_out, 'text')}; counted above, and "
+            "whence query shows them."
         )
     form = element("form", _form(overview), class_="search", role="search", hidden=True)
     without = element("noscript", soft("The texts are unpacked by a script, which is off here."))
