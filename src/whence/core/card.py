@@ -201,9 +201,8 @@ def together(standings: Mapping[Question, Standing | None]) -> Together:
 
     One text says nothing of others: its answer is in no sum, and no sum speaks of it.
 
-    >>> together({Question.TEXTS: Standing.YES, Question.MEASURE: Standing.NO})
-    <Together.ON_TEXTS: 'On single texts it can be better than random, and on average no measure \
-says so: show it for a text with that text's own verdict, and not for the data set.'>
+    >>> together({Question.TEXTS: Standing.YES, Question.MEASURE: Standing.NO}).name
+    'ON_TEXTS'
     """
     texts, measure = standings.get(Question.TEXTS), standings.get(Question.MEASURE)
     attention = standings.get(Question.ATTENTION)
