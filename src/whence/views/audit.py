@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.audit import Effect
+from whence.core.audit import Effect, Place
 from whence.core.audited import (
     ADVERSARY,
     ANOTHER,
@@ -206,7 +206,7 @@ def _worth(audit: Audit) -> list[str]:
     heads = audit.heads
     if heads is None:
         return []
-    names = wording_list(list(map(str, heads.hurt)))
+    names = wording_list([_head(place) for place in heads.hurt])
     each = "each alone" if len(heads.hurt) > 1 else "alone"
     hurt = f"; without {names}, {each}, it does better" if heads.hurt else ""
     are = "is" if len(heads.help) == 1 else "are"
@@ -216,6 +216,11 @@ def _worth(audit: Audit) -> list[str]:
         f"than {heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, "
         f"{each}, at less{hurt}."
     ]
+
+
+def _head(place: Place) -> str:
+    """A head in a list, where "layer 1, head 0" would read as two places."""
+    return f"head {place.head} of {place.kind} layer {place.layer}".replace("  ", " ")
 
 
 def _pruned(audit: Audit) -> list[str]:
