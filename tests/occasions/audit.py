@@ -57,7 +57,9 @@ def fewer(rng: np.random.Generator, texts: int) -> int:
 def places(rng: np.random.Generator) -> tuple[list[Place], list[Place]]:
     """The layers that were tested, and their heads."""
     kinds = pick(rng, (("",), ("",), ("encoder", "decoder", "cross")))
-    layers = [Place(layer, None, kind) for kind in kinds for layer in range(pick(rng, (1, 2, 3, 6)))]
+    layers = [
+        Place(layer, None, kind) for kind in kinds for layer in range(pick(rng, (1, 2, 3, 6)))
+    ]
     layers = some(rng, layers, 1)
     count = int(pick(rng, (0, 1, 2, 3)))
     return layers, [Place(p.layer, head, p.kind) for p in layers for head in range(count)]
@@ -92,7 +94,9 @@ def of_readings(rng: np.random.Generator, texts: int):
                 low = {"low_end": -1.0}
                 one = effect(rng, "correlation", quantity, Place(), of, 0.0, 1.0, name, **low)
                 if rng.random() < 0.4:
-                    one = Effect("correlation", quantity, Place(), name, tied, (tied, tied), of, 0.0)
+                    one = Effect(
+                        "correlation", quantity, Place(), name, tied, (tied, tied), of, 0.0
+                    )
                 yield one
                 if rng.random() < 0.5:
                     yield effect(rng, "correlation", f"significant-{other}", Place(), of, 0.5, 1.0,

@@ -96,7 +96,9 @@ def draw(rng: np.random.Generator) -> Card:
         sources=tuple(sources),
         findings=tuple(every),
         attention=attention,
-        left_out=pick(rng, ({}, {"x.json": "a Probe answers another question"}, {"a": "b", "c": "d"})),
+        left_out=pick(
+            rng, ({}, {"x.json": "a Probe answers another question"}, {"a": "b", "c": "d"})
+        ),
     )
 
 

@@ -12,7 +12,7 @@ Reader = Callable[..., bool | None]
 
 COUNT = r"[\d,]+"
 NUMBER = r"[-−]?[\d,]*\.?\d+"
-PERCENT = r"(?:[<>] )?[-−+]?[\d,]*\.?\d+ ?%"
+PERCENT = r"[−+]?(?:[<>] )?[-−+]?[\d,]*\.?\d+ ?%"
 
 
 def shown(name: str) -> str:

@@ -58,7 +58,10 @@ def test_what_was_not_asked_comes_with_the_command_that_asks_it():
     card = toy(FOUND[0], FOUND[-1], sources=CARD.sources[:2])
     commands = [line for line in card_sentences(card) if line.startswith("Not asked yet")]
     assert len(commands) == 2
-    assert "whence evaluate --data reviews.csv --model toy --methods lime,occlusion --out" in commands[0]
+    assert (
+        "whence evaluate --data reviews.csv --model toy --methods lime,occlusion --out"
+        in commands[0]
+    )
     assert "whence audit --data reviews.csv --model toy" in commands[1]
 
 
@@ -70,7 +73,9 @@ def test_hostile_names_act_nowhere(name):
     assert "<script>x" not in page
     assert "\x1b" not in page + str(card) + card.to_markdown()
     table = [line for line in card.to_markdown().splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {4}  # as attention is asked, too
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {
+        4
+    }  # as attention is asked, too
 
 
 def test_every_view_has_every_method_and_every_cell():

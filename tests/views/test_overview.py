@@ -161,7 +161,7 @@ def test_without_a_method_that_holds_no_word_is_named():
     assert "No method was tested against random rankings" in " ".join(said)
     silent = overview_sentences(overview(speaker=None))
     assert "carried" not in " ".join(silent)
-    assert "It does not tell for from against" in " ".join(silent)  # one holds
+    assert "occlusion does not tell for from against" in " ".join(silent)  # which alone holds
 
 
 def test_verdicts_stand_beside_chance_with_their_interval():

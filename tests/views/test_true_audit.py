@@ -88,9 +88,7 @@ def readings(audit: Audit) -> dict[str, str]:
     for one in audit.effects:
         if one.test == "readings":
             is_no = below(one, READS, ENOUGH)
-            said[shown(one.reading)] = (
-                "yes" if above(one, READS) else "no" if is_no else "open"
-            )
+            said[shown(one.reading)] = "yes" if above(one, READS) else "no" if is_no else "open"
     return said
 
 
@@ -178,7 +176,9 @@ def check(audit: Audit) -> list[str]:
     def pruned(removed, every, texts, said, whole_loss, random, few):
         one = audit.pruning
         place = one.steps.index(int(removed))
-        told = re.findall(r"([\d.]+) (.+?first)( \((\w+) than at random beyond doubt\))?(?: and |$)", said)
+        told = re.findall(
+            r"([\d.]+) (.+?first)( \((\w+) than at random beyond doubt\))?(?: and |$)", said
+        )
         assert len(told) == len(one.orders)
         for (loss, name, surely, which), order in zip(told, one.orders, strict=True):
             assert is_number(loss, order.curve.loss[place].mean)
@@ -352,9 +352,7 @@ def check_page(audit: Audit) -> None:
         reading = {shown(e.reading): e.reading for e in audit.effects}[row[0]]
         right = {"may be read": "yes", "may not be read": "no", "undecided": "open"}[row[1]]
         assert right == readings(audit)[row[0]]
-        assert is_effect(
-            row[2], found(audit, "readings", "beaten", Place(), reading), share=True
-        )
+        assert is_effect(row[2], found(audit, "readings", "beaten", Place(), reading), share=True)
         for cell, other in zip(row[3:], ("tau-loo", "tau-gradient"), strict=True):
             one = found(audit, "correlation", other, Place(), reading)
             assert (cell == "–") == (one is None)

@@ -176,7 +176,9 @@ def check_sentences(table: Evaluation) -> list[str]:
     def by_measures(count, under, said):
         *named, last = listed(said)
         if rest := re.fullmatch(r"([\d,]+) more methods? (\d+)(?: to (\d+))?", last):
-            others = [won for name, won in wins.items() if name not in {n.split()[0] for n in named}]
+            others = [
+                won for name, won in wins.items() if name not in {n.split()[0] for n in named}
+            ]
             low, high = int(rest[2]), int(rest[3] or rest[2])
             assert (len(others), min(others), max(others)) == (whole(rest[1]), low, high)
         else:
@@ -394,9 +396,10 @@ def check_page(table: Evaluation, page: str) -> None:
             for cell in re.findall(r"<td[^>]*>.*?</td>", row, re.S):
                 title = re.search(r'title="([^"]*)"', cell)
                 if title:
-                    column = plain(title[1]).rpartition(": ")[0].rpartition(": ")[0] or plain(
-                        title[1]
-                    ).rpartition(": ")[0]
+                    column = (
+                        plain(title[1]).rpartition(": ")[0].rpartition(": ")[0]
+                        or plain(title[1]).rpartition(": ")[0]
+                    )
                     by_name.setdefault((column, name), []).append(cell)
     for column in table.columns:
         if is_idle(column):

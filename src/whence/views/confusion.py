@@ -64,13 +64,14 @@ def _how_often(confusion: Confusion) -> str:
     often = confusion.count(mistakes.given, mistakes.says)
     others = [pair.texts for pair in confusion.pairs if not pair.is_right]
     others.remove(often)
+    wrong = f"{confusion.wrong:,} of the {of}" if confusion.texts > 1 else f"the {of}"
     kind = f"Most often, on {often:,} {_texts(often)},"
     if not others:
         kind = "There" if often == 1 else "Each time"
     elif max(others) == often:
         kind = f"On {often:,} {_texts(often)}, and no other mistake is more frequent,"
     return (
-        f"It is wrong on {confusion.wrong:,} of the {of}. {kind} it says {says} of what the data "
+        f"It is wrong on {wrong}. {kind} it says {says} of what the data "
         f"call {given}.{_copies(mistakes, often)}"
     )
 

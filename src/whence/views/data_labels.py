@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from whence.core.data_labels import DataLabel, DataLabels, Rule
 from whence.views import wording
 
@@ -41,12 +44,21 @@ def _unknown(labels: DataLabels, consequence: str) -> str:
     unknown = labels.unknown
     first = unknown[0]
     names = wording.few([_named(label, len(unknown)) for label in unknown], MOST_NAMED)
-    example = f"{first.given}={_guess(labels)}"
+    example = _typed(f"{first.given}={_guess(labels)}")
     return wording.visible(
         f"{_counted(labels.unknown_texts, labels.texts)} a label that the model does not have, "
         f"{names}: {consequence}. Its labels are {wording.few(labels.names, MOST_NAMED)}; "
         f"--labels {example} says which one is meant."
     )
+
+
+def _typed(mapping: str) -> str:
+    """As it is typed in a shell: in quotes where a name has a blank, or what a shell acts on.
+
+    >>> _typed("ok=not-toxic"), _typed("ok=…"), _typed("so so=bad")
+    ('ok=not-toxic', 'ok=…', "'so so=bad'")
+    """
+    return mapping if re.fullmatch(r"[\w.=…-]+", mapping) else shlex.quote(mapping)
 
 
 def _guess(labels: DataLabels) -> str:
@@ -58,7 +70,7 @@ def _guess(labels: DataLabels) -> str:
 
 def _counted(count: int, every: int) -> str:
     has = "has" if count == 1 else "have"
-    return f"{count:,} of {wording.counted(every, 'text')} {has}"
+    return "The one text has" if every == 1 else f"{count:,} of {every:,} texts {has}"
 
 
 def _named(label: DataLabel, among: int) -> str:

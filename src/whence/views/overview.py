@@ -129,8 +129,9 @@ def _carried(overview: Overview) -> list[str]:
     """Said where a method may speak: the words that carry each label, by what they do."""
     if overview.speaker is None:
         if overview.answer.holding:
-            one = len(overview.answer.holding) == 1
-            return [f"{'It does not tell' if one else 'None of these tells'} {SILENT}"]
+            first, *others = overview.answer.holding
+            who = f"{wording.visible(first.method)} does not tell"
+            return [f"{'None of these tells' if others else who} {SILENT}"]
         return []
     if overview.read not in READ:
         return []
@@ -189,7 +190,7 @@ def _facts(overview: Overview) -> str:
     failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
     if overview.done == 1:
         failed = ", and it failed" if overview.failed else ""
-    if overview.done == overview.rows:
+    if overview.done == overview.rows > 0:
         done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
     return (
         f"Explained: {_explained(overview)}. Model: {overview.model}. "
