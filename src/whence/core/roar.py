@@ -164,8 +164,8 @@ class Roar:
         what = "kept longest" if self.keep else "removed first"
         again = ", explained anew at each step" if self.recursive else ""
         head = (
-            f"Remove and retrain: {_counted(self.train_texts, 'text')} to train, "
-            f"{self.test_texts} to test, {_counted(self.seeds, 'seed')}, removal "
+            f"Remove and retrain: {counted(self.train_texts, 'text')} to train, "
+            f"{self.test_texts} to test, {counted(self.seeds, 'seed')}, removal "
             f"{self.removal}; important units {what}{again}. "
             f"Always the most frequent label: {self.prior:.3f}."
         )
@@ -177,8 +177,8 @@ class Roar:
 
     def __repr__(self) -> str:
         names = ", ".join(self.accuracies)
-        shares = _counted(len(self.shares), "share")
-        return visible(f"Roar({names}; {_counted(self.seeds, 'seed')}, {shares})")
+        shares = counted(len(self.shares), "share")
+        return visible(f"Roar({names}; {counted(self.seeds, 'seed')}, {shares})")
 
     def _of(self, name: str) -> Float[np.ndarray, "seed share"]:
         if name not in self.accuracies:
@@ -192,5 +192,10 @@ class Roar:
         return np.trapezoid(values, self.shares, axis=1) / width
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """So many of something: one is no plural.
+
+    >>> counted(1, "seed"), counted(3, "seed")
+    ('1 seed', '3 seeds')
+    """
     return f"{count} {what}{'' if count == 1 else 's'}"

@@ -38,7 +38,7 @@ from whence.core.passage import Passage
 from whence.core.percent import digits
 from whence.core.progress import Step
 from whence.core.registry import Needs
-from whence.core.roar import Estimate
+from whence.core.roar import Estimate, counted
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.changes import copy_of
@@ -111,7 +111,7 @@ class Adversarial:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [_answer(self), f"On {self.held_out} held-out texts:"]
+        lines = [_answer(self), f"On {counted(self.held_out, 'held-out text')}:"]
         for each in self.copies:
             lines.append(
                 f"  λ = {each.strength:g}: the output moves by {each.tvd}, attention by "

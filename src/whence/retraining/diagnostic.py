@@ -34,7 +34,7 @@ from whence.core.percent import percent
 from whence.core.progress import Step
 from whence.core.registry import find_method, settings_of
 from whence.core.request import Request, Wish
-from whence.core.roar import Estimate
+from whence.core.roar import Estimate, counted
 from whence.core.showing import visible
 from whence.explaining.run import run
 from whence.games.game import check_is_model
@@ -110,7 +110,7 @@ class Diagnostic:
         )
         return visible(
             f"{answers[self.helps]}: with those of {self.reading}, a bag of words gets {copied} of "
-            f"{self.held_out} held-out texts right, with even ones {uniform} "
+            f"{counted(self.held_out, 'held-out text')} right, with even ones {uniform} "
             f"({_points(self.over_uniform)}), with the same weights on other words {permuted} "
             f"({_points(self.over_permuted)}), with its own attention {own} "
             f"({_points(self.over_own)}); the most frequent label: {percent(self.majority, 1)}."

@@ -25,7 +25,7 @@ from whence.core.passage import Passage
 from whence.core.percent import digits, percent
 from whence.core.progress import Step
 from whence.core.registry import Needs
-from whence.core.roar import Estimate
+from whence.core.roar import Estimate, counted
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.changes import copy_of
@@ -79,10 +79,11 @@ class Frozen:
         return asdict(self)
 
     def __str__(self) -> str:
+        are = "is" if self.held_out == 1 else "are"
         words = (
-            f"With attention frozen to uniform {_percent(self.uniform_mean)} of {self.held_out} "
-            f"held-out texts are right, with free attention {_percent(self.free_mean)} (the most "
-            f"frequent label: {percent(self.majority, 1)}); {_lost(self.lost)}."
+            f"With attention frozen to uniform {_percent(self.uniform_mean)} of "
+            f"{counted(self.held_out, 'held-out text')} {are} right, with free attention {_percent(self.free_mean)} (the most "
+            f"frequent label: {percent(self.majority, 1)}); {_points(self.lost)}."
         )
         if self.between_seeds is not None:
             words += (
@@ -94,7 +95,7 @@ class Frozen:
     __repr__ = __str__
 
 
-def _lost(lost: Estimate) -> str:
+def _points(lost: Estimate) -> str:
     """Said of accuracy: by how much it falls without free attention, or rises."""
     ends = (lost.mean, lost.low, lost.high)
     which = "lost"

@@ -20,7 +20,7 @@ from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits
 from whence.core.progress import Step
-from whence.core.roar import Estimate
+from whence.core.roar import Estimate, counted
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.model import Model
@@ -66,8 +66,8 @@ class Tuned:
 
     def __str__(self) -> str:
         return visible(
-            f"{self.model.name}: {digits(self.before, 1)}% of {self.held_out} held-out texts right "
-            f"before, {digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random "
+            f"{self.model.name}: {digits(self.before, 1)}% of "
+            f"{counted(self.held_out, 'held-out text')} right before, {digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random "
             f"share of the units removed ({self.removal}) "
             f"{digits(self.removed_before, 1)}% before, "
             f"{digits(self.removed_after, 1)}% after; it gained {_points(self.gain)}."
