@@ -39,6 +39,9 @@ OCCASIONS = 300  # made-up results of each area
 SILENT_ROOMS = ("labs", "notebook", "runs", "models", "foreign", "generation")
 # what declares options, settings and errors: their text stands in the help and in refusals
 DECLARES = re.compile(r"(Error|Warning|BadParameter|[Oo]ption|Argument|setting|field|help|Typer)$")
+# of an element: names of classes and of regions, which nobody reads as a statement
+ATTRIBUTES = re.compile(r"(class_|style|aria_\w+|data_\w+|placeholder)$")
+QUERY = re.compile(r"\bselect .+ from\b|\) order by ", re.DOTALL)  # SQL is no sentence
 
 
 @dataclass(frozen=True)
@@ -171,9 +174,11 @@ def _texts(nodes: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
             continue
         if isinstance(node, ast.Call) and DECLARES.search(_called(node)):
             continue
+        if isinstance(node, ast.keyword) and ATTRIBUTES.match(node.arg or ""):
+            continue
         if isinstance(node, (ast.Constant, ast.JoinedStr)):
             text = " ".join(_template(node).split())
-            if WORDS.search(text):
+            if WORDS.search(text) and not QUERY.search(text):
                 yield text
             if isinstance(node, ast.JoinedStr):  # texts may stand in what is put in
                 yield from _texts([part for part in ast.walk(node) if _is_inner(part, node)])

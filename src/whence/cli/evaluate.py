@@ -30,6 +30,7 @@ from whence.cli.running import (
     note,
     show,
 )
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.showing import visible
 
@@ -398,7 +399,7 @@ def tell_failures(run: Run, is_kept: bool) -> None:
         return
     from whence.explaining.stored_trials import failed_texts
 
-    emit(f"{state.failed:,} of {state.rows:,} texts failed:")
+    emit(f"{state.failed:,} of {counted(state.rows, 'text')} failed:")
     for failure in failed_texts(run, MOST_FAILURES):
         emit(visible(f"  {failure.where}: {failure.reason}"))
     if state.failed > MOST_FAILURES:

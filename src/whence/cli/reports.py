@@ -24,6 +24,7 @@ from whence.cli.running import (
     note,
     show,
 )
+from whence.core.counting import counted, texts_done
 from whence.core.errors import (
     AuthorError,
     InputError,
@@ -138,7 +139,8 @@ class BadLines:
             return
         more = len(self.failures) - MOST_FAILURES
         beyond = f" (the first {MOST_FAILURES}; --json has all)" if more > 0 else ""
-        note(f"{len(self.failures):,} of {self.texts:,} texts could not be {self.verb}{beyond}:")
+        every = counted(self.texts, "text")
+        note(f"{len(self.failures):,} of {every} could not be {self.verb}{beyond}:")
         for failure in self.failures[:MOST_FAILURES]:
             note(f"{failure.where}: {failure.reason}")
 
@@ -205,7 +207,7 @@ class Results:
     def _keep_part(self, shown: bool) -> None:
         if not shown and not self._writes:
             return  # the reader has gone, and nothing is lost
-        note(f"ended early: {self.bad.done:,} of {self.texts:,} texts are done")
+        note(f"ended early: {texts_done(self.bad.done, self.texts)}")
         try:
             if shown and not self.as_json:
                 self._show_many()

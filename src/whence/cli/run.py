@@ -23,6 +23,7 @@ from whence.cli.running import (
     show,
     writable,
 )
+from whence.core.counting import texts_done_and_failed
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.showing import visible
 from whence.core.sizes import human
@@ -341,10 +342,8 @@ def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
         return
     model = run.manifest.asked.get("model", {}).get("model", "")
     methods = [method["name"] for method in run.manifest.asked.get("methods", [])]
-    counted = f"{state.done:,} of {state.rows:,} texts are done"
-    if state.is_complete:
-        counted = f"all {state.rows:,} texts are done"
-    emit(f"{run.place.name}: {counted}, {state.failed:,} of them failed.")
+    counted = texts_done_and_failed(state.done, state.rows, state.failed)
+    emit(f"{run.place.name}: {counted}.")
     parts = "1 part" if state.parts_done == 1 else f"{state.parts_done:,} parts"
     emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {parts}")
     if state.failed:

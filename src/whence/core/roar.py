@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from whence.core.counting import counted
 from whence.core.errors import InputError, unknown_name
 from whence.core.render import draw
 from whence.core.showing import visible
@@ -190,12 +191,3 @@ class Roar:
         if not width:
             return values[:, 0]
         return np.trapezoid(values, self.shares, axis=1) / width
-
-
-def counted(count: int, what: str) -> str:
-    """So many of something: one is no plural.
-
-    >>> counted(1, "seed"), counted(3, "seed")
-    ('1 seed', '3 seeds')
-    """
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -13,6 +13,7 @@ from whence.core.attribution import Attribution
 from whence.core.audited import Audit, May
 from whence.core.card import Card, Finding, Source, Standing
 from whence.core.comparison import Comparison
+from whence.core.counting import texts_done
 from whence.core.errors import InputError, LoadError
 from whence.core.evaluation import Evaluation
 from whence.core.evidence import Verdict, is_within
@@ -167,7 +168,7 @@ def _gather_run(gathered: _Gathered, run: Run, name: str) -> None:
 
 def _unfinished(run: Run) -> str:
     state = run.state
-    return "" if state.is_complete else f"{state.done:,} of {state.rows:,} texts are done"
+    return "" if state.is_complete else texts_done(state.done, state.rows)
 
 
 def _gather_rows(gathered: _Gathered, run: Run, name: str) -> None:

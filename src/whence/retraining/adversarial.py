@@ -33,12 +33,13 @@ from torch import Tensor
 from whence.audits.places import mean_over_rows, rows_that_matter
 from whence.core.audited import ANOTHER, MATTERS
 from whence.core.bootstrap import means_together
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits
 from whence.core.progress import Step
 from whence.core.registry import Needs
-from whence.core.roar import Estimate, counted
+from whence.core.roar import Estimate
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.changes import copy_of

@@ -28,13 +28,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import percent
 from whence.core.progress import Step
 from whence.core.registry import find_method, settings_of
 from whence.core.request import Request, Wish
-from whence.core.roar import Estimate, counted
+from whence.core.roar import Estimate
 from whence.core.showing import visible
 from whence.explaining.run import run
 from whence.games.game import check_is_model

@@ -20,12 +20,13 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from whence.core.bootstrap import wilson
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits, percent
 from whence.core.progress import Step
 from whence.core.registry import Needs
-from whence.core.roar import Estimate, counted
+from whence.core.roar import Estimate
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.changes import copy_of

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits
 from whence.core.progress import Step
-from whence.core.roar import Estimate, counted
+from whence.core.roar import Estimate
 from whence.core.showing import visible
 from whence.games.game import check_is_model
 from whence.models.model import Model

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from whence.core import percent as percents
 from whence.core.answer import CONTROL
 from whence.core.confusion import FEWEST_TEXTS
+from whence.core.counting import texts_done_and_failed
 from whence.core.many import Tally
 from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_sure
 from whence.views import verdicts, wording
@@ -185,16 +186,10 @@ def _top(overview: Overview) -> str:
 
 
 def _facts(overview: Overview) -> str:
-    are = "is" if overview.done == 1 else "are"
-    done = f"{overview.done:,} of {wording.counted(overview.rows, 'text')} {are} done"
-    failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
-    if overview.done == 1:
-        failed = ", and it failed" if overview.failed else ""
-    if overview.done == overview.rows > 0:
-        done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
+    done = texts_done_and_failed(overview.done, overview.rows, overview.failed)
     return (
         f"Explained: {_explained(overview)}. Model: {overview.model}. "
-        f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
+        f"Data: {wording.file_name(overview.source)}; {done}. "
         f"Kept in {wording.file_name(overview.place)}."
     )
 
