@@ -359,7 +359,12 @@ def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
 
 
 def _answer(run: Run, state: State) -> None:
-    """What came of it: the lead of its page, where the model is wrong, and what to type next."""
+    """What came of it: the lead of its page, where the model is wrong, and what to type next.
+
+    Said where some text is explained, below the answer.
+
+    ``every word and text, on a page``
+    """
     from rich.text import Text
 
     from whence.views.confusion import confusion_view, next_commands
@@ -385,7 +390,12 @@ def _answer(run: Run, state: State) -> None:
 
 
 def _write_page(run: Run, html: Path | None) -> None:
-    """The page of a run, of what is done of it."""
+    """The page of a run, of what is done of it.
+
+    Said where a page was asked for.
+
+    ``page written to page.html``
+    """
     if html is None:
         return
     if not run.parts:

@@ -162,6 +162,7 @@ class Roar:
         return write_json(path, self.to_dict())
 
     def __str__(self) -> str:
+        """Said where a curve is printed; that it is explained anew where each model was."""
         what = "kept longest" if self.keep else "removed first"
         again = ", explained anew at each step" if self.recursive else ""
         head = (

@@ -38,6 +38,7 @@ OF_VERDICT = {
 }
 # so few texts cannot show that a method is no better than chance
 FEWEST_TEXTS = 5
+# Said of a source in which nothing was tested.
 NO_EVIDENCE = "no method in it was held against random rankings"
 
 
@@ -123,6 +124,10 @@ def _may_be_result(path: Path) -> bool:
 
 
 def _gather(gathered: _Gathered, path: Path) -> None:
+    """Said of a file that holds no answer about a method.
+
+    ``a Probe answers another question``
+    """
     name = path.name
     if path.is_dir():
         _gather_run(gathered, open_run(path), name)
@@ -146,7 +151,12 @@ def _gather(gathered: _Gathered, path: Path) -> None:
 
 
 def _gather_run(gathered: _Gathered, run: Run, name: str) -> None:
-    """A folder: a run of methods, an evaluation, or an audit, by the module that reads it."""
+    """A folder: a run of methods, an evaluation, or an audit, by the module that reads it.
+
+    Said of a run without a part that is done.
+
+    ``nothing in it is done yet``
+    """
     model = run.manifest.asked.get("model", {})
     of_run = model.get("model", ""), model.get("fingerprint", "")
     gathered.check_model(*of_run, name)
@@ -190,6 +200,10 @@ def _gather_rows(gathered: _Gathered, run: Run, name: str) -> None:
 
 
 def _gather_texts(gathered: _Gathered, many: Many, name: str, kind: str) -> None:
+    """Said of a file without a text.
+
+    ``it holds no result``
+    """
     if not len(many):
         gathered.left_out[name] = "it holds no result"
         return
@@ -287,6 +301,10 @@ def _gather_evaluation(gathered: _Gathered, table: Evaluation, name: str, note: 
 
 
 def _by_measures(method: str, verdicts: Sequence[Verdict]) -> Finding:
+    """Said of each method that some measure of faithfulness has judged.
+
+    ``better than its control``
+    """
     won, of = verdicts.count(Verdict.BETTER), len(verdicts)
     standing = {0: Standing.NO, of: Standing.YES}.get(won, Standing.PART)
     return Finding(method, 0, standing, "better than its control", won, of)

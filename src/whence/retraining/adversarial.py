@@ -112,6 +112,7 @@ class Adversarial:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said where it is printed; the first line is its answer."""
         lines = [_answer(self), f"On {counted(self.held_out, 'held-out text')}:"]
         for each in self.copies:
             lines.append(
@@ -129,7 +130,11 @@ class Adversarial:
 
 
 def _answer(found: Adversarial) -> str:
-    """What the copies say, in one sentence."""
+    """What the copies say, in one sentence.
+
+    Said of the furthest copy that keeps the output; undecided where there is none, or where its
+    interval holds the bar.
+    """
     furthest = found.furthest
     if furthest is None:
         return (

@@ -100,6 +100,9 @@ class Diagnostic:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said where it is printed; that weights help where they do better than even and than
+        permuted ones, with the whole interval.
+        """
         answers = {
             True: "The weights help a model without context",
             False: "The weights do not help a model without context",

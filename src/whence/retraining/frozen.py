@@ -80,11 +80,13 @@ class Frozen:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said where it is printed; of seeds where there were several."""
         are = "is" if self.held_out == 1 else "are"
         words = (
             f"With attention frozen to uniform {_percent(self.uniform_mean)} of "
-            f"{counted(self.held_out, 'held-out text')} {are} right, with free attention {_percent(self.free_mean)} (the most "
-            f"frequent label: {percent(self.majority, 1)}); {_points(self.lost)}."
+            f"{counted(self.held_out, 'held-out text')} {are} right, with free attention "
+            f"{_percent(self.free_mean)} (the most frequent label: {percent(self.majority, 1)}); "
+            f"{_points(self.lost)}."
         )
         if self.between_seeds is not None:
             words += (

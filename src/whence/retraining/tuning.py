@@ -66,11 +66,12 @@ class Tuned:
         return {"model": self.model.name, "fingerprint": self.model.fingerprint, **stored}
 
     def __str__(self) -> str:
+        """Said where it is printed."""
         return visible(
             f"{self.model.name}: {digits(self.before, 1)}% of "
-            f"{counted(self.held_out, 'held-out text')} right before, {digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random "
-            f"share of the units removed ({self.removal}) "
-            f"{digits(self.removed_before, 1)}% before, "
+            f"{counted(self.held_out, 'held-out text')} right before, "
+            f"{digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random share "
+            f"of the units removed ({self.removal}) {digits(self.removed_before, 1)}% before, "
             f"{digits(self.removed_after, 1)}% after; it gained {_points(self.gain)}."
         )
 

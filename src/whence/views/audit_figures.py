@@ -32,25 +32,30 @@ KINDS = ("worth", "moving")  # the colours of the orders, in turn
 REMOVED = "heads removed"
 WORTH = "rise of the loss without each head"
 
+# Said beside its figure.
 ABOUT_PERMUTATION = (
     "Each point is a text: the largest attention weight, and how far the output moves when the "
     "weights are shuffled (the median of many shuffles). Points at the bottom right are the trap: "
     "attention is sure of one word, and the output does not care (Jain & Wallace 2019, figure 6)."
 )
+# Said beside its figure.
 ABOUT_UNIFORM = (
     "How far the output moves when every token looks at everything alike, text by text. Bars at "
     "the left: where the model looks there tells the output next to nothing (after Kovaleva et al. "
     "2019, who make one head even at a time)."
 )
+# Said beside its figure.
 ABOUT_READINGS = (
     "The share of random rankings of the words that each reading does better than, text by text, "
     "by comprehensiveness and sufficiency. A random reading would lie around 0.5."
 )
+# Said beside its figure.
 ABOUT_ADVERSARY = (
     "How different an attention was found that gives the same output (Jensen-Shannon divergence in "
     "nats; at most ln 2 = 0.69). Bars at the right: many attentions would do, and the one that was "
     "seen is one of them (Jain & Wallace 2019, figure 8)."
 )
+# Said beside its figure.
 ABOUT_CORRELATION = (
     "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
     "the upright line is their mean, and the grey outline is what the same weights reach when they "
@@ -58,6 +63,7 @@ ABOUT_CORRELATION = (
     "words out. At the end of a row: the mean, on how many texts p < .05, and on how many the same "
     "weights on other words reach that by chance."
 )
+# Said beside its figure.
 ABOUT_HEADS = (
     "How far the loss rises (orange) or falls (blue), on average over texts, when the output of "
     "one head is set to zero. Colours are means: only what is marked is beyond doubt. Point at a "
@@ -271,7 +277,10 @@ def _reach(curves: Sequence[Sequence[Mean]]) -> tuple[float, float]:
 
 
 def about_pruning(audit: Audit) -> str:
-    """What the pruning figure shows, with its numbers of texts."""
+    """What the pruning figure shows, with its numbers of texts.
+
+    Said beside the figure of heads that were removed.
+    """
     pruning = audit.pruning
     if pruning is None:
         return ""
@@ -306,6 +315,7 @@ class Kind:
         return self.columns < 3
 
 
+# Said above each figure that has something to show.
 FIGURES = {
     "heads": Kind("What each head is worth to the task", lambda _: ABOUT_HEADS, _heads, 2),
     "pruning": Kind("Heads removed one after the other", about_pruning, _pruning, 2),

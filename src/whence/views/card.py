@@ -22,6 +22,7 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 WIDTH = 100
 NOT_ASKED = "–"
 CONTROL = "random"
+# Said as the names of the four questions.
 HEADS = {
     Question.TEXT: "on one text",
     Question.TEXTS: "on many texts",
@@ -71,7 +72,10 @@ def _meanings(card: Card) -> list[str]:
 
 
 def _data(card: Card) -> list[str]:
-    """That the answers are of different data, where the saved results name different ones."""
+    """That the answers are of different data, where the saved results name different ones.
+
+    Said where the saved results name different data.
+    """
     names = dict.fromkeys(wording.file_name(s.data) for s in card.sources if s.data)
     if len(names) < 2:
         return []
@@ -82,7 +86,10 @@ def _data(card: Card) -> list[str]:
 
 
 def _attention(card: Card) -> list[str]:
-    """What an audit says of attention in all layers together, where there is one."""
+    """What an audit says of attention in all layers together, where there is one.
+
+    Said where an audit has a verdict on all layers together.
+    """
     return [
         f"Attention in all layers together, by {wording.visible(name)}: {wording.visible(said)}."
         for name, said in card.attention.items()
@@ -90,7 +97,10 @@ def _attention(card: Card) -> list[str]:
 
 
 def _not_asked(card: Card) -> list[str]:
-    """The questions that no result answers, each with the command that asks it."""
+    """The questions that no result answers, each with the command that asks it.
+
+    Said of each question that no result answers.
+    """
     return [
         f"Not asked yet: {question.asked} Ask it with: "
         f"{wording.visible(command_for(card, question))}"
@@ -220,7 +230,10 @@ def card_view(card: Card) -> RenderableType:
 
 
 def card_markdown(card: Card) -> str:
-    """A section for a model card, which any Markdown reader shows."""
+    """A section for a model card, which any Markdown reader shows.
+
+    Said as the heading and the end of a section of a model card.
+    """
     questions = shown_questions(card)
     lines = [f"## Can explanations of {_cell(card.model)} be trusted?", ""]
     lines += [f"- {_cell(line)}" for line in card_sentences(card)]

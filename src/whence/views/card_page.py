@@ -43,6 +43,7 @@ def card_fragment(card: Card) -> str:
 
 
 def _content(card: Card) -> str:
+    """Said as headings; that nothing was left out where no file was."""
     first, *rest = map(text, card_sentences(card))
     parts = [
         element("h2", f"Can explanations of {text(card.model)} be trusted?"),

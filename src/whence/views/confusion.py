@@ -29,6 +29,7 @@ LONGEST_EXAMPLE = 300  # characters of a text that is typed
 NONE = "–"
 BOLD, DIM = Style(bold=True), Style(dim=True)
 # where the words of an answer are told, and what a share is
+# Said of a share, where it is first told.
 OF_A_TEXT = "of a text's scores"
 
 
@@ -131,7 +132,10 @@ def _does(mistakes: Mistakes) -> str:
 
 
 def _shown(word: MisleadingWord, is_first: bool) -> str:
-    """A word with what it does, in how many texts, and what it does where the answer is right."""
+    """A word with what it does, in how many texts, and what it does where the answer is right.
+
+    Said of a word that is named: also what it does where that answer is right.
+    """
     few = "only " if word.wrong.texts < FEW_TEXTS else ""
     texts = f"{few}{word.wrong.texts} {_texts(word.wrong.texts)}"
     of = f" {OF_A_TEXT}" if is_first else ""
@@ -181,7 +185,10 @@ def _share(speaking: Speaking) -> str:
 
 
 def next_commands(overview: Overview, place: str) -> list[tuple[str, str]]:
-    """What each is for, and a command: all texts it is wrong on, and the clearest of them."""
+    """What each is for, and a command: all texts it is wrong on, and the clearest of them.
+
+    Said where there is a mistake; "of the mistake above" where there are several kinds of them.
+    """
     confusion = overview.confusion
     if confusion is None or confusion.mistakes is None:
         return []
@@ -218,7 +225,12 @@ def _typed(words: str) -> str:
 
 
 def confusion_view(overview: Overview) -> RenderableType:
-    """Both tables with the sentences about them; nothing where the data have no labels."""
+    """Both tables with the sentences about them; nothing where the data have no labels.
+
+    Said as a heading, where the data have labels.
+
+    ``where it is wrong``
+    """
     confusion = overview.confusion
     if confusion is None:
         return Group()
@@ -233,6 +245,10 @@ def confusion_view(overview: Overview) -> RenderableType:
 
 
 def _counts_table(confusion: Confusion) -> Table:
+    """Said as the head of a column.
+
+    ``the data say``
+    """
     labels, more = _shown_labels(confusion)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=BOLD)
     grid.add_column(Text("the data say"))
@@ -260,7 +276,7 @@ def _words_table(mistakes: Mistakes) -> Table:
 
 
 def _heads(mistakes: Mistakes) -> tuple[str, str]:
-    """What the two columns are of."""
+    """What the two columns are of. Said as the heads of two columns."""
     label = mistakes.says if mistakes.towards == "says" else mistakes.given
     way = "for" if mistakes.towards == "says" else "against"
     speaks = f"{way} {wording.label(label)}"
@@ -281,7 +297,10 @@ def _cell(count: int) -> str:
 
 
 def _shown_labels(confusion: Confusion) -> tuple[tuple[str, ...], str]:
-    """The labels of the table, and what is said of those that have no room."""
+    """The labels of the table, and what is said of those that have no room.
+
+    Said where there are more labels than columns.
+    """
     labels = confusion.labels
     if len(labels) <= MOST_LABELS:
         return labels, ""
@@ -294,7 +313,10 @@ def _shown_labels(confusion: Confusion) -> tuple[tuple[str, ...], str]:
 
 
 def confusion_section(overview: Overview) -> str:
-    """The same as a part of the page of a run; empty where the data have no labels."""
+    """The same as a part of the page of a run; empty where the data have no labels.
+
+    Said as a heading, where the data have labels.
+    """
     confusion = overview.confusion
     if confusion is None:
         return ""
@@ -317,6 +339,7 @@ def _paragraphs(sentences: Sequence[str]) -> list[str]:
 
 
 def _counts_on_page(confusion: Confusion) -> str:
+    """Said as the head of a column."""
     labels, more = _shown_labels(confusion)
     heads = [element("th", "the data say", scope="col", class_="left")]
     heads += [element("th", text(f"says {wording.label(label)}"), scope="col") for label in labels]
@@ -332,6 +355,7 @@ def _counts_on_page(confusion: Confusion) -> str:
 
 
 def _words_on_page(mistakes: Mistakes) -> str:
+    """Said below the words of a mistake."""
     here, there = _heads(mistakes)
     heads = element("th", "word", scope="col", class_="left")
     heads += elements("th", [text(here), text(there)], scope="col")

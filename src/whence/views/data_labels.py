@@ -10,7 +10,9 @@ from whence.views import wording
 
 MOST_NAMED = 6  # labels in a sentence
 # what becomes of the texts whose label the model does not have
+# Said of texts whose label the model does not have, where nobody needs it.
 LEFT_OUT = "the model is neither right nor wrong there, and no accuracy counts that"
+# Said of texts whose label the model does not have, where it is explained.
 FAIL = "nothing comes of such a text, as its label is needed"
 
 
@@ -41,6 +43,7 @@ def unknown_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
 
 
 def _unknown(labels: DataLabels, consequence: str) -> str:
+    """Said where some label of the data is none of the model."""
     unknown = labels.unknown
     first = unknown[0]
     names = wording.few([_named(label, len(unknown)) for label in unknown], MOST_NAMED)

@@ -36,16 +36,19 @@ HEAD = 18  # letters of a metric's name in a line, where it can be broken
 NOTHING = "–"
 IN_A_TABLE = 6  # columns of a page
 GAP = 2
+# Said within the notes on how to read a table.
 MARKS_MEAN = (
     "+ is better than its own control (the same scores on other words), − is worse, all methods "
     "of a column judged together. Methods that share a letter cannot be told apart; a is the best "
     "group. ° is judged by the very removal that it was made by: half of that is built in. "
     "↑ higher is better, ↓ lower."
 )
+# Said below the table in a terminal.
 HOW_TO_READ = (
     "Each cell: the mean over texts ± half its 95 % bootstrap interval, or [from, to] where one "
     f"side of it is much longer. {MARKS_MEAN}"
 )
+# Said above the table in a paper, as a comment.
 IN_A_PAPER = (
     f"Each cell: the mean over texts [its 95 % bootstrap interval]; bold is better. {MARKS_MEAN}"
 )
@@ -64,6 +67,7 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
 
 
 def _what_was_done(table: Evaluation) -> str:
+    """Said first, of every table."""
     if not table.texts:
         failed = f", and {wording.counted(table.failed, 'text')} failed" if table.failed else ""
         return f"Nothing is measured on {wording.visible(table.model)} yet{failed}."
@@ -79,12 +83,14 @@ def _what_was_done(table: Evaluation) -> str:
 
 
 def _planted(table: Evaluation) -> list[str]:
+    """Said where methods were tried on planted truth."""
     if table.planted is None:
         return []
     return [f"Where the truth is known: {planted_sentences(table.planted)[0]}"]
 
 
 def _holding(table: Evaluation) -> list[str]:
+    """Said where a metric of faithfulness tells methods from each other."""
     columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     if not columns:
         return []
@@ -155,7 +161,10 @@ def _counts(method: str, columns: Sequence[Column]) -> tuple[int, int, int]:
 
 
 def _attention(table: Evaluation) -> str:
-    """What attention alone gets, as that is what people ask."""
+    """What attention alone gets, as that is what people ask.
+
+    Said where attention-mean has a verdict by some measure.
+    """
     name = "attention-mean"
     columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     won, lost, judged = _counts(name, columns)
@@ -166,7 +175,10 @@ def _attention(table: Evaluation) -> str:
 
 
 def _disagreements(table: Evaluation) -> list[str]:
-    """Each that the texts show clearly; of the others, that they may be chance."""
+    """Each that the texts show clearly; of the others, that they may be chance.
+
+    Said where no method is best under all removals.
+    """
     said = [_disagreement(one) for one in table.disagreements if one.is_clear]
     unclear = [one.metric for one in table.disagreements if not one.is_clear]
     if unclear:
@@ -178,6 +190,7 @@ def _disagreements(table: Evaluation) -> list[str]:
 
 
 def _disagreement(one: Disagreement) -> str:
+    """Said where the texts show it clearly."""
     by_removal: dict[str, list[str]] = {}
     for removal, method in one.winners:
         by_removal.setdefault(removal, []).append(method)
@@ -316,7 +329,10 @@ def failure_lines(table: Evaluation) -> list[str]:
 
 
 def idle_sentences(columns: Sequence[Column]) -> list[str]:
-    """The columns that are left out, as they tell nothing."""
+    """The columns that are left out, as they tell nothing.
+
+    Said where a metric has one value for everything.
+    """
     same = [f"{column.name} {number(column.random.mean)}" for column in columns if column.is_idle]
     if not same:
         return []
@@ -459,7 +475,10 @@ def number(value: float) -> str:
 
 
 def evaluation_latex(table: Evaluation) -> str:
-    """One table for each kind of metric and removal, for a paper with booktabs."""
+    """One table for each kind of metric and removal, for a paper with booktabs.
+
+    Said above each table of a paper, as a comment.
+    """
     lines = [f"% {line}" for line in _comments(table)]
     methods = ranked_methods(table)
     for kind in METRIC_GROUPS:

@@ -39,6 +39,7 @@ from whence.views.sides import sides
 MOST_NAMED = 3  # words of each label, in the answer
 MOST_LABELS = 6  # with a column of words; and in the answer, two
 MOST_FAILURES = 200
+# Said of the number that is explained.
 READ = {
     "logit": "the score (logit)",
     "margin": "the margin",
@@ -47,16 +48,21 @@ READ = {
     "cross-entropy": "the cross-entropy",
     "perplexity": "the perplexity",
 }
+# Said of the number that is explained, where it is of no label.
 READ_OF_NO_LABEL = {
     "entropy": "the entropy of all labels",
     "kl": "the divergence of what is said from what the whole input gets",
 }
+# Said above the words, where they carry no label.
 TITLES = {
     "entropy": "The words that make the model less sure, or more",
     "kl": "The words that move the model away from what it says, or keep it there",
 }
+# Said where methods hold, and none of them has signs.
 SILENT = "for from against, so no words are named here."
+# Said after the words of an answer.
 ABOUT_SHARES = "In brackets stands the word's mean part of all scores of a text that has it."
+# Said below the words of a page.
 HOW_WORDS_ARE_COUNTED = (
     "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
     "over these texts; beside it stands the number of texts. Words come by what they do. First "
@@ -109,7 +115,10 @@ def _read(overview: Overview) -> list[str]:
 
 
 def _accuracy(overview: Overview) -> list[str]:
-    """How often it is right, and on which texts nobody can say so."""
+    """How often it is right, and on which texts nobody can say so.
+
+    Said where the data have labels of the model, two of them at least; else why it is not.
+    """
     labels, accuracy = overview.labels, overview.accuracy
     unknown = [] if labels is None else unknown_sentences(labels)
     if accuracy is None:
@@ -195,7 +204,7 @@ def _facts(overview: Overview) -> str:
 
 
 def _explained(overview: Overview) -> str:
-    """Which number was explained of each text."""
+    """Which number was explained of each text. Said of every run."""
     if overview.read in READ_OF_NO_LABEL:
         return READ_OF_NO_LABEL[overview.read]
     return f"{READ.get(overview.read, overview.read)} of a label"
@@ -230,7 +239,10 @@ def _count_bar(name: str, count: int, every: int, of: str = "") -> str:
 
 
 def _methods(overview: Overview) -> str:
-    """How often each method is better than random, with an interval, beside chance."""
+    """How often each method is better than random, with an interval, beside chance.
+
+    Said below the answer; that nothing was tested where nothing was.
+    """
     title = element("h3", "Which methods can be believed, over all texts?")
     if not any(tally.judged for tally in overview.tallies):
         untold = "No method was held against random rankings: run it with --evidence."
@@ -304,7 +316,10 @@ def _labels(overview: Overview) -> list[str]:
 
 
 def _words(overview: Overview) -> str:
-    """For each method and label the words that carry most; a menu chooses the method."""
+    """For each method and label the words that carry most; a menu chooses the method.
+
+    Said where words stand in several texts; which way bars point where a method has signs.
+    """
     if not overview.words:
         return ""
     labels = _labels(overview)
@@ -337,6 +352,7 @@ def _words(overview: Overview) -> str:
 
 
 def _column(overview: Overview, method: str, label: str, signed: bool) -> str:
+    """Said of a label of which no word stands in two texts."""
     words = overview.words_by(method, label)
     title = element("h4", text(wording.label(label)))
     if not words:
@@ -385,7 +401,10 @@ def _word_row(word: CarryingWord, reach: float, signed: bool, is_told: bool) -> 
 
 
 def _texts(overview: Overview) -> str:
-    """What the script fills: a search, and the texts below it."""
+    """What the script fills: a search, and the texts below it.
+
+    Said where texts are shown; of agreement, conflicts and what is left out where there is any.
+    """
     if not overview.texts:
         return ""
     some_disagree = any(read.agreement is not None for read in overview.texts)
@@ -434,7 +453,10 @@ def _texts(overview: Overview) -> str:
 
 
 def _form(overview: Overview) -> str:
-    """A word, the label that the model says, the one that the data give, and the order."""
+    """A word, the label that the model says, the one that the data give, and the order.
+
+    Said as choices, where there are several.
+    """
     says = {read.predicted for read in overview.texts if read.predicted is not None}
     given = {read.label for read in overview.texts if read.label is not None}
     parts = [_field("Words", opening("input", type="search", name="words", placeholder="any word"))]
@@ -467,6 +489,7 @@ def _options(name: str, options: Sequence[tuple[str, str]]) -> str:
 
 
 def _legend(overview: Overview) -> str:
+    """Said where a method has no signs."""
     parts = []
     if any(overview.signed):
         parts.append(signed_legend(sides(overview.read), "the label"))
@@ -479,7 +502,10 @@ def _legend(overview: Overview) -> str:
 
 
 def _failures(overview: Overview) -> str:
-    """Every text, and every method on a text, of which nothing came."""
+    """Every text, and every method on a text, of which nothing came.
+
+    Said where more has failed than is listed.
+    """
     if not overview.failures:
         return ""
     rows = []
