@@ -1,4 +1,4 @@
-"""Whole runs over a data set, over all that their pages can show; with their mistakes and labels."""
+"""Runs over a data set, over all that their pages can show; with their mistakes and labels."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def share(rng: np.random.Generator) -> float:
 
 
 def carrying(rng: np.random.Generator, methods: list[str], labels: tuple[str, ...]) -> list:
-    """The words of each method and label, as many as a page shows; some equal, some of few texts."""
+    """The words of each method and label, as many as a page shows; some are of few texts."""
     words = []
     for method in methods:
         for label in labels:

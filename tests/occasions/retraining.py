@@ -1,4 +1,4 @@
-"""What training has shown: of accuracy as words go, of attention, and of a model tuned for holes."""
+"""What training has shown: of accuracy as words go, of attention, and of a tuned model."""
 
 from __future__ import annotations
 

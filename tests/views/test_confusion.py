@@ -92,7 +92,8 @@ def test_few_texts_are_said_to_be_few() -> None:
     few = shown((Pair("good", "bad", 4),), mistakes=mistakes(texts=4, words=words))
     assert confusion_sentences(few)[1] == (
         "These are few texts: no word stands in three of these texts, surely speaks for bad, "
-        "and does a tenth of what the largest one does. By occlusion, “once” does so most (90 % of a text's scores, in 1 text)."
+        "and does a tenth of what the largest one does. By occlusion, “once” does so most (90 % of "
+        "a text's scores, in 1 text)."
     )
 
 

@@ -250,8 +250,8 @@ def check(audit: Audit) -> list[str]:
             (r"Of (?:the )?ways to sum attention up for each word, (.+)\.", of_readings),
             (rf"Of all layers together: it ({may}), as (.+)\.", of_all),
             (
-                r"Of (\d+) heads, (\d+) may be read, (\d+) as one explanation of several, (\d+) may "
-                r"not, and (\d+) (is|are) undecided\.",
+                r"Of (\d+) heads, (\d+) may be read, (\d+) as one explanation of several, (\d+) "
+                r"may not, and (\d+) (is|are) undecided\.",
                 of_heads,
             ),
             (

@@ -373,7 +373,8 @@ def check_failures(table: Evaluation) -> None:
     assert len(rest) == bool(left)
     for line in rest:
         told = re.fullmatch(
-            rf"  … and ({COUNT}) more(: table\.failures|; table\.failures names ({COUNT}) of them)?",
+            rf"  … and ({COUNT}) more"
+            rf"(: table\.failures|; table\.failures names ({COUNT}) of them)?",
             line,
         )
         assert told is not None

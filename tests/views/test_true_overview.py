@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.occasions import overview as occasion
-from tests.views.reading_back import COUNT, PERCENT, is_percent, listed, plain, read, shown, whole
+from tests.views.reading_back import COUNT, PERCENT, is_percent, plain, read, shown, whole
 from whence.core.overview import CarryingWord, Overview
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_sentences, confusion_view, next_commands
@@ -166,7 +166,7 @@ def is_word(text: str, word: CarryingWord) -> bool:
 def check_answer(overview: Overview, given: list[str | None] | None = None) -> list[str]:
     accuracy, labels = overview.accuracy, overview.labels
     others = many_sentences(overview.answer)
-    judged = [pair for pair in overview.confusion.pairs] if overview.confusion else []
+    judged = list(overview.confusion.pairs) if overview.confusion else []
 
     def right_on(right, texts, of_which, share, low, high, label, always):
         by_label = Counter()
@@ -244,7 +244,8 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
             is_untold,
         ),
         (
-            r"(None of these tells|.+ does not tell) for from against, so no words are named here\.",
+            r"(None of these tells|.+ does not tell) for from against, so no words are named "
+            r"here\.",
             is_silent,
         ),
         (
@@ -289,7 +290,7 @@ def check_confusion(overview: Overview) -> list[str]:
         return not wrong and every == whole(texts) > 1
 
     def how_often(count, texts, one, kind, often, no_more, says, given, left):
-        assert whole(count or one and "1") == sum(wrong.values())
+        assert whole(count or (one and "1")) == sum(wrong.values())
         assert whole(texts or one) == every
         own = wrong[given, says]
         others = [n for pair, n in wrong.items() if pair != (given, says)]
@@ -318,7 +319,9 @@ def check_confusion(overview: Overview) -> list[str]:
 
     def nobody_holds():
         holding = {t.method for t in overview.answer.holding}
-        signed = {n for n, is_signed in zip(overview.methods, overview.signed) if is_signed}
+        signed = {
+            n for n, is_signed in zip(overview.methods, overview.signed, strict=True) if is_signed
+        }
         return overview.speaker is None and not holding & signed
 
     does = r"(speaks (?:for|against) \S+?)"
@@ -404,11 +407,9 @@ def check_confusion(overview: Overview) -> list[str]:
             ),
             (rf"No word {does} there\.", no_word),
             (
-                rf"(These are few texts: no|No) word stands in three of these texts, surely {does}, "
-                r"and does a tenth of what the largest one does\. By (.+), “(.*)” does so most "
-                rf"\(({PERCENT}) of a text's scores, in ({COUNT}) texts?\)\.".replace(
-                    "(These are few texts: no|No)", "(?:(These are few texts: no)|No)"
-                ),
+                r"(?:(These are few texts: no)|No) word stands in three of these texts, surely "
+                rf"{does}, and does a tenth of what the largest one does\. By (.+), “(.*)” does so "
+                rf"most \(({PERCENT}) of a text's scores, in ({COUNT}) texts?\)\.",
                 no_sure_word,
             ),
             (rf"By (.+?), what {does} there is (“.+)\.", carries_the_mistake),
@@ -465,7 +466,7 @@ def check_page(overview: Overview) -> None:
         page,
     )
     assert facts is not None
-    done, rows, are, both, one, failed, it, none = facts.groups()
+    done, rows, are, both, _, failed, it, none = facts.groups()
     assert whole(done or both or "1") == overview.done
     assert whole(rows or both or "1") == overview.rows
     assert are is None or (are == "is") == (overview.done == 1)

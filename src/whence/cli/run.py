@@ -334,6 +334,8 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
 def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
     """The state of a run, its answer, and what a reader may do next.
 
+    Said of every run; that the same command goes on where something is left to do.
+
     ``answers`` is false after Ctrl-C: whoever asked to stop does not wait for an answer.
     """
     state = run.state

@@ -24,7 +24,7 @@ def texts_done(done: int, every: int) -> str:
 
 
 def texts_done_and_failed(done: int, every: int, failed: int) -> str:
-    """The same, and of how many of them nothing came.
+    """Said of a run: the same, and of how many of them nothing came.
 
     >>> texts_done_and_failed(4, 4, 1), texts_done_and_failed(1, 1, 1)
     ('all 4 texts are done, 1 of them failed', 'the text is done, and it failed')

@@ -263,7 +263,10 @@ def _findings_of(tallies: Sequence[Tally], texts: int) -> list[Finding]:
 
 
 def _on_many(tally: Tally, holds: bool, answer: AnswerOfMany) -> Finding:
-    """Said of each method that was judged on many texts, by the rule of the answer over them."""
+    """Said of each method that was judged on many texts, by the rule of the answer over them.
+
+    ``no more than chance allows, corrected for 9 methods``
+    """
     is_more = tally.p is not None and is_within(tally.p)
     standing, said = Standing.NO, "no more than chance allows"
     if holds or (tally.method == CONTROL and is_more):  # the control pays for nobody

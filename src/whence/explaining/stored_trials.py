@@ -301,7 +301,11 @@ def _of_labels(run: Run) -> list[str]:
 
 
 def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> Iterator[str]:
-    """Metrics that say nothing of any text, or of some methods: they would be missed in silence."""
+    """Said of metrics that measured nothing, or not all: they would be missed in silence.
+
+    ``Nothing is marked in the data, so auprc could not be measured: rationale= (--rationale COLUMN)
+    names the column of what people marked.``
+    """
     if not records:
         return
     of_gold = [m["name"] for m in asked["metrics"] if find_metric(m["name"]).needs & Needs.GOLD]

@@ -92,7 +92,7 @@ def count_sentences(audit: Audit) -> list[str]:
 
 
 def what_moves(audit: Audit) -> str:
-    """What a change of the output is."""
+    """What a change of the output is. Said within a sentence; a number has units of its own."""
     return (
         "the output moves, in its own units,"
         if audit.is_number

@@ -199,6 +199,10 @@ def _heads(audit: Audit) -> Panels:
 
 
 def _cell(audit: Audit, effect: Effect, most: float) -> pictures.Cell:
+    """Said where a head is pointed at.
+
+    ``layer 1, head 0: the loss changes by 0.21 [0.10, 0.32] without it; it helps``
+    """
     marks = _marks(audit, effect.place)
     said = f"{effect.place}: the loss changes by {shown(effect)} without it"
     if marks:

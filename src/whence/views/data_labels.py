@@ -72,6 +72,7 @@ def _guess(labels: DataLabels) -> str:
 
 
 def _counted(count: int, every: int) -> str:
+    """Said of texts that have some label, or none."""
     has = "has" if count == 1 else "have"
     return "The one text has" if every == 1 else f"{count:,} of {every:,} texts {has}"
 
