@@ -39,6 +39,9 @@ OCCASIONS = 300  # made-up results of each area
 SILENT_ROOMS = ("labs", "notebook", "runs", "models", "foreign", "generation")
 # what declares options, settings and errors: their text stands in the help and in refusals
 DECLARES = re.compile(r"(Error|Warning|BadParameter|[Oo]ption|Argument|setting|field|help|Typer)$")
+# of an element: names of classes and of regions, which nobody reads as a statement
+ATTRIBUTES = re.compile(r"(class_|style|aria_\w+|data_\w+|placeholder)$")
+QUERY = re.compile(r"\bselect .+ from\b|\) order by ", re.DOTALL)  # SQL is no sentence
 
 
 @dataclass(frozen=True)
@@ -171,9 +174,11 @@ def _texts(nodes: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
             continue
         if isinstance(node, ast.Call) and DECLARES.search(_called(node)):
             continue
+        if isinstance(node, ast.keyword) and ATTRIBUTES.match(node.arg or ""):
+            continue
         if isinstance(node, (ast.Constant, ast.JoinedStr)):
             text = " ".join(_template(node).split())
-            if WORDS.search(text):
+            if WORDS.search(text) and not QUERY.search(text):
                 yield text
             if isinstance(node, ast.JoinedStr):  # texts may stand in what is put in
                 yield from _texts([part for part in ast.walk(node) if _is_inner(part, node)])
@@ -321,6 +326,81 @@ NO_SENTENCES: dict[str, str] = {
     # -- answers of one text and of many
     # -- written text, attention, features
     # -- data sets: tables, audits, runs, commands
+    "cli/attend.py:EXAMPLE": "an example of a command, in its help",
+    "cli/attend.py:command": "words of a refusal",
+    "cli/audit.py:command": "where a file was written, and what was ended",
+    "cli/card.py:EXAMPLE": "an example of a command, in its help",
+    "cli/card.py:command": "where a file was written, and what was ended",
+    "cli/compare.py:EXAMPLE": "an example of a command, in its help",
+    "cli/context.py:EXAMPLE": "an example of a command, in its help",
+    "cli/evaluate.py:command": "where a file was written, and what was ended",
+    "cli/explain.py:EXAMPLE": "an example of a command, in its help",
+    "cli/features.py:EXAMPLE": "an example of a command, in its help",
+    "cli/features.py:OTHERS": "examples of commands, in their help",
+    "cli/features_explain.py:EXAMPLE": "an example of a command, in its help",
+    "cli/features_explain.py:explain": "the name of a number, and a note on standard error",
+    "cli/features_show.py:EXAMPLE": "an example of a command, in its help",
+    "cli/features_show.py:_source": "words of a refusal",
+    "cli/features_steer.py:EXAMPLE": "an example of a command, in its help",
+    "cli/generate.py:EXAMPLE": "an example of a command, in its help",
+    "cli/generate.py:OWN_NAMES": "words of a refusal",
+    "cli/lab.py:EXAMPLE": "an example of a command, in its help",
+    "cli/lab.py:command": "where a file was written, and what was ended",
+    "cli/main.py:_complain_of": "an error that nobody foresaw",
+    "cli/methods.py:EXAMPLE": "an example of a command, in its help",
+    "cli/metrics.py:EXAMPLE": "an example of a command, in its help",
+    "cli/planted.py:command": "where a file was written, and what was ended",
+    "cli/predict.py:EXAMPLE": "an example of a command, in its help",
+    "cli/predict.py:command": "the name of a step of the work",
+    "cli/run.py:EXAMPLE": "an example of a command, in its help",
+    "cli/settings.py:_unknown": "words of a refusal",
+    "cli/texts.py:_line": "words of a refusal",
+    "cli/theory.py:EXAMPLE": "an example of a command, in its help",
+    "core/attribution.py:check_schema": "words of a refusal",
+    "core/data_labels.py:_hint": "words of a refusal",
+    "core/errors.py:unknown_name": "words of a refusal",
+    "core/registry/declared.py:check_method": "words of a refusal",
+    "core/registry/declared.py:check_metric": "words of a refusal",
+    "core/registry/fields.py:SEED": "what a setting is, in the help",
+    "core/registry/names.py:not_found": "words of a refusal",
+    "core/stored.py:Stored.whole": "words of a refusal",
+    "core/stored.py:_quoted": "words of a refusal",
+    "explaining/added.py:_difference": "words of a refusal",
+    "explaining/added.py:_differing": "words of a refusal",
+    "explaining/added.py:_of_no_text": "words of a refusal",
+    "explaining/added.py:_of_none": "words of a refusal",
+    "explaining/added.py:joined_with": "words of a refusal",
+    "explaining/again.py:made_again": "words of a refusal",
+    "explaining/arbitrate.py:OPTIONS": "words of a refusal",
+    "explaining/arbitrate.py:_room": "words of a refusal",
+    "explaining/attend.py:OPTIONS": "words of a refusal",
+    "explaining/audit.py:audited": "the name of a step of the work",
+    "explaining/card.py:_Gathered.check_model": "words of a refusal",
+    "explaining/explain.py:compare_as_asked": "a line of a log",
+    "explaining/job.py:_of_the_targets": "words of a refusal",
+    "explaining/planning.py:_too_small": "words of a refusal",
+    "explaining/room.py:_larger_budget": "words of a refusal",
+    "explaining/room.py:_refused": "words of a refusal",
+    "explaining/room.py:_shorter_that_fits": "words of a refusal",
+    "explaining/room.py:_that_fit": "words of a refusal",
+    "explaining/room.py:_what": "words of a refusal",
+    "explaining/room.py:room_for_games": "words of a refusal",
+    "explaining/sharing.py:_too_small": "words of a refusal",
+    "retraining/adversarial.py:_teller.tell": "the name of a step of the work",
+    "retraining/diagnostic.py:attention_diagnostic.answers.tell": "the name of a step of the work",
+    "retraining/labelled.py:numbered": "words of a refusal",
+    "views/audit_figures.py:WORTH": "the name of a figure",
+    "views/audit_figures.py:_adversary": "names of a figure and of its axes",
+    "views/audit_figures.py:_correlation": "names of a figure and of its axes",
+    "views/audit_figures.py:_gains": "names of a figure and of its axes",
+    "views/audit_figures.py:_heads": "names of a figure and of its axes",
+    "views/audit_figures.py:_losses": "names of a figure and of its axes",
+    "views/audit_figures.py:_permutation": "names of a figure and of its axes",
+    "views/audit_figures.py:_pruning": "names of a figure and of its axes",
+    "views/audit_figures.py:_readings": "names of a figure and of its axes",
+    "views/audit_figures.py:_shares_right": "names of a figure and of its axes",
+    "views/audit_figures.py:_uniform": "names of a figure and of its axes",
+    "views/retraining.py:plot_roar": "names of lines and axes",
 }
 
 

@@ -20,7 +20,9 @@ def test_it_says_what_was_asked_and_what_was_not(run, saved):
     done = run("card", saved)
     assert (done.code, done.err) == (0, "")
     said = " ".join(done.out.split())
-    assert said.startswith("sentiment: 1 method in 1 saved result, which answer 1 of 4 questions.")
+    assert said.startswith(
+        "sentiment: 1 method in 1 saved result, which answers 1 of the 4 questions."
+    )
     assert "Ask it with: whence audit --data DATA --model sentiment --out FOLDER" in said
 
 

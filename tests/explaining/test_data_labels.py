@@ -65,7 +65,7 @@ def test_there_is_no_accuracy_where_one_label_is_left(tmp_path: Path) -> None:
     seen = overview(ONE, tmp_path / "run")
     assert seen.accuracy is None
     said = " ".join(overview_sentences(seen))
-    assert "How often it is right is not told: the 2 texts whose label it has are all good" in said
+    assert "How often it is right is not told: the 2 texts whose label it has are both good" in said
     assert "always saying" not in said
 
 

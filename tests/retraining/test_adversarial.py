@@ -172,7 +172,7 @@ def test_strengths_that_are_none_are_refused(
 
 
 def test_a_label_that_the_model_does_not_have_is_refused(model: whence.Model) -> None:
-    with pytest.raises(InputError, match="'odd' is no label of this model"):
+    with pytest.raises(InputError, match=r"'odd' \(.* texts\) is no label of this model"):
         adversarial_model(model, [*WORDS_ALONE, *[("an odd film", "odd")] * 9])
 
 

@@ -60,7 +60,7 @@ def test_layers_are_told_apart_in_words() -> None:
     assert "In layer 0 attention may be read as one explanation of several: the output" in said
     assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
     assert "attention-mean may be read; rollout may not" in said
-    assert "gradients do by 0.60" in said
+    assert "that of gradients is 0.60" in said
 
 
 def test_layers_with_one_verdict_are_named_together() -> None:
@@ -75,7 +75,10 @@ def test_layers_with_one_verdict_are_named_together() -> None:
 
 
 def test_of_several_readings_that_agree_as_well_all_are_named() -> None:
-    """The enemy: one "agrees best", beside another that agrees as well; and of one, "best"."""
+    """The enemies: one "agrees best", beside another that agrees as well; and of one, "best".
+
+    And a reading that "agrees", of a correlation below zero.
+    """
 
     def yardstick(*taus: float, control: float | None = 0.0) -> str:
         effects = [Effect("correlation", "tau-gradient-loo", Place(), "", 0.6, (0.5, 0.7), 40)]
@@ -86,12 +89,13 @@ def test_of_several_readings_that_agree_as_well_all_are_named() -> None:
         one = Audit("toy", "x.csv", texts=40, failed=0, seed=0, effects=tuple(effects))
         return audit_sentences(one)[-1]
 
-    assert "does, r1 agrees best of them (Kendall's τ 0.50" in yardstick(0.2, 0.5)
-    assert "does, r0 and r1 agree best of them (Kendall" in yardstick(0.5, 0.5, 0.2)
-    assert "does, r0 and r1 agree (Kendall" in yardstick(0.5, 0.5)
-    assert "does, r0 agrees (Kendall" in yardstick(0.5)
-    assert yardstick(0.5).endswith(", and random weights by 0.00.")
-    assert yardstick(0.5, control=None).endswith("gradients do by 0.60 [0.50, 0.70].")
+    assert "does, the highest is that of r1, 0.50 [" in yardstick(0.2, 0.5)
+    assert "does, the highest is that of r0 and r1, 0.50 [" in yardstick(0.5, 0.5, 0.2)
+    assert "does, that of r0 and r1 is 0.50 [" in yardstick(0.5, 0.5)
+    assert "does, that of r0 is -0.50 [" in yardstick(-0.5)
+    assert "agree" not in yardstick(-0.5)
+    assert yardstick(0.5).endswith(", and that of random weights 0.00.")
+    assert yardstick(0.5, control=None).endswith("that of gradients is 0.60 [0.50, 0.70].")
 
 
 def test_one_is_not_several_and_nothing_is_not_tested() -> None:

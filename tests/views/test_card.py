@@ -23,11 +23,11 @@ CARD = toy(*FOUND, attention={"audit": "undecided: the texts do not tell"})
 
 def test_a_sentence_groups_the_methods_of_which_it_is_true():
     said = card_sentences(CARD)
-    assert said[0] == "toy: 3 methods in 4 saved results, which answer 4 of 4 questions."
-    assert "rollout (asked on many texts and as attention): Nothing that was asked" in said[2]
+    assert said[0] == "toy: 3 methods in 4 saved results, which answer 4 of the 4 questions."
+    assert "rollout (asked on many texts and as attention): No answer over many" in said[2]
     assert said[1].startswith("occlusion") is False
     for method in CARD.methods:
-        (line,) = [one for one in said if re.search(rf"\b{method}\b.*\(asked", one)]
+        (line,) = [one for one in said if re.search(rf"\b{method}\b.*\((each )?asked", one)]
         assert line.endswith(CARD.together(method))
     assert "Attention in all layers together, by audit: undecided: the texts do not tell." in said
 
@@ -55,10 +55,13 @@ def test_two_sources_of_one_question_are_named():
 
 
 def test_what_was_not_asked_comes_with_the_command_that_asks_it():
-    card = toy(FOUND[0], sources=CARD.sources[:2])
+    card = toy(FOUND[0], FOUND[-1], sources=CARD.sources[:2])
     commands = [line for line in card_sentences(card) if line.startswith("Not asked yet")]
     assert len(commands) == 2
-    assert "whence evaluate --data reviews.csv --model toy --methods lime --out" in commands[0]
+    assert (
+        "whence evaluate --data reviews.csv --model toy --methods lime,occlusion --out"
+        in commands[0]
+    )
     assert "whence audit --data reviews.csv --model toy" in commands[1]
 
 
@@ -70,7 +73,9 @@ def test_hostile_names_act_nowhere(name):
     assert "<script>x" not in page
     assert "\x1b" not in page + str(card) + card.to_markdown()
     table = [line for line in card.to_markdown().splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {3}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {
+        4
+    }  # as attention is asked, too
 
 
 def test_every_view_has_every_method_and_every_cell():

@@ -72,8 +72,8 @@ def test_what_carries_a_mistake_is_named_beside_what_is_right() -> None:
         "It is wrong on 12 of the 62 texts that have a label the model knows. Each time it says "
         "bad of what the data call good.",
         "By occlusion, what speaks for bad there is “not” (40 % of a text's scores in only 5 "
-        "texts; 35 % in 9 rightly answered texts) and “dull” (30 % in only 3 texts; no rightly "
-        "answered text has it).",
+        "texts; 35 % in 9 texts that are rightly called so) and “dull” (30 % in only 3 texts; no "
+        "text that is rightly called so has it).",
     ]
 
 
@@ -91,8 +91,9 @@ def test_few_texts_are_said_to_be_few() -> None:
     words = (MisleadingWord("once", speaking(1, 0.9, None), None),)
     few = shown((Pair("good", "bad", 4),), mistakes=mistakes(texts=4, words=words))
     assert confusion_sentences(few)[1] == (
-        "These are few texts: no word stands in three of these texts and surely speaks for bad. "
-        "By occlusion, “once” does so most (90 % of a text's scores, in 1 text)."
+        "These are few texts: no word stands in three of these texts, surely speaks for bad, "
+        "and does a tenth of what the largest one does. By occlusion, “once” does so most (90 % of "
+        "a text's scores, in 1 text)."
     )
 
 
@@ -136,13 +137,17 @@ def test_how_often_it_is_wrong_is_what_the_table_says(counts: list[tuple[str, st
     said = confusion_sentences(shown(pairs, mistakes=first))[0]
     total = sum(p.texts for p in pairs)
     if not wrong:
-        have = "text that has" if total == 1 else "texts that have"
-        assert said == f"It is wrong on none of the {total} {have} a label the model knows."
+        of = "It is right on the 1 text that has"
+        if total > 1:
+            of = f"It is wrong on none of the {total} texts that have"
+        assert said == f"{of} a label the model knows."
         return
-    told = re.match(r"It is wrong on (\d+) of the (\d+) text", said)
+    told = re.match(r"It is wrong on (?:(\d+) of )?the (\d+) text", said)
     assert told is not None
-    assert (int(told[1]), int(told[2])) == (sum(p.texts for p in wrong), total)
-    assert ("Each time" in said) == (len(wrong) == 1)
+    assert (int(told[1] or 1), int(told[2])) == (sum(p.texts for p in wrong), total)
+    assert (told[1] is None) == (total == 1)
+    assert ("Each time" in said) == (len(wrong) == 1 and wrong[0].texts > 1)
+    assert ("There it" in said) == (len(wrong) == 1 and wrong[0].texts == 1)
     if len(wrong) > 1:
         assert ("Most often" in said) == (wrong[0].texts > wrong[1].texts)
         assert ("no other mistake is more frequent" in said) == (wrong[0].texts == wrong[1].texts)
@@ -159,7 +164,8 @@ DRAWN = st.lists(
 )
 TOLD = re.compile(
     r"“w(\d)” \(((?:> )?\d+) %(?: of a text's scores)? in (only )?(\d+) texts?; "
-    r"(?:no rightly answered text has it|(−?(?:[<>] )?[\d.]+) % in 4 rightly answered texts)\)"
+    r"(?:no text that is rightly called so has it|"
+    r"(−?(?:[<>] )?[\d.]+) % in 4 texts that are rightly called so)\)"
 )
 
 

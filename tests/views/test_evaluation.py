@@ -87,7 +87,9 @@ def test_a_method_without_a_verdict_is_not_passed_over() -> None:
     own = measured((1.0, 0.0, 0.0)).own.copy()
     own[3:, 1] = np.nan
     said = evaluation_sentences(evaluation(measured((1.0, 0.0, 0.0), own=own)))
-    assert said[1].endswith("better than its control: sharp 1.")
+    assert said[1] == (
+        "Better than its control by deletion (mask), the only measure of faithfulness: sharp."
+    )
     assert said[2] == "Too few texts were measured for a verdict on dull."
     none = evaluation_sentences(evaluation(measured((0.001, 0.0, 0.0), own=own * 0)))
     assert none[1].startswith("sharp is not better than its control by deletion (mask)")
@@ -137,7 +139,7 @@ def test_what_attention_gets_is_said() -> None:
 
 def test_a_metric_that_says_the_same_of_everything_is_a_line_and_counts_nowhere() -> None:
     table = evaluation(measured(), same_everywhere())
-    assert "Of 1 measure of" in evaluation_sentences(table)[1]
+    assert "the only measure of" in evaluation_sentences(table)[1]
     line = "The same for every method and for random rankings: dummy (mask) 1.00."
     assert line in evaluation_text(table, width=120)
     assert line in table.to_html()
@@ -228,7 +230,7 @@ def test_failures_are_named_and_can_only_be_read() -> None:
     lines = str(table).splitlines()
     assert lines[-7] == "9 of 49 texts failed:"
     assert lines[-6] == "  row 0: <b>\\x1b[31m is bad"
-    assert lines[-1] == "  … and 4 more: table.failures"
+    assert lines[-1] == "  … and 4 more; table.failures names 2 of them"
     page = table.to_html()
     assert "row 6: &lt;b&gt;" in page
     assert "and 2 more" in page

@@ -24,6 +24,7 @@ from torch import Tensor
 from whence.core.target import Target
 from whence.models.model import Model
 
+# Said of the unit in which a test of attention measures.
 MEASURED = "total variation, or the largest of several labels (0 to 1); of a number the difference"
 
 

@@ -305,6 +305,10 @@ def _compare(
 def _maps(model: Model, passage: Passage, wish: Wish) -> AttentionMaps:
     """The maps; with neurons where they were asked for.
 
+    Said where the model does not show its queries and keys, or they do not fit.
+
+    ``the page has no neuron view: BertModel has none``
+
     Unasked, they are kept where there is a page to show them and the model shows them.
     """
     from whence.core.errors import TooLarge, Unsupported
@@ -339,7 +343,12 @@ def _attend(model: Model, passage: Passage, wish: Wish, *, neurons: bool) -> Att
 
 
 def _print(maps: AttentionMaps, text: str, wish: Wish) -> None:
-    """A summary of the maps, and what each head does where that was asked for."""
+    """A summary of the maps, and what each head does where that was asked for.
+
+    Said where neither every head nor a page was asked for.
+
+    ``--heads lists every head; --html FILE writes a page to look at each of them.``
+    """
     summary = _summary(maps, text)
     if wish.heads:
         for kind in maps.kinds:
@@ -378,6 +387,10 @@ def _summary(maps: AttentionMaps, text: str) -> dict[str, Any]:
 
 
 def _write(result: AttentionMaps | Probe | TemplateProbe, html: Path | None) -> None:
+    """Said where a page was written.
+
+    ``wrote heads.html (1.2 MB): open it in a browser; it needs no network.``
+    """
     if html is None:
         return
     result.to_html(html)

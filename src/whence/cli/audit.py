@@ -242,7 +242,10 @@ def _audit(run: Run) -> Audit:
 
 
 def _what_is_left(run: Run, untrained: list[str]) -> str:
-    """What is not done yet; nothing where all is. ``untrained`` are tests that would train."""
+    """What is not done yet; nothing where all is. ``untrained`` are tests that would train.
+
+    Said where texts, the curve of heads, or a test that trains are left.
+    """
     from whence.explaining.audit import is_whole
 
     if not run.is_complete:
@@ -261,7 +264,10 @@ def _write_all(result: Audit, folder: Path) -> None:
 
 
 def _tell(result: Audit, run: Run, form: Form, left: str) -> None:
-    """The verdict, the failures, and ``left``: what is not done, and how to go on."""
+    """The verdict, the failures, and ``left``: what is not done, and how to go on.
+
+    Said of a page where one was asked for.
+    """
     if form.as_json:
         emit_json(result.to_dict())
         if left:

@@ -36,6 +36,10 @@ def command(
 ) -> None:
     """Lay what was saved of a model side by side: for each method four questions.
 
+    Said of each file that was asked for.
+
+    ``Markdown written to MODEL_CARD.md``
+
     Is its ranking better than random on a text? On how many texts? By which measures, on average?
     Is it attention that does it? Says what the answers mean together, what was not asked yet, and
     the command that would ask it. Nothing is run.

@@ -30,6 +30,7 @@ from whence.cli.running import (
     note,
     show,
 )
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.showing import visible
 
@@ -316,7 +317,13 @@ def _added(paths: list[Path]) -> Any:
 
 
 def _what_is_dear(work: TrialRows) -> str:
-    """What most of the time will go to, and how to do without."""
+    """What most of the time will go to, and how to do without.
+
+    Said before a work in which some metrics make explanations again.
+
+    ``for robustness each explanation is made up to 8 times more, which takes most of the time;
+    --metrics faithfulness,gold,form leaves them out``
+    """
     from whence.explaining.again import times_again
     from whence.views.evaluation import wording_list
 
@@ -348,7 +355,12 @@ def _what_is_left(run: Run, planted: int) -> str:
 
 
 def how_to_go_on(place: Place) -> str:
-    """What to do after Ctrl-C."""
+    """What to do after Ctrl-C.
+
+    Said after Ctrl-C, by whether there is a folder.
+
+    ``The same command goes on from here.``
+    """
     if place.is_kept:
         return "The same command goes on from here."
     return "Nothing of this is kept. With --out FOLDER the same command goes on where it was ended."
@@ -366,7 +378,12 @@ def _evaluation(run: Run) -> Evaluation:
 
 
 def _write_all(evaluation: Evaluation, folder: Path) -> None:
-    """The table beside the parts, in every form."""
+    """The table beside the parts, in every form.
+
+    Said where the table has a folder.
+
+    ``tables and page written to trials: table.csv, table.json, table.parquet``
+    """
     for name, writer in TABLES.items():
         getattr(evaluation, writer)(folder / name)
     evaluation.to_parquet(folder / "table.parquet")
@@ -374,7 +391,10 @@ def _write_all(evaluation: Evaluation, folder: Path) -> None:
 
 
 def _tell(evaluation: Evaluation, run: Run, form: Form, left: str) -> None:
-    """The table, the failures, and ``left``: how to go on, where something is left to do."""
+    """The table, the failures, and ``left``: how to go on, where something is left to do.
+
+    Said of a page where one was asked for.
+    """
     if form.as_json:
         emit_json(evaluation.to_dict())
         if left:
@@ -392,13 +412,18 @@ def _tell(evaluation: Evaluation, run: Run, form: Form, left: str) -> None:
 
 
 def tell_failures(run: Run, is_kept: bool) -> None:
-    """The first texts of which nothing came, with their rows."""
+    """The first texts of which nothing came, with their rows.
+
+    Said where some text failed.
+
+    ``  … --out FOLDER keeps all``
+    """
     state = run.state
     if not state.failed:
         return
     from whence.explaining.stored_trials import failed_texts
 
-    emit(f"{state.failed:,} of {state.rows:,} texts failed:")
+    emit(f"{state.failed:,} of {counted(state.rows, 'text')} failed:")
     for failure in failed_texts(run, MOST_FAILURES):
         emit(visible(f"  {failure.where}: {failure.reason}"))
     if state.failed > MOST_FAILURES:

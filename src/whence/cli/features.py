@@ -213,7 +213,12 @@ def train(
 
 
 def _tell(trained: Trained, as_json: bool) -> None:
-    """What was trained, and how it compares."""
+    """What was trained, and how it compares.
+
+    Said after training, of each autoencoder; of seeds where two were trained.
+
+    ``On 2,048 held-out tokens of 12 documents:``
+    """
     about, quality = trained.autoencoder.about, trained.quality
     if as_json:
         emit_json(

@@ -357,7 +357,12 @@ def _messages(file: Path) -> list[Any]:
 
 
 def _last_answer(messages: list[Any]) -> tuple[list[Any], str | None]:
-    """The messages before the assistant's last one, and what that says; or all, and nothing."""
+    """The messages before the assistant's last one, and what that says; or all, and nothing.
+
+    Said where a conversation ends with an answer of the assistant.
+
+    ``the assistant's last message is taken as what was written, and is explained``
+    """
     last = messages[-1] if messages else None
     if len(messages) < 2 or not isinstance(last, dict) or last.get("role") != "assistant":
         return messages, None

@@ -112,7 +112,12 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    """What labs there are, and how one is run."""
+    """What labs there are, and how one is run.
+
+    Said where no lab was named.
+
+    ``whence lab NAME --quick takes seconds to a minute; whence lab all runs every one.``
+    """
     if as_json:
         for name, about in ABOUT.items():
             emit_json({"lab": name, "about": about})

@@ -60,6 +60,7 @@ COMMANDS = (
     doctor,
 )
 # what the list of all commands says of each: a line of a terminal holds it
+# Said beside each command, in the list of them.
 MENU = {
     "explain": "One method on your text: a score for each word.",
     "compare": "All methods on your text, each tested. Begin here.",
@@ -90,6 +91,7 @@ for module in COMMANDS:
 app.add_typer(features.app, short_help=MENU["features"])
 EXAMPLES = {module.__name__.rpartition(".")[2]: module.EXAMPLE for module in COMMANDS}
 # \b keeps the lines as they are
+# Said below the list of commands.
 BEGIN = """\b
 Begin with:
   whence compare "the food is great but the service is not bad"

@@ -13,6 +13,7 @@ from whence.core.errors import InputError
 EXAMPLE = 'Example: whence query runs/reviews "select method, avg(value) from results group by 1"'
 MOST_ROWS = 50  # in the terminal
 TABLES = ("texts", "results", "scores", "failures")
+# Said beside each question that is ready, where a run is listed.
 READY = {
     "words": "Which words carry most, for each label.",
     "verdicts": "How often each method is better than random, beside chance.",

@@ -24,6 +24,7 @@ from whence.cli.running import (
     note,
     show,
 )
+from whence.core.counting import counted, texts_done
 from whence.core.errors import (
     AuthorError,
     InputError,
@@ -96,6 +97,10 @@ class BadLines:
         return isinstance(problem, OF_EVERY_TEXT)
 
     def _fail(self, line: Line, problem: Exception) -> None:
+        """Said of a text on which something went wrong that no error foresaw.
+
+        ``unexpected ValueError: nan (--debug shows where)``
+        """
         reason = str(_original(problem))
         if not isinstance(problem, WhenceError):
             reason = f"unexpected {type(problem).__name__}: {problem} (--debug shows where)"
@@ -133,12 +138,18 @@ class BadLines:
             yield from ((line, found) for found in alone)
 
     def tell(self) -> None:
-        """Each text that failed, on stderr."""
+        """Each text that failed, on stderr.
+
+        Said where some text failed.
+
+        ``2 of 10 texts could not be explained:``
+        """
         if not self.failures:
             return
         more = len(self.failures) - MOST_FAILURES
         beyond = f" (the first {MOST_FAILURES}; --json has all)" if more > 0 else ""
-        note(f"{len(self.failures):,} of {self.texts:,} texts could not be {self.verb}{beyond}:")
+        every = counted(self.texts, "text")
+        note(f"{len(self.failures):,} of {every} could not be {self.verb}{beyond}:")
         for failure in self.failures[:MOST_FAILURES]:
             note(f"{failure.where}: {failure.reason}")
 
@@ -203,9 +214,13 @@ class Results:
         self._finish()
 
     def _keep_part(self, shown: bool) -> None:
+        """Said after Ctrl-C or an error, where some of several texts are done.
+
+        ``ended early: 7 of 19 texts are done``
+        """
         if not shown and not self._writes:
             return  # the reader has gone, and nothing is lost
-        note(f"ended early: {self.bad.done:,} of {self.texts:,} texts are done")
+        note(f"ended early: {texts_done(self.bad.done, self.texts)}")
         try:
             if shown and not self.as_json:
                 self._show_many()
@@ -214,7 +229,12 @@ class Results:
         self.bad.tell()
 
     def _finish(self) -> None:
-        """What can be shown and written only when all texts are done."""
+        """What can be shown and written only when all texts are done.
+
+        Said where texts are shown in short, or where files were asked for and no text came through.
+
+        ``--full shows each text; --html writes them to a page``
+        """
         try:
             if self.texts > 1 and not self.as_json:
                 self._show_many()
@@ -227,6 +247,10 @@ class Results:
         self.bad.end()
 
     def _write(self) -> None:
+        """Said of each file that was written.
+
+        ``result saved to result.json``
+        """
         if not self.bad.done:
             return
         if self.save is not None:

@@ -23,6 +23,7 @@ from whence.cli.running import (
     show,
     writable,
 )
+from whence.core.counting import texts_done_and_failed
 from whence.core.errors import InputError, SettingsError, unknown_name
 from whence.core.showing import visible
 from whence.core.sizes import human
@@ -333,6 +334,8 @@ def _carry_out(asked: Mapping[str, Any], manner: Manner, as_json: bool, html: Pa
 def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
     """The state of a run, its answer, and what a reader may do next.
 
+    Said of every run; that the same command goes on where something is left to do.
+
     ``answers`` is false after Ctrl-C: whoever asked to stop does not wait for an answer.
     """
     state = run.state
@@ -341,10 +344,8 @@ def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
         return
     model = run.manifest.asked.get("model", {}).get("model", "")
     methods = [method["name"] for method in run.manifest.asked.get("methods", [])]
-    counted = f"{state.done:,} of {state.rows:,} texts are done"
-    if state.is_complete:
-        counted = f"all {state.rows:,} texts are done"
-    emit(f"{run.place.name}: {counted}, {state.failed:,} of them failed.")
+    counted = texts_done_and_failed(state.done, state.rows, state.failed)
+    emit(f"{run.place.name}: {counted}.")
     parts = "1 part" if state.parts_done == 1 else f"{state.parts_done:,} parts"
     emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {parts}")
     if state.failed:
@@ -360,7 +361,12 @@ def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
 
 
 def _answer(run: Run, state: State) -> None:
-    """What came of it: the lead of its page, where the model is wrong, and what to type next."""
+    """What came of it: the lead of its page, where the model is wrong, and what to type next.
+
+    Said where some text is explained, below the answer.
+
+    ``every word and text, on a page``
+    """
     from rich.text import Text
 
     from whence.views.confusion import confusion_view, next_commands
@@ -386,7 +392,12 @@ def _answer(run: Run, state: State) -> None:
 
 
 def _write_page(run: Run, html: Path | None) -> None:
-    """The page of a run, of what is done of it."""
+    """The page of a run, of what is done of it.
+
+    Said where a page was asked for.
+
+    ``page written to page.html``
+    """
     if html is None:
         return
     if not run.parts:

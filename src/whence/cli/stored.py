@@ -78,7 +78,12 @@ def _rows_of(lines: Sequence[Line]) -> Iterator[Row]:
 
 
 def _hand_over(run: Run, lines: Sequence[Line], results: Results, alone: bool) -> None:
-    """Every result, and every text that has none, as if they had just been made."""
+    """Every result, and every text that has none, as if they had just been made.
+
+    Said where results were kept in a folder.
+
+    ``kept in reviews; whence run and whence query read it``
+    """
     done = set()
     for row, _, comparison in run.explained():
         done.add(row)

@@ -126,6 +126,10 @@ def _records(file: Path, text: str | None, pair: str | tuple[str, ...] | None) -
 
 
 def _opened(file: Path, text: str | None, pair: str | tuple[str, ...] | None) -> Data:
+    """Said where --pair names no column, and so is a text.
+
+    ``pair: the text 'it is good' beside each row, as it is no column``
+    """
     from whence.runs.data import open_data
 
     if pair is None:

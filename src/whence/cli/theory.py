@@ -91,7 +91,12 @@ def _show(comparison: Comparison, book: Notebook, every_row: bool, full: bool) -
 
 
 def _write(comparisons: list[Comparison], books: list[Notebook], html: Path) -> None:
-    """One page: the comparisons, then the closed forms."""
+    """One page: the comparisons, then the closed forms.
+
+    Said where a page was asked for.
+
+    ``report written to page.html``
+    """
     from whence.core.writing import write_text
     from whence.notebook.page import notebook_fragment
     from whence.views.html import page

@@ -52,7 +52,12 @@ def show(result: Generation | ContextUse, as_json: bool) -> None:
 def write(
     result: Generation | ContextUse, html: Path | None, csv: Path | None, save: Path | None
 ) -> None:
-    """The result in the files that were asked for, each named on standard error."""
+    """The result in the files that were asked for, each named on standard error.
+
+    Said of each file that was written.
+
+    ``result saved to result.json``
+    """
     if save is not None:
         result.save(save)
         note(f"result saved to {save.resolve()}")

@@ -33,7 +33,7 @@ class Standing(StrEnum):
 class Together(StrEnum):
     """What the answers to all questions mean, for somebody who has to decide."""
 
-    HOLDS = "Everything that was asked of it speaks for it."
+    HOLDS = "All answers over many texts speak for it, as far as they tell."
     ON_TEXTS = (
         "On single texts it can be better than random, and on average no measure says so: show it "
         "for a text with that text's own verdict, and not for the data set."
@@ -47,7 +47,7 @@ class Together(StrEnum):
         "Its words fare well, and the attention that it reads may not be read: call it a ranking, "
         "and not what the model looked at."
     )
-    FAILS = "Nothing that was asked of it speaks for it."
+    FAILS = "No answer over many texts speaks for it."
     ONE_TEXT = "It was asked about single texts only, which says nothing of others."
     OPEN = "What was asked does not tell yet."
 
@@ -125,9 +125,11 @@ class Card:
 
     @property
     def unasked(self) -> tuple[Question, ...]:
-        """The questions that no source answers."""
-        asked = {source.question for source in self.sources}
-        return tuple(question for question in Question if question not in asked)
+        """The questions that no source answers: one in which nothing was tested answers none."""
+        answered = {self.sources[finding.source].question for finding in self.findings}
+        if self.attention:
+            answered.add(Question.ATTENTION)
+        return tuple(question for question in Question if question not in answered)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the answer first; ``from_dict`` gives them back."""
@@ -197,9 +199,10 @@ def joint(standings: Iterable[Standing]) -> Standing | None:
 def together(standings: Mapping[Question, Standing | None]) -> Together:
     """What the answers mean together. The questions of the data set decide, where they were asked.
 
-    >>> together({Question.TEXTS: Standing.YES, Question.MEASURE: Standing.NO})
-    <Together.ON_TEXTS: 'On single texts it can be better than random, and on average no measure \
-says so: show it for a text with that text's own verdict, and not for the data set.'>
+    One text says nothing of others: its answer is in no sum, and no sum speaks of it.
+
+    >>> together({Question.TEXTS: Standing.YES, Question.MEASURE: Standing.NO}).name
+    'ON_TEXTS'
     """
     texts, measure = standings.get(Question.TEXTS), standings.get(Question.MEASURE)
     attention = standings.get(Question.ATTENTION)
@@ -214,7 +217,7 @@ says so: show it for a text with that text's own verdict, and not for the data s
         return Together.HOLDS
     if told == {Standing.NO}:
         return Together.FAILS
-    if attention is Standing.NO and told - {Standing.NO} and Standing.NO not in (texts, measure):
+    if attention is Standing.NO and {texts, measure} <= {Standing.YES, Standing.OPEN, None}:
         return Together.NOT_ATTENTION
     if texts is Standing.YES and measure is Standing.NO:
         return Together.ON_TEXTS

@@ -8,6 +8,10 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 def spoken(seconds: int | float) -> str:
     """How long something took or will take, as a person would say it.
 
+    Said of every time that was taken or is expected.
+
+    ``12 s``
+
     Whole seconds; from a minute on half minutes, from ten minutes on whole ones; the same of hours.
 
     >>> spoken(0.12), spoken(12.3), spoken(80), spoken(130), spoken(5000)

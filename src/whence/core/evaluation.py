@@ -166,7 +166,7 @@ class Disagreement:
     """A metric by which the removals have different winners, and whether these are told apart."""
 
     metric: str
-    winners: tuple[tuple[str, str], ...]  # removal, method
+    winners: tuple[tuple[str, str], ...]  # removal, method; all that are equally good
     # whether every winner lies outside the best group under some other removal
     is_clear: bool
 
@@ -219,8 +219,8 @@ class Evaluation:
         for label in dict.fromkeys(column.label for column in self.columns):
             columns = [c for c in self.columns if c.label == label and c.removal and c.best]
             columns = [c for c in columns if not c.is_idle]
-            winners = [(c.removal, c.best.method) for c in columns if c.best]
-            # of several that are equally good none is the winner: one may lead everywhere
+            # of several that are equally good all are named, and one of them may lead everywhere
+            winners = [(c.removal, method) for c in columns for method in c.leaders]
             leaders = [set(column.leaders) for column in columns]
             if leaders and not set.intersection(*leaders):
                 found.append(Disagreement(label, tuple(winners), _are_clear(columns)))
@@ -355,7 +355,7 @@ def _are_clear(columns: Sequence[Column]) -> bool:
 
     It may be where it is in the best group, and where nobody can tell: without a letter.
     """
-    winners = {column.best.method for column in columns if column.best}
+    winners = {method for column in columns for method in column.leaders}
     return not any(all(_may_be_best(winner, column) for column in columns) for winner in winners)
 
 

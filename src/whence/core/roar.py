@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from whence.core.counting import counted
 from whence.core.errors import InputError, unknown_name
 from whence.core.render import draw
 from whence.core.showing import visible
@@ -161,11 +162,13 @@ class Roar:
         return write_json(path, self.to_dict())
 
     def __str__(self) -> str:
+        """Said where a curve is printed; that it is explained anew where each model was."""
         what = "kept longest" if self.keep else "removed first"
         again = ", explained anew at each step" if self.recursive else ""
         head = (
-            f"Remove and retrain: {self.train_texts} texts to train, {self.test_texts} to test, "
-            f"{self.seeds} seeds, removal {self.removal}; important units {what}{again}. "
+            f"Remove and retrain: {counted(self.train_texts, 'text')} to train, "
+            f"{self.test_texts} to test, {counted(self.seeds, 'seed')}, removal "
+            f"{self.removal}; important units {what}{again}. "
             f"Always the most frequent label: {self.prior:.3f}."
         )
         lines = [head]
@@ -176,7 +179,8 @@ class Roar:
 
     def __repr__(self) -> str:
         names = ", ".join(self.accuracies)
-        return visible(f"Roar({names}; {self.seeds} seeds, {len(self.shares)} shares)")
+        shares = counted(len(self.shares), "share")
+        return visible(f"Roar({names}; {counted(self.seeds, 'seed')}, {shares})")
 
     def _of(self, name: str) -> Float[np.ndarray, "seed share"]:
         if name not in self.accuracies:

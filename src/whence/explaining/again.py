@@ -300,6 +300,10 @@ def _explained(
 def _other(
     outcome: Outcome, method: str, changed: Bool[np.ndarray, " unit"], moved: float | None
 ) -> Other:
+    """Said of a method of which nothing came where it was run again.
+
+    ``lime gave no scores.``
+    """
     attribution: Any = outcome.attributions.get(method)
     if attribution is None:
         return Missing(str(outcome.failed.get(method, f"{method} gave no scores.")))

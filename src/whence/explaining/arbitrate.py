@@ -64,6 +64,11 @@ class Choice:
     random: float
 
     def __str__(self) -> str:
+        """Said of the reading that was chosen for a group of texts.
+
+        ``all: layers 0, heads mean, the best of 24 on 40 texts; correlation with the effect of
+        other removals 0.41 (0.30 to 0.52), of the plain mean 0.33, of shuffled scores 0.01``
+        """
         low, high = self.interval
         return (
             f"{self.group}: {self.configuration}, "

@@ -44,6 +44,10 @@ class AuditForecast:
     seconds: float
 
     def __str__(self) -> str:
+        """Said before an audit is begun.
+
+        ``about 40,000 passes on 200 texts, 5 min in one process: permutation 75 %, readings 25 %``
+        """
         every = sum(self.passes.values())
         shares = [f"{name} {passes / every:.0%}" for name, passes in self.passes.items()]
         texts = "1 text" if self.texts == 1 else f"{self.texts:,} texts"

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from whence.core.answer import is_tried
-from whence.core.answer_of_many import answer_of_counts
+from whence.core.answer import CONTROL, is_tried
+from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.attribution import Attribution
 from whence.core.audited import Audit, May
 from whence.core.card import Card, Finding, Source, Standing
 from whence.core.comparison import Comparison
+from whence.core.counting import texts_done
 from whence.core.errors import InputError, LoadError
 from whence.core.evaluation import Evaluation
-from whence.core.evidence import Verdict
+from whence.core.evidence import Verdict, is_within
 from whence.core.generation import Generation
 from whence.core.many import Many, Tally
 from whence.core.question import Question
@@ -37,6 +38,7 @@ OF_VERDICT = {
 }
 # so few texts cannot show that a method is no better than chance
 FEWEST_TEXTS = 5
+# Said of a source in which nothing was tested.
 NO_EVIDENCE = "no method in it was held against random rankings"
 
 
@@ -122,6 +124,10 @@ def _may_be_result(path: Path) -> bool:
 
 
 def _gather(gathered: _Gathered, path: Path) -> None:
+    """Said of a file that holds no answer about a method.
+
+    ``a Probe answers another question``
+    """
     name = path.name
     if path.is_dir():
         _gather_run(gathered, open_run(path), name)
@@ -145,7 +151,12 @@ def _gather(gathered: _Gathered, path: Path) -> None:
 
 
 def _gather_run(gathered: _Gathered, run: Run, name: str) -> None:
-    """A folder: a run of methods, an evaluation, or an audit, by the module that reads it."""
+    """A folder: a run of methods, an evaluation, or an audit, by the module that reads it.
+
+    Said of a run without a part that is done.
+
+    ``nothing in it is done yet``
+    """
     model = run.manifest.asked.get("model", {})
     of_run = model.get("model", ""), model.get("fingerprint", "")
     gathered.check_model(*of_run, name)
@@ -167,7 +178,7 @@ def _gather_run(gathered: _Gathered, run: Run, name: str) -> None:
 
 def _unfinished(run: Run) -> str:
     state = run.state
-    return "" if state.is_complete else f"{state.done:,} of {state.rows:,} texts are done"
+    return "" if state.is_complete else texts_done(state.done, state.rows)
 
 
 def _gather_rows(gathered: _Gathered, run: Run, name: str) -> None:
@@ -189,6 +200,10 @@ def _gather_rows(gathered: _Gathered, run: Run, name: str) -> None:
 
 
 def _gather_texts(gathered: _Gathered, many: Many, name: str, kind: str) -> None:
+    """Said of a file without a text.
+
+    ``it holds no result``
+    """
     if not len(many):
         gathered.left_out[name] = "it holds no result"
         return
@@ -243,17 +258,23 @@ def _findings_of(tallies: Sequence[Tally], texts: int) -> list[Finding]:
     findings = []
     for tally in tallies:
         if tally.judged:
-            holds = tally.method in holding
-            findings.append(_on_many(tally, holds, answer.too_few_texts))
+            findings.append(_on_many(tally, tally.method in holding, answer))
     return findings
 
 
-def _on_many(tally: Tally, holds: bool, too_few: bool) -> Finding:
+def _on_many(tally: Tally, holds: bool, answer: AnswerOfMany) -> Finding:
+    """Said of each method that was judged on many texts, by the rule of the answer over them.
+
+    ``no more than chance allows, corrected for 9 methods``
+    """
+    is_more = tally.p is not None and is_within(tally.p)
     standing, said = Standing.NO, "no more than chance allows"
-    if holds:
+    if holds or (tally.method == CONTROL and is_more):  # the control pays for nobody
         standing, said = Standing.YES, "more than chance allows"
-    elif too_few or tally.judged < FEWEST_TEXTS:
+    elif answer.too_few_texts or tally.judged < FEWEST_TEXTS:
         standing, said = Standing.OPEN, "too few texts to tell"
+    elif is_more:
+        said += f", corrected for {answer.tried} methods"  # alone it would be more
     return Finding(
         tally.method,
         0,
@@ -283,6 +304,10 @@ def _gather_evaluation(gathered: _Gathered, table: Evaluation, name: str, note: 
 
 
 def _by_measures(method: str, verdicts: Sequence[Verdict]) -> Finding:
+    """Said of each method that some measure of faithfulness has judged.
+
+    ``better than its control``
+    """
     won, of = verdicts.count(Verdict.BETTER), len(verdicts)
     standing = {0: Standing.NO, of: Standing.YES}.get(won, Standing.PART)
     return Finding(method, 0, standing, "better than its control", won, of)

@@ -205,7 +205,12 @@ def attempt(model: Model, method: str) -> Attempt:
 
 
 def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
-    """Compare captured attention with what the model returns; count layers and heads on the way."""
+    """Compare captured attention with what the model returns; count layers and heads on the way.
+
+    Said where there is nothing to compare captured attention with.
+
+    ``eager output_attentions is the path itself, so there is nothing to compare it with``
+    """
     passage = sample(model, reply=True)
     try:
         captured = trace(model, [passage], needs=Needs.ATTENTION)
@@ -228,6 +233,10 @@ def self_check(model: Model) -> tuple[SelfCheck, Sizes]:
 
 
 def _compared(captured: Trace, eager: Trace, model: Model) -> SelfCheck:
+    """Said where the two have other layers.
+
+    ``the captured maps and eager's have different layers``
+    """
     difference = _largest_difference(captured, eager)
     if difference is None:
         return SelfCheck(False, note="the captured maps and eager's have different layers")

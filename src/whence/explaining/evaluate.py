@@ -59,7 +59,9 @@ ROBUSTNESS, BESIDE_ROBUSTNESS = "robustness", "comprehensiveness"
 PART = 8  # texts that are done, written and lost together: each takes seconds
 MOST_GAUGED = 500  # texts by which the removals are gauged
 # what is measured once, as it is said
+# Said of what is left to do where an evaluation was ended.
 OF_GAUGES = "how far removal leads out of the data"
+# Said of what is left to do where an evaluation was ended.
 OF_PLANTED = "the methods where the truth is known"
 # names, or names with settings
 Metrics = Sequence[str] | Mapping[str, Mapping[str, Any]]

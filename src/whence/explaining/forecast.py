@@ -107,6 +107,11 @@ class Forecast:
         }
 
     def __str__(self) -> str:
+        """Said before a work is begun; "up to" where a method may stop sooner.
+
+        ``up to about 1,200 passes, 12 s (one pass: 10 ms): methods 800, evidence 400; not known of
+        mine``
+        """
         bound = "up to about" if self.at_most else "about"
         words = f"{bound} {self.passes:,} passes"
         if self.seconds is not None and self.seconds_per_pass is not None:

@@ -38,6 +38,7 @@ from whence.trace.trace import Passes, Trace, trace
 # holds dozens of such rows for each layer.
 OUTPUTS_FOR_ONE = 8
 
+# Said of gradients of a model with experts.
 OF_ROUTERS = (
     "the model chooses among experts by size (top-k): slopes hold for the experts that it chose, "
     "and say nothing of a switch to others"

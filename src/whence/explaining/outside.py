@@ -24,6 +24,7 @@ from whence.metrics.evidence import STEPS, Control, control, judged
 from whence.models.model import Model
 from whence.models.passing import in_one_line
 
+# Said of scores of texts whose gaps a model has filled.
 ONE_FILL = (
     "a model filled in other words for what was removed; another seed would fill in others and "
     "change the scores, which no standard error counts"

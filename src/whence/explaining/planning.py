@@ -162,7 +162,10 @@ class Clock:
 
 
 def plan_for(job: Job, text: Text, clock: Clock) -> Plan:
-    """The plan of one text; the ``clock`` is asked only for a budget of time."""
+    """The plan of one text; the ``clock`` is asked only for a budget of time.
+
+    Said where a large model is asked for more than a few minutes, and no budget was given.
+    """
     request = job.request
     full = full_plan(request)
     cost_of_full = cost(job, text, full).passes
@@ -192,7 +195,12 @@ def full_plan(request: Request) -> Plan:
 
 
 def within(job: Job, text: Text, full: Plan, most: int) -> Plan:
-    """The plan, made smaller step by step until it takes at most so many passes."""
+    """The plan, made smaller step by step until it takes at most so many passes.
+
+    Said where the whole plan does not fit the budget.
+
+    ``the budget is 200 passes``
+    """
     if cost(job, text, full).passes <= most:
         return full
     smaller = replace(full, reason=f"the budget is {Budget.of(job.request.budget)}")
@@ -322,6 +330,10 @@ def weight_of(call: MethodCall, units: int) -> int:
 
 
 def _why(job: Job, passes: int) -> str:
+    """Said of a method that does not fit the budget.
+
+    ``left out, as it may take 4,000 passes and the budget is 200 passes.``
+    """
     budget = Budget.of(job.request.budget)
     return f"left out, as it may take {passes:,} passes and the budget is {budget}."
 

@@ -105,7 +105,12 @@ def _plans(
     units: str,
     left_out: Mapping[str, str],
 ) -> list[Plan | None]:
-    """The plan of each run. What a later one takes at least is kept for it."""
+    """The plan of each run. What a later one takes at least is kept for it.
+
+    Said where units or methods were changed to fit a budget of several runs.
+
+    ``the budget is 200 passes``
+    """
     first = Plan(left_out=left_out)
     if units != asked:
         first = replace(first, units=units, asked_units=asked)
@@ -131,7 +136,12 @@ def _plans(
 
 
 def _too_dear(parts: Sequence[Part], most: int, budget: Budget, units: str) -> dict[str, str]:
-    """The methods that are left out of every run, the dearest first, and why."""
+    """The methods that are left out of every run, the dearest first, and why.
+
+    Said of a method that does not fit the budget of several runs.
+
+    ``left out, as it may take 4,000 passes and the budget is 200 passes.``
+    """
     left_out: dict[str, str] = {}
     while True:
         remaining = [Part(planned(part.job, Plan(left_out=left_out)), part.text) for part in parts]

@@ -49,6 +49,7 @@ PRUNING = "pruning.json"
 RETRAINED = "retrained.json"
 QUESTIONS = {"effects": "whence.explaining.stored_audit:table_of"}
 OVERVIEW = "whence.explaining.stored_audit:audit_of"
+# Said where texts were asked why one label rather than another.
 CONTRAST = (
     "Each text was asked why one label rather than another: what moves is the probability of the "
     "one among these two."
@@ -97,7 +98,12 @@ def audit_of(run: Run) -> Audit:
 
 
 def _notes(asked: Mapping[str, Any], no_pruning: str) -> tuple[str, ...]:
-    """What a reader must know of this audit."""
+    """What a reader must know of this audit.
+
+    Said where the curve of heads could not be made; and of labels that are set against each other.
+
+    ``There is no pruning curve: the model has one head.``
+    """
     notes = []
     has_contrast = asked["gold"] or any(
         target["against"] is not None for target in asked["request"]["targets"]

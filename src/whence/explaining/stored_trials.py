@@ -278,6 +278,10 @@ def _skipped(records: list[dict[str, Any]], methods: list[str]) -> dict[str, str
 def _notes(
     run: Run, no_gauges: str, planted: PlantedTruth | None, no_planted: str
 ) -> tuple[str, ...]:
+    """Said of what is not done: texts, the gauges of removals, and mechanisms of planted truth.
+
+    ``Not all texts are done: 3 of 7.``
+    """
     notes = []
     if not run.is_complete:
         notes.append(f"Not all texts are done: {run.state.done:,} of {run.state.rows:,}.")
@@ -297,7 +301,11 @@ def _of_labels(run: Run) -> list[str]:
 
 
 def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> Iterator[str]:
-    """Metrics that say nothing of any text, or of some methods: they would be missed in silence."""
+    """Said of metrics that measured nothing, or not all: they would be missed in silence.
+
+    ``Nothing is marked in the data, so auprc could not be measured: rationale= (--rationale COLUMN)
+    names the column of what people marked.``
+    """
     if not records:
         return
     of_gold = [m["name"] for m in asked["metrics"] if find_metric(m["name"]).needs & Needs.GOLD]
@@ -323,7 +331,12 @@ def _not_measured(asked: Mapping[str, Any], records: list[dict[str, Any]]) -> It
 
 
 def _repeated(records: list[dict[str, Any]]) -> Iterator[str]:
-    """Intervals take texts for independent, and a copy is not."""
+    """Intervals take texts for independent, and a copy is not.
+
+    Said where texts stand in the data more than once.
+
+    ``2 of 40 texts are copies of others; intervals and verdicts take each for new.``
+    """
     copies = len(records) - len({tuple(record["units"]) for record in records})
     if copies:
         are = "are copies of others" if copies > 1 else "is a copy of another"

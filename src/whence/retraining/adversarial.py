@@ -33,6 +33,7 @@ from torch import Tensor
 from whence.audits.places import mean_over_rows, rows_that_matter
 from whence.core.audited import ANOTHER, MATTERS
 from whence.core.bootstrap import means_together
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits
@@ -77,6 +78,11 @@ class Opponent:
     jsd: Estimate
     accuracy: float
 
+    @property
+    def keeps_the_output(self) -> bool:
+        """Whether the output moves by less than 0.05, with the whole interval."""
+        return self.tvd.high < MATTERS
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Adversarial:
@@ -97,11 +103,8 @@ class Adversarial:
 
     @property
     def furthest(self) -> Opponent | None:
-        """The most different attention among copies that keep the output; None if none does.
-
-        An output is kept if it moves by less than 0.05, with the whole interval.
-        """
-        kept = [each for each in self.copies if each.tvd.high < MATTERS]
+        """The most different attention among copies that keep the output; None if none does."""
+        kept = [each for each in self.copies if each.keeps_the_output]
         return max(kept, key=lambda each: each.jsd.mean, default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +112,8 @@ class Adversarial:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [_answer(self.furthest), f"On {self.held_out} held-out texts:"]
+        """Said where it is printed; the first line is its answer."""
+        lines = [_answer(self), f"On {counted(self.held_out, 'held-out text')}:"]
         for each in self.copies:
             lines.append(
                 f"  λ = {each.strength:g}: the output moves by {each.tvd}, attention by "
@@ -125,14 +129,22 @@ class Adversarial:
     __repr__ = __str__
 
 
-def _answer(furthest: Opponent | None) -> str:
-    """What the copies say, in one sentence."""
+def _answer(found: Adversarial) -> str:
+    """What the copies say, in one sentence.
+
+    Said of the furthest copy that keeps the output; undecided where there is none, or where its
+    interval holds the bar.
+    """
+    furthest = found.furthest
     if furthest is None:
         return (
             f"Undecided: not even the control keeps the output (within {MATTERS:g}). Train on more "
             "texts, or at a smaller rate."
         )
-    if furthest.strength == 0:
+    pushed = [each for each in found.copies if each.strength > 0]
+    if not pushed:
+        return "Undecided: no copy was pushed away from the attention."
+    if not any(each.keeps_the_output for each in pushed):
         return (
             f"Undecided: no copy that was pushed away from the attention keeps the output (within "
             f"{MATTERS:g}). Either they hang together, or it takes more texts or other strengths."

@@ -28,6 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import percent
@@ -99,6 +100,9 @@ class Diagnostic:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said where it is printed; that weights help where they do better than even and than
+        permuted ones, with the whole interval.
+        """
         answers = {
             True: "The weights help a model without context",
             False: "The weights do not help a model without context",
@@ -110,7 +114,7 @@ class Diagnostic:
         )
         return visible(
             f"{answers[self.helps]}: with those of {self.reading}, a bag of words gets {copied} of "
-            f"{self.held_out} held-out texts right, with even ones {uniform} "
+            f"{counted(self.held_out, 'held-out text')} right, with even ones {uniform} "
             f"({_points(self.over_uniform)}), with the same weights on other words {permuted} "
             f"({_points(self.over_permuted)}), with its own attention {own} "
             f"({_points(self.over_own)}); the most frequent label: {percent(self.majority, 1)}."
@@ -122,8 +126,8 @@ class Diagnostic:
 def _points(gain: Estimate) -> str:
     """By how much the copied weights are better."""
     return (
-        f"copied {100 * gain.mean:+.1f} points, 95 % interval {100 * gain.low:.1f} to "
-        f"{100 * gain.high:.1f}"
+        f"copied {100 * gain.mean:+z.1f} points, 95 % interval {100 * gain.low:z.1f} to "
+        f"{100 * gain.high:z.1f}"
     )
 
 

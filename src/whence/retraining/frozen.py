@@ -20,6 +20,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from whence.core.bootstrap import wilson
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits, percent
@@ -79,11 +80,13 @@ class Frozen:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said where it is printed; of seeds where there were several."""
+        are = "is" if self.held_out == 1 else "are"
         words = (
-            f"With attention frozen to uniform {_percent(self.uniform_mean)} of {self.held_out} "
-            f"held-out texts are right, with free attention {_percent(self.free_mean)} (the most "
-            f"frequent label: {percent(self.majority, 1)}); {100 * self.lost.mean:.1f} points are "
-            f"lost (95 % interval {100 * self.lost.low:.1f} to {100 * self.lost.high:.1f})."
+            f"With attention frozen to uniform {_percent(self.uniform_mean)} of "
+            f"{counted(self.held_out, 'held-out text')} {are} right, with free attention "
+            f"{_percent(self.free_mean)} (the most frequent label: {percent(self.majority, 1)}); "
+            f"{_points(self.lost)}."
         )
         if self.between_seeds is not None:
             words += (
@@ -93,6 +96,17 @@ class Frozen:
         return visible(words)
 
     __repr__ = __str__
+
+
+def _points(lost: Estimate) -> str:
+    """Said of accuracy: by how much it falls without free attention, or rises."""
+    ends = (lost.mean, lost.low, lost.high)
+    which = "lost"
+    if lost.mean < 0:
+        ends = (-lost.mean, -lost.high, -lost.low)
+        which = "gained"
+    mean, low, high = (f"{100 * end:z.1f}" for end in ends)
+    return f"{mean} points are {which} (95 % interval {low} to {high})"
 
 
 def _percent(share: Estimate) -> str:

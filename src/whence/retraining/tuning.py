@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from whence.core.counting import counted
 from whence.core.errors import InputError
 from whence.core.passage import Passage
 from whence.core.percent import digits
@@ -65,11 +66,12 @@ class Tuned:
         return {"model": self.model.name, "fingerprint": self.model.fingerprint, **stored}
 
     def __str__(self) -> str:
+        """Said where it is printed."""
         return visible(
-            f"{self.model.name}: {digits(self.before, 1)}% of {self.held_out} held-out texts right "
-            f"before, {digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random "
-            f"share of the units removed ({self.removal}) "
-            f"{digits(self.removed_before, 1)}% before, "
+            f"{self.model.name}: {digits(self.before, 1)}% of "
+            f"{counted(self.held_out, 'held-out text')} right before, "
+            f"{digits(self.after, 1)}% after; it cost {_points(self.cost)}. With a random share "
+            f"of the units removed ({self.removal}) {digits(self.removed_before, 1)}% before, "
             f"{digits(self.removed_after, 1)}% after; it gained {_points(self.gain)}."
         )
 
@@ -200,6 +202,6 @@ def split(rows: Sequence[Any], held_out: Any, seed: int) -> tuple[list[Any], lis
 def _points(change: Estimate) -> str:
     """A difference of shares in percentage points."""
     return (
-        f"{100 * change.mean:.1f} points "
-        f"(95 % interval {100 * change.low:.1f} to {100 * change.high:.1f})"
+        f"{100 * change.mean:z.1f} points "
+        f"(95 % interval {100 * change.low:z.1f} to {100 * change.high:z.1f})"
     )

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.audit import Effect
+from whence.core.audit import Effect, Place
 from whence.core.audited import (
     ADVERSARY,
     ANOTHER,
@@ -41,9 +41,11 @@ TINTS = {
 WIDTH = 100
 GAP = 2  # columns between those of a table
 NOTHING = "–"
+# Said where a curve of heads has no intervals.
 FEW_HELD_OUT = "So few texts have no intervals, and tell next to nothing."
 FROZEN = "frozen attention"  # of the tests that train
 LN_2 = log(2)
+# Said below the table of readings.
 READINGS_MEAN = (
     "Beaten: the share of random rankings of the words that the reading does better than, by "
     f"comprehensiveness and sufficiency; {share(0.5)} is chance, and a reading counts above "
@@ -53,7 +55,10 @@ READINGS_MEAN = (
 
 
 def how_to_read(audit: Audit) -> str:
-    """What the columns of layers are, and how they make a verdict."""
+    """What the columns of layers are, and how they make a verdict.
+
+    Said below the table of layers; of a number without a bar for its verdicts.
+    """
     moves = what_moves(audit)
     about = (
         "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how "
@@ -87,7 +92,7 @@ def count_sentences(audit: Audit) -> list[str]:
 
 
 def what_moves(audit: Audit) -> str:
-    """What a change of the output is."""
+    """What a change of the output is. Said within a sentence; a number has units of its own."""
     return (
         "the output moves, in its own units,"
         if audit.is_number
@@ -121,7 +126,7 @@ def _visible(lines: Sequence[str]) -> list[str]:
 
 
 def _done(audit: Audit) -> str:
-    """What was asked, and of how many texts."""
+    """What was asked, and of how many texts. Said first, of every audit."""
     asked = f"Is attention an explanation in {wording.model_name(audit.model)}?"
     if not audit.texts:
         failed = f": {wording.counted(audit.failed, 'text')} failed" if audit.failed else ""
@@ -146,6 +151,7 @@ def _of_layers(audit: Audit) -> list[str]:
 
 
 def _may(may: May) -> str:
+    """Said of a verdict, within a sentence."""
     if may is May.OPEN:
         return "is neither cleared nor ruled out"
     if may is May.SEVERAL:
@@ -182,6 +188,7 @@ def _next_layer(name: str) -> str:
 
 
 def _of_all(audit: Audit) -> list[str]:
+    """Said where attention of all layers together was tested, and of two layers or more."""
     verdict = audit.of_all
     if verdict is None or len(audit.of_layers) < 2:
         return []
@@ -189,6 +196,7 @@ def _of_all(audit: Audit) -> list[str]:
 
 
 def _of_heads(audit: Audit) -> list[str]:
+    """Said where two heads or more were tested."""
     heads = audit.of_heads
     if len(heads) < 2:
         return []
@@ -202,23 +210,32 @@ def _of_heads(audit: Audit) -> list[str]:
 
 
 def _worth(audit: Audit) -> list[str]:
-    """What heads are worth to the task."""
+    """What heads are worth to the task. Said where the loss without each head was measured."""
     heads = audit.heads
     if heads is None:
         return []
-    hurt = (
-        f"; without {wording_list(list(map(str, heads.hurt)))} it does better" if heads.hurt else ""
-    )
+    names = wording_list([_head(place) for place in heads.hurt])
+    each = "each alone" if len(heads.hurt) > 1 else "alone"
+    hurt = f"; without {names}, {each}, it does better" if heads.hurt else ""
     are = "is" if len(heads.help) == 1 else "are"
+    each = "alone" if len(heads.spared) == 1 else "each alone"
     return [
-        f"To the task, {len(heads.help)} of {heads.of} heads {are} worth more than "
-        f"{heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, each "
-        f"alone, at less{hurt}."
+        f"To the task, {len(heads.help)} of {wording.counted(heads.of, 'head')} {are} worth more "
+        f"than {heads.tolerance:g} nats of loss beyond doubt, and {len(heads.spared)} could go, "
+        f"{each}, at less{hurt}."
     ]
 
 
+def _head(place: Place) -> str:
+    """A head in a list, where "layer 1, head 0" would read as two places."""
+    return f"head {place.head} of {place.kind} layer {place.layer}".replace("  ", " ")
+
+
 def _pruned(audit: Audit) -> list[str]:
-    """What half of the heads are worth together."""
+    """What half of the heads are worth together.
+
+    Said where heads were removed one after the other.
+    """
     pruning = audit.pruning
     if pruning is None or len(pruning.steps) < 3:
         return []
@@ -246,6 +263,7 @@ def has_bands(pruning: Pruning) -> bool:
 
 
 def _of_readings(audit: Audit) -> list[str]:
+    """Said where some reading was held against random rankings."""
     if not audit.readings:
         return []
     named = {may: [v.reading for v in audit.readings if v.may is may] for may in May}
@@ -262,7 +280,10 @@ def _of_readings(audit: Audit) -> list[str]:
 
 
 def _yardstick(audit: Audit) -> list[str]:
-    """How far readings agree with leaving words out, beside how far gradients do."""
+    """How far readings agree with leaving words out, beside how far gradients do.
+
+    Said where readings and gradients were both compared with leaving words out.
+    """
     of_gradients = audit.effect(CORRELATION, "tau-gradient-loo")
     taus = [(v.reading, v.tau_loo) for v in audit.readings if v.tau_loo]
     if of_gradients is None or not taus:
@@ -270,18 +291,23 @@ def _yardstick(audit: Audit) -> list[str]:
     best = max(tau.mean for _, tau in taus)
     names = [name for name, tau in taus if tau.mean == best]
     effect = next(tau for _, tau in taus if tau.mean == best)
-    agrees = "agrees" if len(names) == 1 else "agree"
-    if len(taus) > len(names):
-        agrees += " best of them"
-    by_chance = "" if effect.control is None else f", and random weights by {effect.control:z.2f}"
+    which = f"the highest is that of {wording_list(names)}, {shown(effect)}"
+    if len(taus) == len(names):
+        which = f"that of {wording_list(names)} is {shown(effect)}"
+    by_chance = (
+        "" if effect.control is None else f", and that of random weights {effect.control:z.2f}"
+    )
     return [
-        f"With what leaving a word out does, {wording_list(names)} {agrees} (Kendall's τ "
-        f"{shown(effect)}); gradients do by {shown(of_gradients)}{by_chance}."
+        f"Of Kendall's τ with what leaving each word out does, {which}; that of gradients is "
+        f"{shown(of_gradients)}{by_chance}."
     ]
 
 
 def _between_seeds(audit: Audit) -> list[str]:
-    """How far the adversary's attention is, beside that of a copy with another seed."""
+    """How far the adversary's attention is, beside that of a copy with another seed.
+
+    Said where copies were trained from two seeds, and the adversary has searched.
+    """
     trained = [each.numbers for each in audit.retrained if each.test == FROZEN]
     searched = audit.effect(ADVERSARY, "jsd")
     # without that, it is of an older version, whose mean is over rows that do not matter, too

@@ -21,6 +21,7 @@ from whence.core.errors import InputError, unknown_name
 from whence.core.percent import digits
 from whence.core.pruning import Pruning
 from whence.views import audit_pictures as pictures
+from whence.views import wording
 from whence.views.audit import FEW_HELD_OUT, LN_2, has_bands, shown
 from whence.views.audit_pictures import Picture
 from whence.views.document import static, style
@@ -31,25 +32,30 @@ KINDS = ("worth", "moving")  # the colours of the orders, in turn
 REMOVED = "heads removed"
 WORTH = "rise of the loss without each head"
 
+# Said beside its figure.
 ABOUT_PERMUTATION = (
     "Each point is a text: the largest attention weight, and how far the output moves when the "
     "weights are shuffled (the median of many shuffles). Points at the bottom right are the trap: "
     "attention is sure of one word, and the output does not care (Jain & Wallace 2019, figure 6)."
 )
+# Said beside its figure.
 ABOUT_UNIFORM = (
     "How far the output moves when every token looks at everything alike, text by text. Bars at "
     "the left: where the model looks there tells the output next to nothing (after Kovaleva et al. "
     "2019, who make one head even at a time)."
 )
+# Said beside its figure.
 ABOUT_READINGS = (
     "The share of random rankings of the words that each reading does better than, text by text, "
     "by comprehensiveness and sufficiency. A random reading would lie around 0.5."
 )
+# Said beside its figure.
 ABOUT_ADVERSARY = (
     "How different an attention was found that gives the same output (Jensen-Shannon divergence in "
     "nats; at most ln 2 = 0.69). Bars at the right: many attentions would do, and the one that was "
     "seen is one of them (Jain & Wallace 2019, figure 8)."
 )
+# Said beside its figure.
 ABOUT_CORRELATION = (
     "Kendall's τ on each text, from −1 to 1 (Jain & Wallace 2019, section 4.1). Bars are texts, "
     "the upright line is their mean, and the grey outline is what the same weights reach when they "
@@ -57,6 +63,7 @@ ABOUT_CORRELATION = (
     "words out. At the end of a row: the mean, on how many texts p < .05, and on how many the same "
     "weights on other words reach that by chance."
 )
+# Said beside its figure.
 ABOUT_HEADS = (
     "How far the loss rises (orange) or falls (blue), on average over texts, when the output of "
     "one head is set to zero. Colours are means: only what is marked is beyond doubt. Point at a "
@@ -192,6 +199,10 @@ def _heads(audit: Audit) -> Panels:
 
 
 def _cell(audit: Audit, effect: Effect, most: float) -> pictures.Cell:
+    """Said where a head is pointed at.
+
+    ``layer 1, head 0: the loss changes by 0.21 [0.10, 0.32] without it; it helps``
+    """
     marks = _marks(audit, effect.place)
     said = f"{effect.place}: the loss changes by {shown(effect)} without it"
     if marks:
@@ -270,17 +281,21 @@ def _reach(curves: Sequence[Sequence[Mean]]) -> tuple[float, float]:
 
 
 def about_pruning(audit: Audit) -> str:
-    """What the pruning figure shows, with its numbers of texts."""
+    """What the pruning figure shows, with its numbers of texts.
+
+    Said beside the figure of heads that were removed.
+    """
     pruning = audit.pruning
     if pruning is None:
         return ""
     bands = "Bands are 95 % intervals over texts." if has_bands(pruning) else FEW_HELD_OUT
+    ordered_on = wording.counted(pruning.ordered_on, "text")
     rest = "" if pruning.texts == pruning.held_out else f" (of {pruning.held_out})"
     return (
-        f"Heads are set to zero one after the other. The order comes from {pruning.ordered_on} "
-        f"texts, and the curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
+        f"Heads are set to zero one after the other. The order comes from {ordered_on}, and the "
+        f"curve from {pruning.texts} others{rest}. Worth is the rise of the loss "
         f"without a head, movement the size of its change on each text. {bands} The grey lines "
-        f"are {len(pruning.random)} random orders and their mean. "
+        f"are {wording.counted(len(pruning.random), 'random order')} and their mean. "
         "The last panel compares with that mean, text by text: above 0 the order is better, below "
         "it is worse. A full point is so beyond doubt, all points judged together."
     )
@@ -304,6 +319,7 @@ class Kind:
         return self.columns < 3
 
 
+# Said above each figure that has something to show.
 FIGURES = {
     "heads": Kind("What each head is worth to the task", lambda _: ABOUT_HEADS, _heads, 2),
     "pruning": Kind("Heads removed one after the other", about_pruning, _pruning, 2),

@@ -25,6 +25,7 @@ from whence.views.markup import element, elements, paragraphs, scrolling, soft, 
 
 SHEETS = ("report.css", "evaluation.css", "audit.css", "drawing.css")
 CLASSES = {May.YES: "better", May.SEVERAL: "several", May.NO: "worse", May.OPEN: "open"}
+# Said below the heads.
 COLOURS_MEAN = (
     "Green may be read, yellow is one explanation of several, red may not be read, grey is "
     "undecided. Point at a cell for its intervals and the reason."
@@ -32,7 +33,7 @@ COLOURS_MEAN = (
 
 
 def audit_page(audit: Audit) -> str:
-    """The whole page."""
+    """The whole page. Said as the title of a page."""
     return document(
         f"whence: is attention an explanation? {wording.model_name(audit.model)}",
         element("main", _body(audit)),
@@ -42,6 +43,7 @@ def audit_page(audit: Audit) -> str:
 
 
 def _body(audit: Audit) -> str:
+    """Said last, of every audit."""
     parts = [
         element(
             "h2", text(f"{wording.counted(audit.texts, 'text')} of {wording.file_name(audit.data)}")
@@ -65,6 +67,7 @@ def _body(audit: Audit) -> str:
 
 
 def _places(audit: Audit) -> Iterator[str]:
+    """Said above the layers, where some were tested."""
     verdicts = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
     if not verdicts:
         return
@@ -83,6 +86,7 @@ def _places(audit: Audit) -> Iterator[str]:
 
 
 def _heads(audit: Audit) -> Iterator[str]:
+    """Said above and below the heads, where some were tested."""
     heads = audit.of_heads
     if not heads:
         return
@@ -129,6 +133,7 @@ def _head_cell(verdict: PlaceVerdict | None) -> str:
 
 
 def _readings(audit: Audit) -> Iterator[str]:
+    """Said above the readings, where some were tested."""
     if not audit.readings:
         return
     names = ["reading", "verdict", "beaten", "τ, left out", "τ, gradient"]
@@ -159,6 +164,7 @@ def _figures(audit: Audit) -> Iterator[str]:
 
 
 def _retrained(audit: Audit) -> Iterator[str]:
+    """Said where a test has trained models."""
     if not audit.retrained:
         return
     yield element("h3", "Models that were trained for it")
@@ -173,6 +179,7 @@ def _retrained(audit: Audit) -> Iterator[str]:
 
 
 def _skipped(audit: Audit) -> Iterator[str]:
+    """Said where something was not measured on some text."""
     if audit.skipped:
         yield element("h3", "Not measured on some texts")
         yield paragraphs([f"{name}: {why}" for name, why in audit.skipped.items()])

@@ -324,6 +324,7 @@ class Cell:
 
 CELL_WIDE, CELL_HIGH, LAYER_WIDE = 26, 20, 52
 # how each mark is drawn, around the middle of a cell, and what it says
+# Said below the map of heads.
 MARKS = {
     "helps": ("M-4 0H4M0 -4V4", f"it helps: the loss rises by more than {TOLERANCE:g} without it"),
     "hurts": (
@@ -376,7 +377,7 @@ def _mark(name: str, x: int | float, y: int | float) -> str:
 
 
 def _key_of_heads(top: int, most: str) -> list[str]:
-    """What colours and marks say."""
+    """What colours and marks say. Said below the map of heads."""
     parts = []
     for number in range(9):
         level = (number - 4) / 4

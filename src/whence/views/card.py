@@ -22,6 +22,7 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 WIDTH = 100
 NOT_ASKED = "–"
 CONTROL = "random"
+# Said as the names of the four questions.
 HEADS = {
     Question.TEXT: "on one text",
     Question.TEXTS: "on many texts",
@@ -44,9 +45,10 @@ def _what_there_is(card: Card) -> str:
     methods = [name for name in card.methods if name != CONTROL]
     asked = len(Question) - len(card.unasked)
     saved = _many(len(card.sources), "saved result")
+    answer = "answers" if len(card.sources) == 1 else "answer"
     return (
         f"{wording.model_name(card.model)}: {_many(len(methods), 'method')} in {saved}, "
-        f"which answer {asked} of {len(Question)} questions."
+        f"which {answer} {asked} of the {len(Question)} questions."
     )
 
 
@@ -64,12 +66,16 @@ def _meanings(card: Card) -> list[str]:
     for meaning in Together:
         for (other, asked), methods in alike.items():
             if other is meaning:
-                said.append(f"{wording_list(methods)} (asked {asked}): {meaning}")
+                each = "each " if len(methods) > 1 else ""
+                said.append(f"{wording_list(methods)} ({each}asked {asked}): {meaning}")
     return said
 
 
 def _data(card: Card) -> list[str]:
-    """That the answers are of different data, where the saved results name different ones."""
+    """That the answers are of different data, where the saved results name different ones.
+
+    Said where the saved results name different data.
+    """
     names = dict.fromkeys(wording.file_name(s.data) for s in card.sources if s.data)
     if len(names) < 2:
         return []
@@ -80,7 +86,10 @@ def _data(card: Card) -> list[str]:
 
 
 def _attention(card: Card) -> list[str]:
-    """What an audit says of attention in all layers together, where there is one."""
+    """What an audit says of attention in all layers together, where there is one.
+
+    Said where an audit has a verdict on all layers together.
+    """
     return [
         f"Attention in all layers together, by {wording.visible(name)}: {wording.visible(said)}."
         for name, said in card.attention.items()
@@ -88,7 +97,10 @@ def _attention(card: Card) -> list[str]:
 
 
 def _not_asked(card: Card) -> list[str]:
-    """The questions that no result answers, each with the command that asks it."""
+    """The questions that no result answers, each with the command that asks it.
+
+    Said of each question that no result answers.
+    """
     return [
         f"Not asked yet: {question.asked} Ask it with: "
         f"{wording.visible(command_for(card, question))}"
@@ -139,7 +151,7 @@ def said_of(finding: Finding, source: Source) -> str:
         return said
     if source.question is Question.TEXTS:
         texts = _many(finding.of, "text")
-        return f"{finding.won} of {texts}, {_by_chance(finding.chance)}: {said}"
+        return f"{finding.won} of {texts}{_by_chance(finding.chance)}: {said}"
     if source.question is Question.MEASURE:
         return f"{said} by {finding.won} of {_many(finding.of, 'measure')}"
     counted = wording.visible(source.counted)
@@ -148,8 +160,10 @@ def said_of(finding: Finding, source: Source) -> str:
 
 def _by_chance(ends: Sequence[int]) -> str:
     """How often a random ranking would be called better, in 95 of 100 cases."""
-    low, high = min(ends, default=0), max(ends, default=0)
-    return f"by chance {low}" if low == high else f"by chance {low} to {high}"
+    if not ends:
+        return ""
+    low, high = min(ends), max(ends)
+    return f", by chance {low}" if low == high else f", by chance {low} to {high}"
 
 
 def source_line(source: Source) -> str:
@@ -169,9 +183,14 @@ def left_out_line(card: Card) -> str:
     return f"Left out: {'; '.join(every)}." if every else ""
 
 
-def sources_of(card: Card, question: Question) -> list[Source]:
-    """The sources that answer a question."""
-    return [source for source in card.sources if source.question is question]
+def source_lines(card: Card) -> list[tuple[Question, str]]:
+    """Each question that was asked, with its sources; also where none of them answers it."""
+    lines = []
+    for question in Question:
+        files = [source_line(one) for one in card.sources if one.question is question]
+        if files:
+            lines.append((question, ", ".join(files)))
+    return lines
 
 
 def shown_questions(card: Card) -> list[Question]:
@@ -203,8 +222,7 @@ def card_view(card: Card) -> RenderableType:
         table.add_row(Text(wording.visible(method)), *map(Text, cells))
     parts: list[RenderableType] = [Text(line) for line in card_sentences(card)]
     parts += [Text(), table, Text()]
-    for question in questions:
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         parts.append(Text(f"{HEADS[question]}: {question.asked} {files}.", DIM))
     if card.left_out:
         parts.append(Text(left_out_line(card), DIM))
@@ -212,7 +230,10 @@ def card_view(card: Card) -> RenderableType:
 
 
 def card_markdown(card: Card) -> str:
-    """A section for a model card, which any Markdown reader shows."""
+    """A section for a model card, which any Markdown reader shows.
+
+    Said as the heading and the end of a section of a model card.
+    """
     questions = shown_questions(card)
     lines = [f"## Can explanations of {_cell(wording.model_name(card.model))} be trusted?", ""]
     lines += [f"- {_cell(line)}" for line in card_sentences(card)]
@@ -222,8 +243,7 @@ def card_markdown(card: Card) -> str:
         cells = [cell_of(card, method, question) for question in questions]
         lines.append(_row([_cell(method), *map(_cell, cells)]))
     lines.append("")
-    for question in questions:
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         lines.append(f"- *{HEADS[question]}*: {question.asked} {_cell(files)}.")
     if card.left_out:
         lines.append(f"- {_cell(left_out_line(card))}")

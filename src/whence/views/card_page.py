@@ -12,8 +12,7 @@ from whence.views.card import (
     cell_of,
     left_out_line,
     shown_questions,
-    source_line,
-    sources_of,
+    source_lines,
 )
 from whence.views.document import document, embedded_json, static, style
 from whence.views.markup import element, elements, fold, paragraphs, scrolling, table, text
@@ -44,6 +43,7 @@ def card_fragment(card: Card) -> str:
 
 
 def _content(card: Card) -> str:
+    """Said as headings; that nothing was left out where no file was."""
     first, *rest = map(text, card_sentences(card))
     parts = [
         element("h2", f"Can explanations of {text(wording.model_name(card.model))} be trusted?"),
@@ -81,7 +81,6 @@ def _cell(card: Card, method: str, question: Question) -> str:
 def _questions(card: Card) -> str:
     """Each question with the files that answer it."""
     items = []
-    for question in shown_questions(card):
-        files = ", ".join(map(source_line, sources_of(card, question)))
+    for question, files in source_lines(card):
         items.append(f"<b>{text(HEADS[question])}</b>: {text(question.asked)} {text(files)}.")
     return element("ul", elements("li", items))

@@ -29,6 +29,7 @@ LONGEST_EXAMPLE = 300  # characters of a text that is typed
 NONE = "–"
 BOLD, DIM = Style(bold=True), Style(dim=True)
 # where the words of an answer are told, and what a share is
+# Said of a share, where it is first told.
 OF_A_TEXT = "of a text's scores"
 
 
@@ -59,18 +60,19 @@ def _how_often(confusion: Confusion) -> str:
     of = f"{confusion.texts:,} {have} a label the model knows"
     mistakes = confusion.mistakes
     if mistakes is None or not confusion.wrong:
-        return f"It is wrong on none of the {of}."
+        return f"It is {'right on the' if confusion.texts == 1 else 'wrong on none of the'} {of}."
     given, says = wording.label(mistakes.given), wording.label(mistakes.says)
     often = confusion.count(mistakes.given, mistakes.says)
     others = [pair.texts for pair in confusion.pairs if not pair.is_right]
     others.remove(often)
+    wrong = f"{confusion.wrong:,} of the {of}" if confusion.texts > 1 else f"the {of}"
     kind = f"Most often, on {often:,} {_texts(often)},"
     if not others:
-        kind = "Each time"
+        kind = "There" if often == 1 else "Each time"
     elif max(others) == often:
         kind = f"On {often:,} {_texts(often)}, and no other mistake is more frequent,"
     return (
-        f"It is wrong on {confusion.wrong:,} of the {of}. {kind} it says {says} of what the data "
+        f"It is wrong on {wrong}. {kind} it says {says} of what the data "
         f"call {given}.{_copies(mistakes, often)}"
     )
 
@@ -104,7 +106,8 @@ def _words_of(overview: Overview) -> list[str]:
         return [f"No word {does} there."]
     first = mistakes.words[0]
     return [
-        f"{few_or_no} stands in three of these texts and surely {does}. By "
+        f"{few_or_no} stands in three of these texts, surely {does}, and does a tenth of what the "
+        "largest one does. By "
         f"{wording.visible(mistakes.method or '')}, {wording.quoted(first.word)} does so most "
         f"({_share(first.wrong)} {OF_A_TEXT}, in {first.wrong.texts} "
         f"{_texts(first.wrong.texts)})."
@@ -129,13 +132,17 @@ def _does(mistakes: Mistakes) -> str:
 
 
 def _shown(word: MisleadingWord, is_first: bool) -> str:
-    """A word with what it does, in how many texts, and what it does where the answer is right."""
+    """A word with what it does, in how many texts, and what it does where the answer is right.
+
+    Said of a word that is named: also what it does where that answer is right.
+    """
     few = "only " if word.wrong.texts < FEW_TEXTS else ""
     texts = f"{few}{word.wrong.texts} {_texts(word.wrong.texts)}"
     of = f" {OF_A_TEXT}" if is_first else ""
-    beside = "no rightly answered text has it"
+    beside = "no text that is rightly called so has it"
     if word.right is not None:
-        where = f"{word.right.texts} rightly answered {_texts(word.right.texts)}"
+        are = "that is" if word.right.texts == 1 else "that are"
+        where = f"{word.right.texts} {_texts(word.right.texts)} {are} rightly called so"
         beside = f"{_share(word.right)} in {where}"
     return f"{wording.quoted(word.word)} ({_share(word.wrong)}{of} in {texts}; {beside})"
 
@@ -178,7 +185,10 @@ def _share(speaking: Speaking) -> str:
 
 
 def next_commands(overview: Overview, place: str) -> list[tuple[str, str]]:
-    """What each is for, and a command: all texts it is wrong on, and the clearest of them."""
+    """What each is for, and a command: all texts it is wrong on, and the clearest of them.
+
+    Said where there is a mistake; "of the mistake above" where there are several kinds of them.
+    """
     confusion = overview.confusion
     if confusion is None or confusion.mistakes is None:
         return []
@@ -188,6 +198,8 @@ def next_commands(overview: Overview, place: str) -> list[tuple[str, str]]:
     if mistakes.probability is not None:
         sure = f", {wording.percent(mistakes.probability)} sure"
     about = f"the one where it is surest (row {mistakes.row}{sure})"
+    if sum(not pair.is_right for pair in confusion.pairs) > 1:
+        about = f"of the mistake above, {about}"
     is_typed = mistakes.is_whole and len(mistakes.text) <= LONGEST_EXAMPLE
     if is_typed and mistakes.text.isprintable() and not mistakes.text.startswith("-"):
         model = shlex.quote(overview.model)
@@ -213,7 +225,12 @@ def _typed(words: str) -> str:
 
 
 def confusion_view(overview: Overview) -> RenderableType:
-    """Both tables with the sentences about them; nothing where the data have no labels."""
+    """Both tables with the sentences about them; nothing where the data have no labels.
+
+    Said as a heading, where the data have labels.
+
+    ``where it is wrong``
+    """
     confusion = overview.confusion
     if confusion is None:
         return Group()
@@ -228,6 +245,10 @@ def confusion_view(overview: Overview) -> RenderableType:
 
 
 def _counts_table(confusion: Confusion) -> Table:
+    """Said as the head of a column.
+
+    ``the data say``
+    """
     labels, more = _shown_labels(confusion)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=BOLD)
     grid.add_column(Text("the data say"))
@@ -255,7 +276,7 @@ def _words_table(mistakes: Mistakes) -> Table:
 
 
 def _heads(mistakes: Mistakes) -> tuple[str, str]:
-    """What the two columns are of."""
+    """What the two columns are of. Said as the heads of two columns."""
     label = mistakes.says if mistakes.towards == "says" else mistakes.given
     way = "for" if mistakes.towards == "says" else "against"
     speaks = f"{way} {wording.label(label)}"
@@ -276,7 +297,10 @@ def _cell(count: int) -> str:
 
 
 def _shown_labels(confusion: Confusion) -> tuple[tuple[str, ...], str]:
-    """The labels of the table, and what is said of those that have no room."""
+    """The labels of the table, and what is said of those that have no room.
+
+    Said where there are more labels than columns.
+    """
     labels = confusion.labels
     if len(labels) <= MOST_LABELS:
         return labels, ""
@@ -289,7 +313,10 @@ def _shown_labels(confusion: Confusion) -> tuple[tuple[str, ...], str]:
 
 
 def confusion_section(overview: Overview) -> str:
-    """The same as a part of the page of a run; empty where the data have no labels."""
+    """The same as a part of the page of a run; empty where the data have no labels.
+
+    Said as a heading, where the data have labels.
+    """
     confusion = overview.confusion
     if confusion is None:
         return ""
@@ -312,6 +339,7 @@ def _paragraphs(sentences: Sequence[str]) -> list[str]:
 
 
 def _counts_on_page(confusion: Confusion) -> str:
+    """Said as the head of a column."""
     labels, more = _shown_labels(confusion)
     heads = [element("th", "the data say", scope="col", class_="left")]
     heads += [element("th", text(f"says {wording.label(label)}"), scope="col") for label in labels]
@@ -327,6 +355,7 @@ def _counts_on_page(confusion: Confusion) -> str:
 
 
 def _words_on_page(mistakes: Mistakes) -> str:
+    """Said below the words of a mistake."""
     here, there = _heads(mistakes)
     heads = element("th", "word", scope="col", class_="left")
     heads += elements("th", [text(here), text(there)], scope="col")

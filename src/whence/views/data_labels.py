@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from whence.core.data_labels import DataLabel, DataLabels, Rule
 from whence.views import wording
 
 MOST_NAMED = 6  # labels in a sentence
 # what becomes of the texts whose label the model does not have
-LEFT_OUT = "the model is neither right nor wrong there, and no accuracy counts them"
-FAIL = "nothing comes of these texts, as their label is needed"
+# Said of texts whose label the model does not have, where nobody needs it.
+LEFT_OUT = "the model is neither right nor wrong there, and no accuracy counts that"
+# Said of texts whose label the model does not have, where it is explained.
+FAIL = "nothing comes of such a text, as its label is needed"
 
 
 def label_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
@@ -25,7 +30,7 @@ def unknown_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
     >>> met = data_labels(["toxic", "ok", None], ["not-toxic", "toxic"])
     >>> print("\\n".join(unknown_sentences(met)))
     1 of 3 texts has a label that the model does not have, ok: the model is neither right nor wrong
-    there, and no accuracy counts them. Its labels are not-toxic, toxic; --labels ok=not-toxic
+    there, and no accuracy counts that. Its labels are not-toxic, toxic; --labels ok=not-toxic
     says which one is meant.
     1 of 3 texts has no label.
     """
@@ -38,15 +43,25 @@ def unknown_sentences(labels: DataLabels, is_needed: bool = False) -> list[str]:
 
 
 def _unknown(labels: DataLabels, consequence: str) -> str:
+    """Said where some label of the data is none of the model."""
     unknown = labels.unknown
     first = unknown[0]
     names = wording.few([_named(label, len(unknown)) for label in unknown], MOST_NAMED)
-    example = f"{first.given}={_guess(labels)}"
+    example = _typed(f"{first.given}={_guess(labels)}")
     return wording.visible(
         f"{_counted(labels.unknown_texts, labels.texts)} a label that the model does not have, "
         f"{names}: {consequence}. Its labels are {wording.few(labels.names, MOST_NAMED)}; "
         f"--labels {example} says which one is meant."
     )
+
+
+def _typed(mapping: str) -> str:
+    """As it is typed in a shell: in quotes where a name has a blank, or what a shell acts on.
+
+    >>> _typed("ok=not-toxic"), _typed("ok=…"), _typed("so so=bad")
+    ('ok=not-toxic', 'ok=…', "'so so=bad'")
+    """
+    return mapping if re.fullmatch(r"[\w.=…-]+", mapping) else shlex.quote(mapping)
 
 
 def _guess(labels: DataLabels) -> str:
@@ -57,8 +72,9 @@ def _guess(labels: DataLabels) -> str:
 
 
 def _counted(count: int, every: int) -> str:
+    """Said of texts that have some label, or none."""
     has = "has" if count == 1 else "have"
-    return f"{count:,} of {every:,} texts {has}"
+    return "The one text has" if every == 1 else f"{count:,} of {every:,} texts {has}"
 
 
 def _named(label: DataLabel, among: int) -> str:
@@ -99,13 +115,15 @@ def undecided_sentences(labels: DataLabels) -> list[str]:
 
     >>> from whence.core.data_labels import data_labels
     >>> undecided_sentences(data_labels(["toxic", "toxic", "ok"], ["not-toxic", "toxic"]))
-    ['How often it is right is not told: the 2 texts whose label it has are all toxic, and one
+    ['How often it is right is not told: the 2 texts whose label it has are both toxic, and one
     label says nothing of how well labels are told apart.']
     """
     if len(labels.meant) != 1:
         return []
     only, texts = wording.label(labels.meant[0]), labels.known_texts
-    are = f"the {texts:,} texts whose label it has are all" if texts > 1 else "one text is"
+    are = f"the {texts:,} texts whose label it has are {'both' if texts == 2 else 'all'}"
+    if texts == 1:
+        are = "the one text whose label it has is"
     return [
         f"How often it is right is not told: {are} {only}, and one label says nothing of how well "
         "labels are told apart."

@@ -37,17 +37,22 @@ HEAD = 18  # letters of a metric's name in a line, where it can be broken
 NOTHING = "–"
 IN_A_TABLE = 6  # columns of a page
 GAP = 2
+# Said within the notes on how to read a table.
 BESIDE_MARKS = (
     "all methods of a column judged together. Methods that share a letter cannot be told apart; a "
     "is the best group. ° is judged by the very removal that it was made by: half of that is built "
     "in. ↑ higher is better, ↓ lower."
 )
+# Said within the same.
 OWN_CONTROL = "better than its own control (the same scores on other words)"
+# Said within the same, where marks are signs.
 MARKS_MEAN = f"+ is {OWN_CONTROL}, − is worse, {BESIDE_MARKS}"
+# Said below the table in a terminal.
 HOW_TO_READ = (
     "Each cell: the mean over texts ± half its 95 % bootstrap interval, or [from, to] where one "
     f"side of it is much longer. {MARKS_MEAN}"
 )
+# Said above the table in a paper, as a comment.
 IN_A_PAPER = (
     "Each cell: the mean over texts [its 95 % bootstrap interval]. "
     f"Bold is {OWN_CONTROL}, a raised − is worse, {BESIDE_MARKS}"
@@ -67,6 +72,7 @@ def evaluation_sentences(table: Evaluation) -> list[str]:
 
 
 def _what_was_done(table: Evaluation) -> str:
+    """Said first, of every table."""
     if not table.texts:
         failed = f", and {wording.counted(table.failed, 'text')} failed" if table.failed else ""
         return f"Nothing is measured of {wording.model_name(table.model)} yet{failed}."
@@ -82,16 +88,20 @@ def _what_was_done(table: Evaluation) -> str:
 
 
 def _planted(table: Evaluation) -> list[str]:
+    """Said where methods were tried on planted truth."""
     if table.planted is None:
         return []
     return [f"Where the truth is known: {planted_sentences(table.planted)[0]}"]
 
 
 def _holding(table: Evaluation) -> list[str]:
+    """Said where a metric of faithfulness tells methods from each other."""
     columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     if not columns:
         return []
     counted = {m: _counts(m, columns) for m in table.methods if m != RANDOM}
+    if not counted:
+        return ["Only the random control was tried."]
     judged = {m: (won, lost, of) for m, (won, lost, of) in counted.items() if of}
     if not judged:
         return ["Too few texts were measured for a verdict on any method."]
@@ -99,7 +109,7 @@ def _holding(table: Evaluation) -> list[str]:
     winning = [m for m in order if judged[m][0]]
     none = [m for m in order if not judged[m][0]]
     unjudged = [m for m in counted if m not in judged]
-    said = _which_win(columns, winning, judged, bool(table.removals))
+    said = _which_win(columns, winning, judged, bool(unjudged))
     if none and winning:
         said.append(f"None says so of {wording_list(none)}.")
     if unjudged:
@@ -111,15 +121,21 @@ def _which_win(
     columns: Sequence[Column],
     winning: Sequence[str],
     judged: dict[str, tuple[int, int, int]],
-    is_under_removals: bool,
+    are_others_unjudged: bool,
 ) -> list[str]:
-    """Which methods are better than their control, and by how many of the measures."""
+    """Said where a method could be judged: which are better than their control, by how many."""
     count = wording.counted(len(columns), "measure")
-    under = " (each metric under each removal)" if is_under_removals else ""
+    only = f"{columns[0].name}, the only measure of faithfulness"
     if not winning:
-        who = "No method is" if len(judged) > 1 else f"{next(iter(judged))} is not"
-        by = "any measure" if len(columns) > 1 else columns[0].name + ", the only measure"
-        return [f"{who} better than its control by {by} of faithfulness."]
+        which = " that could be judged" if are_others_unjudged else ""
+        who = f"No method{which} is" if len(judged) > 1 else f"{next(iter(judged))} is not"
+        by = "any measure of faithfulness" if len(columns) > 1 else only
+        return [f"{who} better than its control by {by}."]
+    if len(columns) == 1:
+        than = "its control" if len(winning) == 1 else "their controls"
+        names = wording_list(_first(winning))
+        return [f"Better than {than} by {only}: {names}."]
+    under = " (each metric under each removal)" if any(c.removal for c in columns) else ""
     best = [f"{m} {_times(*judged[m], len(columns))}" for m in winning[:MOST_NAMED]]
     rest = [judged[m][0] for m in winning[MOST_NAMED:]]
     if rest:
@@ -129,6 +145,13 @@ def _which_win(
         f"Of {count} of faithfulness{under}, so many say that a method "
         f"is better than its control: {wording_list(best)}."
     ]
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """The first names, and how many more there are; one more is named as shortly."""
+    if len(names) <= MOST_NAMED + 1:
+        return list(names)
+    return [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
 
 
 def _times(won: int, _lost: int, judged: int, every: int) -> str:
@@ -143,7 +166,10 @@ def _counts(method: str, columns: Sequence[Column]) -> tuple[int, int, int]:
 
 
 def _attention(table: Evaluation) -> str:
-    """What attention alone gets, as that is what people ask."""
+    """What attention alone gets, as that is what people ask.
+
+    Said where attention-mean has a verdict by some measure.
+    """
     name = "attention-mean"
     columns = [c for c in table.columns if c.kind == "faithfulness" and not c.is_idle]
     won, lost, judged = _counts(name, columns)
@@ -154,7 +180,10 @@ def _attention(table: Evaluation) -> str:
 
 
 def _disagreements(table: Evaluation) -> list[str]:
-    """Each that the texts show clearly; of the others, that they may be chance."""
+    """Each that the texts show clearly; of the others, that they may be chance.
+
+    Said where no method is best under all removals.
+    """
     said = [_disagreement(one) for one in table.disagreements if one.is_clear]
     unclear = [one.metric for one in table.disagreements if not one.is_clear]
     if unclear:
@@ -166,7 +195,11 @@ def _disagreements(table: Evaluation) -> list[str]:
 
 
 def _disagreement(one: Disagreement) -> str:
-    winners = "; ".join(f"{method} under {removal}" for removal, method in one.winners)
+    """Said where the texts show it clearly."""
+    by_removal: dict[str, list[str]] = {}
+    for removal, method in one.winners:
+        by_removal.setdefault(removal, []).append(method)
+    winners = "; ".join(f"{wording_list(each)} under {by}" for by, each in by_removal.items())
     return wording.visible(f"The removals disagree on the winner by {one.metric}: {winners}.")
 
 
@@ -291,14 +324,20 @@ def failure_lines(table: Evaluation) -> list[str]:
         return []
     shown = [f"  {one.where}: {one.reason}" for one in table.failures[:MOST_FAILURES]]
     more = table.failed - len(shown)
-    rest = [f"  … and {more:,} more: table.failures"] if more > 0 else []
+    named = len(table.failures) - len(shown)
+    where = f"; table.failures names {named:,} of them" if 0 < named < more else ""
+    where = ": table.failures" if named == more else where
+    rest = [f"  … and {more:,} more{where}"] if more > 0 else []
     every = wording.counted(table.texts + table.failed, "text")
     heading = f"{table.failed:,} of {every} failed:"
     return [wording.visible(line) for line in [heading, *shown, *rest]]
 
 
 def idle_sentences(columns: Sequence[Column]) -> list[str]:
-    """The columns that are left out, as they tell nothing."""
+    """The columns that are left out, as they tell nothing.
+
+    Said where a metric has one value for everything.
+    """
     same = [f"{column.name} {number(column.random.mean)}" for column in columns if column.is_idle]
     if not same:
         return []
@@ -441,7 +480,10 @@ def number(value: float) -> str:
 
 
 def evaluation_latex(table: Evaluation) -> str:
-    """One table for each kind of metric and removal, for a paper with booktabs."""
+    """One table for each kind of metric and removal, for a paper with booktabs.
+
+    Said above each table of a paper, as a comment.
+    """
     lines = [f"% {line}" for line in _comments(table)]
     methods = ranked_methods(table)
     for kind in METRIC_GROUPS:

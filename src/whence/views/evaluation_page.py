@@ -31,16 +31,19 @@ from whence.views.planted_html import truth_table
 
 CLASSES = {Verdict.BETTER: "better", Verdict.WORSE: "worse", Verdict.SAME: "same"}
 SHEETS = ("report.css", "planted.css", "evaluation.css")
+# Said below the tables of a page.
 HOW_TO_READ = (
     "Each cell: the mean over texts, and below it its 95 % bootstrap interval. Green and "
     f"{MARKS_MEAN} Point at a cell for its texts and its control."
 )
 LEAD = 2  # sentences that are the answer itself
+# Said where curves were kept.
 ABOUT_CURVES = (
     "The target while the words that a method ranks first leave the text (falling line), and while "
     "they enter an empty one (rising line): means over the texts. The dotted lines are "
     "random rankings. The further apart the two whole lines, the better."
 )
+# Said where removals were gauged.
 ABOUT_GAUGES = (
     "How far texts with words removed lie from whole texts, in the model's own representation: the "
     "share of whole texts that lie further out than the median text with so many words removed. "
@@ -66,6 +69,7 @@ def evaluation_fragment(evaluation: Evaluation) -> str:
 
 
 def _body(evaluation: Evaluation) -> str:
+    """Said last, of every table."""
     said = evaluation_sentences(evaluation)
     cautions = [*said[LEAD:], *count_sentences(evaluation), *evaluation.notes]
     texts = wording.counted(evaluation.texts, "text")
@@ -89,7 +93,10 @@ def _body(evaluation: Evaluation) -> str:
 
 
 def _planted(truth: PlantedTruth | None) -> Iterator[str]:
-    """The only ground truth there is comes first: how often each method finds what is known."""
+    """The only ground truth there is comes first: how often each method finds what is known.
+
+    Said as a heading, where methods were tried on planted truth.
+    """
     if truth is None:
         return
     yield element("h3", "Where the truth is known: how often each method finds what was planted")
@@ -102,6 +109,7 @@ def _planted(truth: PlantedTruth | None) -> Iterator[str]:
 
 
 def _tables(evaluation: Evaluation) -> Iterator[str]:
+    """Said as a heading of each kind and removal."""
     methods = ranked_methods(evaluation)
     for kind, about in METRIC_GROUPS.items():
         for removal in ("", *evaluation.removals):
@@ -144,6 +152,10 @@ def _name(column: Column, evaluation: Evaluation) -> str:
 
 
 def _cell(cell: Cell | None, column: Column) -> str:
+    """Said where a cell is pointed at.
+
+    ``deletion (mask): 40 texts; its control 0.213; it beats 99.6% of random ones``
+    """
     if cell is None or not cell.texts:
         return element("td", "–")
     parts = [element("b", text(number(cell.mean)))]
@@ -169,6 +181,7 @@ def _cell(cell: Cell | None, column: Column) -> str:
 
 
 def _gauges(evaluation: Evaluation) -> Iterator[str]:
+    """Said where removals were gauged."""
     if not evaluation.gauges:
         return
     shares = evaluation.gauges[0].shares
@@ -185,6 +198,7 @@ def _gauges(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _curves(evaluation: Evaluation) -> Iterator[str]:
+    """Said where curves were kept."""
     if not evaluation.curves:
         return
     yield element("h3", "Curves")
@@ -229,13 +243,14 @@ def _drawable(curve: MeanCurves, random: MeanCurves) -> TrialCurves:
 
 
 def _skipped(evaluation: Evaluation) -> Iterator[str]:
+    """Said where a method gave no scores on some text."""
     if evaluation.skipped:
         yield element("h3", "Methods without scores on some texts")
         yield paragraphs([f"{name} {why}" for name, why in evaluation.skipped.items()])
 
 
 def _failures(evaluation: Evaluation) -> Iterator[str]:
-    """The texts of which nothing came, as many as the table names."""
+    """The texts of which nothing came, as many as the table names. Said where some text failed."""
     if not evaluation.failures:
         return
     yield element("h3", "Texts that failed")

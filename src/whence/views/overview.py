@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from whence.core import percent as percents
 from whence.core.answer import CONTROL
 from whence.core.confusion import FEWEST_TEXTS
+from whence.core.counting import texts_done_and_failed
 from whence.core.many import Tally
 from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_sure
 from whence.views import verdicts, wording
@@ -38,6 +39,7 @@ from whence.views.sides import sides
 MOST_NAMED = 3  # words of each label, in the answer
 MOST_LABELS = 6  # with a column of words; and in the answer, two
 MOST_FAILURES = 200
+# Said of the number that is explained.
 READ = {
     "logit": "the score (logit)",
     "margin": "the margin",
@@ -46,15 +48,21 @@ READ = {
     "cross-entropy": "the cross-entropy",
     "perplexity": "the perplexity",
 }
+# Said of the number that is explained, where it is of no label.
 READ_OF_NO_LABEL = {
     "entropy": "the entropy of all labels",
     "kl": "the divergence of what is said from what the whole input gets",
 }
+# Said above the words, where they carry no label.
 TITLES = {
     "entropy": "The words that make the model less sure, or more",
     "kl": "The words that move the model away from what it says, or keep it there",
 }
+# Said where methods hold, and none of them has signs.
+SILENT = "for from against, so no words are named here."
+# Said after the words of an answer.
 ABOUT_SHARES = "In brackets stands the word's mean part of all scores of a text that has it."
+# Said below the words of a page.
 HOW_WORDS_ARE_COUNTED = (
     "A bar is the word's mean part of all scores of a text that has it, with its 95 % interval "
     "over these texts; beside it stands the number of texts. Words come by what they do. First "
@@ -107,7 +115,10 @@ def _read(overview: Overview) -> list[str]:
 
 
 def _accuracy(overview: Overview) -> list[str]:
-    """How often it is right, and on which texts nobody can say so."""
+    """How often it is right, and on which texts nobody can say so.
+
+    Said where the data have labels of the model, two of them at least; else why it is not.
+    """
     labels, accuracy = overview.labels, overview.accuracy
     unknown = [] if labels is None else unknown_sentences(labels)
     if accuracy is None:
@@ -128,7 +139,9 @@ def _carried(overview: Overview) -> list[str]:
     """Said where a method may speak: the words that carry each label, by what they do."""
     if overview.speaker is None:
         if overview.answer.holding:
-            return ["None of these tells for from against, so no words are named here."]
+            first, *others = overview.answer.holding
+            who = f"{wording.visible(first.method)} does not tell"
+            return [f"{'None of these tells' if others else who} {SILENT}"]
         return []
     if overview.read not in READ:
         return []
@@ -139,8 +152,8 @@ def _carried(overview: Overview) -> list[str]:
         named_words = to_be_named(words, sign)
         if named_words:
             told = [_with_effect(word) for word in named_words[:MOST_NAMED]]
-            if len(named_words) > MOST_NAMED:
-                told.append(f"{len(named_words) - MOST_NAMED} more")
+            if len(named_words) > MOST_NAMED:  # how many is not known: few of a run are kept
+                told.append("more")
             carried.append(f"{wording.label(label)} is carried by {_and(told)}")
             continue
         speaking = [word for word in words if sign * word.share > 0 and word.is_word]
@@ -150,14 +163,15 @@ def _carried(overview: Overview) -> list[str]:
             carried.append(f"for {wording.label(label)} {told} does most, which is not sure")
     if not carried:
         return []
-    return [f"By {overview.speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
+    speaker = wording.visible(overview.speaker)
+    return [f"By {speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
 
 
 def _with_effect(word: CarryingWord) -> str:
     """A word with what it does and in how many texts; that these are few is said."""
     few = "only " if word.has_few_texts else ""
     share = wording.effect(word.share)
-    return f"{wording.quoted(word.word)} ({share}, in {few}{word.texts:,} texts)"
+    return f"{wording.quoted(word.word)} ({share}, in {few}{wording.counted(word.texts, 'text')})"
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -181,19 +195,16 @@ def _top(overview: Overview) -> str:
 
 
 def _facts(overview: Overview) -> str:
-    done = f"{overview.done:,} of {overview.rows:,} texts are done"
-    if overview.done == overview.rows:
-        done = f"all {overview.rows:,} texts are done" if overview.rows > 1 else "the text is done"
-    failed = f", {overview.failed:,} of them failed" if overview.failed else ", none failed"
+    done = texts_done_and_failed(overview.done, overview.rows, overview.failed)
     return (
         f"Explained: {_explained(overview)}. Model: {wording.model_name(overview.model)}. "
-        f"Data: {wording.file_name(overview.source)}; {done}{failed}. "
+        f"Data: {wording.file_name(overview.source)}; {done}. "
         f"Kept in {wording.file_name(overview.place)}."
     )
 
 
 def _explained(overview: Overview) -> str:
-    """Which number was explained of each text."""
+    """Which number was explained of each text. Said of every run."""
     if overview.read in READ_OF_NO_LABEL:
         return READ_OF_NO_LABEL[overview.read]
     return f"{READ.get(overview.read, overview.read)} of a label"
@@ -228,7 +239,10 @@ def _count_bar(name: str, count: int, every: int, of: str = "") -> str:
 
 
 def _methods(overview: Overview) -> str:
-    """How often each method is better than random, with an interval, beside chance."""
+    """How often each method is better than random, with an interval, beside chance.
+
+    Said below the answer; that nothing was tested where nothing was.
+    """
     title = element("h3", "Which methods can be believed, over all texts?")
     if not any(tally.judged for tally in overview.tallies):
         untold = "No method was held against random rankings: run it with --evidence."
@@ -302,7 +316,10 @@ def _labels(overview: Overview) -> list[str]:
 
 
 def _words(overview: Overview) -> str:
-    """For each method and label the words that carry most; a menu chooses the method."""
+    """For each method and label the words that carry most; a menu chooses the method.
+
+    Said where words stand in several texts; which way bars point where a method has signs.
+    """
     if not overview.words:
         return ""
     labels = _labels(overview)
@@ -327,14 +344,15 @@ def _words(overview: Overview) -> str:
             f"{said.below.does_too()}."
         )
     if len(labels) > len(shown):
-        told.append(
-            f"{len(labels) - len(shown)} labels more have words: whence query --words lists them."
-        )
+        more = len(labels) - len(shown)
+        have = "1 more label has" if more == 1 else f"{more:,} more labels have"
+        told.append(f"{have} words: whence query --words lists them.")
     title = element("h3", TITLES.get(overview.read, "The words that carry each label"))
     return title + choice + element("div", "".join(blocks), class_="carrying") + paragraphs(told)
 
 
 def _column(overview: Overview, method: str, label: str, signed: bool) -> str:
+    """Said of a label of which no word stands in two texts."""
     words = overview.words_by(method, label)
     title = element("h4", text(wording.label(label)))
     if not words:
@@ -383,7 +401,10 @@ def _word_row(word: CarryingWord, reach: float, signed: bool, is_told: bool) -> 
 
 
 def _texts(overview: Overview) -> str:
-    """What the script fills: a search, and the texts below it."""
+    """What the script fills: a search, and the texts below it.
+
+    Said where texts are shown; of agreement, conflicts and what is left out where there is any.
+    """
     if not overview.texts:
         return ""
     some_disagree = any(read.agreement is not None for read in overview.texts)
@@ -408,8 +429,12 @@ def _texts(overview: Overview) -> str:
     )
     if overview.left_out:
         about.append(
-            f"Left out here: {wording.counted(overview.left_out, 'text')}, on which methods agree "
-            "best; counted above, and whence query shows them."
+            f"Left out here: {wording.counted(overview.left_out, 'text')}, those first for which "
+            "there is no such number, then those on which methods agree best; counted above, and "
+            "whence query shows them."
+            if some_disagree
+            else f"Left out here: {wording.counted(overview.left_out, 'text')}; counted above, and "
+            "whence query shows them."
         )
     form = element("form", _form(overview), class_="search", role="search", hidden=True)
     without = element("noscript", soft("The texts are unpacked by a script, which is off here."))
@@ -428,7 +453,10 @@ def _texts(overview: Overview) -> str:
 
 
 def _form(overview: Overview) -> str:
-    """A word, the label that the model says, the one that the data give, and the order."""
+    """A word, the label that the model says, the one that the data give, and the order.
+
+    Said as choices, where there are several.
+    """
     says = {read.predicted for read in overview.texts if read.predicted is not None}
     given = {read.label for read in overview.texts if read.label is not None}
     parts = [_field("Words", opening("input", type="search", name="words", placeholder="any word"))]
@@ -461,6 +489,7 @@ def _options(name: str, options: Sequence[tuple[str, str]]) -> str:
 
 
 def _legend(overview: Overview) -> str:
+    """Said where a method has no signs."""
     parts = []
     if any(overview.signed):
         parts.append(signed_legend(sides(overview.read), "the label"))
@@ -473,7 +502,10 @@ def _legend(overview: Overview) -> str:
 
 
 def _failures(overview: Overview) -> str:
-    """Every text, and every method on a text, of which nothing came."""
+    """Every text, and every method on a text, of which nothing came.
+
+    Said where more has failed than is listed.
+    """
     if not overview.failures:
         return ""
     rows = []

@@ -12,6 +12,7 @@ from typing import Any
 from whence.core import percent as percents
 from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
+from whence.core.counting import counted as counted
 from whence.core.durations import spoken
 from whence.core.evidence import Verdict
 from whence.core.plan import Plan
@@ -57,15 +58,6 @@ def plural(kind: str) -> str:
     ('patches', 'regions')
     """
     return PLURAL.get(kind, kind)
-
-
-def counted(count: int, what: str) -> str:
-    """So many of something: one is no plural.
-
-    >>> counted(1, "text"), counted(1200, "text")
-    ('1 text', '1,200 texts')
-    """
-    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def file_name(source: str) -> str:

@@ -70,6 +70,7 @@
 
   function coloured(text, method) {
     const largest = text.by[method][0], first = text.starts[method];
+    // Said of a text that is coloured by a method, to those who cannot see it.
     const dress = (body, i) => {
       const level = steps[first + i] / data.steps;
       const kind = signed[method] ? (level > 0 ? "p" : "n") : "m";
@@ -82,6 +83,7 @@
     return made("div", { className: "text", dir: "auto", role: "group", "aria-label": name }, ...running(text, dress));
   }
 
+  // Said of a method that was judged on a text.
   function badge(reading) {
     if (reading.length < 2) return "";
     const [, verdict, beaten, p] = reading;
@@ -99,6 +101,7 @@
     return every.sort((a, b) => data.control[a] - data.control[b] || rank(a) - rank(b) || (text.by[b][2] || 0) - (text.by[a][2] || 0) || a - b);
   }
 
+  // Said of a text that was opened: of methods that gave nothing, and of the word in dispute.
   function comparison(text) {
     const rows = [];
     const about = [];
@@ -126,6 +129,7 @@
     return text.says === undefined || text.label === undefined || text.unjudged ? null : text.says === text.label;
   }
 
+  // Said of a text whose label the model has.
   function facts(text) {
     const parts = [];
     if (text.says !== undefined) parts.push(made("span", { textContent: `${labels[text.says]} ${percent(text.sure)}` }));
@@ -136,7 +140,7 @@
     const judged = text.by.filter((reading, method) => reading && reading.length > 1 && !data.control[method]);
     const better = judged.filter((reading) => data.classes[reading[1]] === "better").length;
     const word = data.verdicts[data.classes.indexOf("better")];
-    if (judged.length) parts.push(made("span", { textContent: `${better} of ${judged.length} methods ${word}` }));
+    if (judged.length) parts.push(made("span", { textContent: `${better} of ${judged.length} method${judged.length === 1 ? "" : "s"} ${word}` }));
     if (text.agree !== undefined) parts.push(made("span", { textContent: `agreement ${correlation(text.agree)}` }));
     return made("span", { className: "facts" }, ...parts);
   }
