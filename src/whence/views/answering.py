@@ -15,7 +15,7 @@ from whence.core.answer import (
     Swayed,
     Written,
 )
-from whence.core.evidence import USUAL_RANKINGS, Evidence, Verdict, is_within
+from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, Evidence, Verdict, is_within
 from whence.core.percent import percent
 from whence.views import wording
 from whence.views.sides import Side, sides_of
@@ -91,7 +91,14 @@ def in_short(answer: Answer) -> str:
     parts = [f"{side.short}: {_row(answer, units)}" for side, units in _by_side(answer)]
     if answer.matters:
         parts.append(f"matter: {_row(answer, answer.matters)}")
-    return "; ".join(parts) or "they name different ones"
+    return "; ".join(parts) or _nothing_in_short(answer)
+
+
+def _nothing_in_short(answer: Answer) -> str:
+    """Said where words may be named, and the methods that may speak name none together."""
+    if answer.speaking == 1 or not answer.mentioned:
+        return f"no {_things(answer)} stand out"
+    return "they contradict each other" if answer.contested else "they name different ones"
 
 
 def _no_reason_in_short(answer: Answer) -> str:
@@ -132,7 +139,8 @@ def _prediction(answer: Answer) -> Sentence:
     sure = f" ({_percent(answer.probability)})"
     parts: list[Phrase | str] = [_place(answer), said, of_word, sure, _rival(answer)]
     if answer.target and answer.target != answer.predicted:
-        parts.append(f". Explained is another label, {explained}")
+        is_said = answer.target in dict(answer.several)
+        parts.append(f". Explained is {'' if is_said else 'another label, '}{explained}")
     elif answer.rather_than is not None:
         parts.append(f". Explained is why {explained}")
     return _sentence(*parts, ".")
@@ -203,6 +211,8 @@ def _rival(answer: Answer) -> str:
         return ""
     name, probability = answer.runner_up
     rival = f"{_label(answer, name)} ({_percent(probability)})"
+    if probability == answer.probability:
+        return f"; as likely is {rival}"
     if probability >= HARDLY_MORE * answer.probability:
         return f", hardly more than {rival}"
     if probability >= NEXT * answer.probability:
@@ -248,7 +258,7 @@ def _reasons(answer: Answer) -> list[Sentence]:
         alone = answer.shown_evidence
         if alone is not None and alone.ranks_nothing and len(answer.units) == 1:
             return [_nothing_to_test(alone)]
-        untested = f"None of the {answer.methods} methods was tested against random rankings, "
+        untested = f"{_none_of(answer.methods)} was tested against random rankings, "
         return [_sentence(untested, "so nothing says which of them is right.")]
     return [_units_named(answer), _who_says_so(answer)]
 
@@ -266,6 +276,8 @@ def _units_named(answer: Answer) -> Sentence:
         return _sentence(*named, ".")
     if answer.speaking == 1:
         return _sentence(f"{_voices_alone(answer)} lets no {things} stand out.")
+    if not answer.mentioned:
+        return _sentence(f"{_voices_alone(answer)} let no {things} stand out.")
     if answer.contested:
         contest = answer.contested[0]
         name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
@@ -297,12 +309,24 @@ def _none_named(answer: Answer) -> Sentence:
 
 
 def _put_first(answer: Answer, agreed: Agreed) -> list[Phrase | str]:
-    """``All 9 methods put “dull” first``. Said where more than half of those tested do."""
-    count = f"{agreed.methods} of the {agreed.of} methods"
+    """``All 9 methods put “dull” first``. Said where more than half of those tested do.
+
+    By the size of its score: where some have it for the target and others against, that is added.
+    """
+    methods = "methods" if agreed.of == answer.methods else "methods tested"
+    count = f"{agreed.methods} of the {agreed.of} {methods}"
     if agreed.methods == agreed.of:
-        count = "Both methods" if agreed.of == 2 else f"All {agreed.of} methods"
+        count = f"Both {methods}" if agreed.of == 2 else f"All {agreed.of} {methods}"
     name = Phrase(f"“{wording.visible(answer.units[agreed.unit])}”", "matter")
-    return [f"{count} put ", name, " first"]
+    first: list[Phrase | str] = [f"{count} put ", name, " first"]
+    if agreed.those_for and agreed.those_against:
+        one, other = sides_of(answer.explained).in_order
+        say = "says" if agreed.those_for == 1 else "say"
+        first.append(
+            f", though {agreed.those_for} {say} that it {one.does(_target(answer))} and "
+            f"{agreed.those_against} that it {other.does_too()}"
+        )
+    return first
 
 
 def _why_not(answer: Answer) -> str:
@@ -311,19 +335,31 @@ def _why_not(answer: Answer) -> str:
         return "no method ranks anything."
     if not answer.could_see:
         return f"{_too_little(answer)} to test it."
-    together = f"taken together, the {answer.together.methods} methods"
+    together = f"taken together, {_the_methods(answer, answer.together.methods)}"
+    cannot = "cannot be told from"
+    if answer.worse:  # which can be told: the test asks for better ones alone
+        cannot = "are not better than"
     if answer.together.methods == 1:
-        together = "the method that ranks them"
+        together = "the one method that ranks them"
+        cannot = cannot.replace("are", "is")
     p = wording.p_value(answer.together.p)
-    return f"{together} cannot be told from random rankings ({p})."
+    return f"{together} {cannot} random rankings ({p})."
+
+
+def _the_methods(answer: Answer, ranking: int) -> str:
+    """The methods that were judged together: all, those tested, or those that rank something."""
+    if ranking == answer.methods:
+        return f"the {ranking} methods"
+    tested = ranking == len(answer.tried)
+    return f"the {ranking} methods {'tested' if tested else 'that rank something'}"
 
 
 def _too_little(answer: Answer) -> str:
     """What the test lacks. Said where even the best rankings could not be told from random."""
-    if answer.rankings is not None:
-        return f"{answer.rankings} random rankings are too few"
-    if answer.orders is not None:
+    if answer.orders is not None and not is_within(1 / answer.orders):
         return "this text is too short"
+    if answer.rankings is not None and answer.rankings < FEWEST_RANKINGS:
+        return f"{answer.rankings} random rankings are too few"
     return "too many scores are equal"
 
 
@@ -382,7 +418,7 @@ def _who_says_so(answer: Answer) -> Sentence:
         said += f": {wording.few(answer.voices or answer.holding)}"
     elif answer.agreement is not None:
         number = wording.correlation(answer.agreement)
-        said += f"; they {_agree(answer.agreement)} (rank correlation {number})"
+        said += f"; {_who_agree(answer)} {_agree(answer.agreement)} (rank correlation {number})"
     if answer.agreed is None:
         return _sentence(f"{said}.")
     return _sentence(f"{said}. ", *_put_first(answer, answer.agreed), ".")
@@ -392,7 +428,7 @@ def _alone(answer: Answer) -> str:
     """``1 of the 9 methods tested beats random rankings by itself``. Said where none is named."""
     count, tried = len(answer.holding), len(answer.tried)
     if not count:
-        return f"None of the {tried} methods tested beats random rankings by itself"
+        return _none_alone(tried)
     alone = "by itself" if count == 1 else "by themselves"
     return f"{_how_many(count, tried)} random rankings {alone}, which chance can give"
 
@@ -413,12 +449,25 @@ def _beaten(answer: Answer) -> str:
     if count:
         return f"{_how_many(count, tried)} random rankings"
     together = "" if answer.together is None else f" ({wording.p_value(answer.together.p)})"
-    none = f"None of the {tried} methods tested beats random rankings by itself"
-    return f"{none}, but together they do{together}"
+    return f"{_none_alone(tried)}, but together they do{together}"
+
+
+def _none_alone(tried: int) -> str:
+    """Said where no method is better than random by itself."""
+    if tried == 1:
+        return "The one method tested does not beat random rankings"
+    return f"{_none_of(tried, ' tested')} beats random rankings by itself"
+
+
+def _none_of(methods: int, tested: str = "") -> str:
+    """``None of the 9 methods``, or of two ``Neither of the 2 methods``."""
+    return f"{'Neither' if methods == 2 else 'None'} of the {methods} methods{tested}"
 
 
 def _how_many(count: int, tried: int) -> str:
     """``7 of the 21 methods tested beat``."""
+    if tried == 1:
+        return "The one method tested beats"
     if count == tried:
         who = "Both methods" if tried == 2 else f"All {tried} methods"
         return f"{who} tested beat"
@@ -434,7 +483,8 @@ def _name_it(answer: Answer) -> str:
         return _one_voice(answer)
     of = "" if answer.holding else f"of the best {voices}, "
     if voices < answer.speaking:
-        of = f"{voices} of these tell for from against: "
+        those = f"{voices} of these" if answer.holding else f"{voices} of the best {answer.speaking}"
+        of = f"{those} tell {sides_of(answer.explained).told_apart}: "
     it = "it" if _count_named(answer) == 1 else "all of these"
     everyone = "both" if voices == 2 else f"all {voices}"
     if counted.every == voices:
@@ -450,8 +500,22 @@ def _name_it(answer: Answer) -> str:
 def _one_voice(answer: Answer) -> str:
     """Said where a single method names the units: it alone has signs, or holds, or is the best."""
     if answer.speaking > 1:
-        return "the one of these that tells for from against says so"
+        those = "these" if answer.holding else f"the best {answer.speaking}"
+        tells = sides_of(answer.explained).told_apart
+        return f"the one of {those} that tells {tells} says so"
     return "it says so" if answer.holding else "the best of them says so"
+
+
+def _who_agree(answer: Answer) -> str:
+    """Whose agreement is told: that of all whose votes were counted, with signs and without."""
+    is_told_of_all = len(answer.voices) == answer.speaking
+    if not answer.names_something:
+        return "they" if answer.holding else f"the best {answer.speaking}"
+    if is_told_of_all:
+        return "they"
+    if not answer.holding:
+        return f"the best {answer.speaking}"
+    return "both" if answer.speaking == 2 else f"all {answer.speaking}"
 
 
 def _count_named(answer: Answer) -> int:
@@ -506,7 +570,9 @@ def _verdict_on_one(answer: Answer) -> Sentence:
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
     if answer.orders is not None and not is_within(1 / answer.orders):
         return _too_short(answer, answer.orders)
-    subject = "As a ranking of all words it" if answer.kept else f"The ranking by {answer.shown}"
+    subject = f"The ranking by {answer.shown}"
+    if answer.kept:
+        subject = f"As a ranking of all {_things(answer)} it"
     verdict = f"{wording.visible(subject)} is {evidence.verdict}"
     if evidence.value is None:
         return _sentence(f"{verdict}.")
@@ -568,10 +634,14 @@ def _belief(answer: Answer, says: AttentionSays) -> str:
         return "that cannot be told from random rankings, so do not rely on it"
     if not answer.is_carried:
         return "that beats random rankings, which can happen by chance"
+    if not says.units:
+        return "its ranking beats random ones"
     if not says.shared:
-        return "that beats random rankings, and the answer names none of these"
+        none = "does not name it" if len(says.units) == 1 else "names none of these"
+        return f"that beats random rankings, and the answer {none}"
     if says.shared == len(says.units):
-        return "that beats random rankings, and the answer names the same"
+        them = "it" if len(says.units) == 1 else "all of these"
+        return f"that beats random rankings, and the answer names {them} too"
     return f"that beats random rankings, and the answer names {says.shared} of these too"
 
 
@@ -588,7 +658,8 @@ def cautions(answer: Answer) -> list[Sentence]:
         found.append(_sentence(f"{few}, so the test is coarse."))
     found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]
     if len(answer.holding) > 1 and answer.agreement is not None and answer.agreement < IN_PART:
-        found.append(_sentence("the methods that beat random rankings rank it differently."))
+        differ = f"rank the {_things(answer)} differently."
+        found.append(_sentence(f"the methods that beat random rankings {differ}"))
     if answer.swayed:
         found.append(_removal(answer, answer.swayed))
     if answer.rankings is not None:
@@ -619,7 +690,7 @@ def _removal(answer: Answer, swayed: Sequence[Swayed]) -> Sentence:
     groups = []
     for group in swayed:
         methods = wording.few(group.methods, most=3)
-        good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
+        good, bad = (wording.listed(removals) for removals in (group.holds_by, group.fails_by))
         groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
     how = f"the way of removing {_things(answer)} decides for"
     return _sentence(f"{how} {' and for '.join(groups)}.")

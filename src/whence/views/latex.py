@@ -287,9 +287,10 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 
     patches = int(pictured(a).sum())
     if patches:
+        have, are = ("has a score", "is") if patches == 1 else ("have scores", "are")
+        of = "patch or region" if patches == 1 else "patches or regions"
         lines.append(
-            f"note: {patches} patches or regions of the picture beside the text have scores too, "
-            "and are not shown"
+            f"note: {patches} {of} of the picture beside the text {have} too, and {are} not shown"
         )
 
     lines.append(f"colours: {_colours(every)}; scaled by each method's largest score")

@@ -99,7 +99,7 @@ def chance(tally: Tally) -> str:
     if not tally.judged:
         return NONE
     low, high = tally.chance_range
-    return f"{tally.by_chance:.2g} ({low} to {high})"
+    return f"{wording.few_digits(tally.by_chance)} ({low:,} to {high:,})"
 
 
 def beaten(tally: Tally) -> str:
@@ -165,7 +165,7 @@ def notes(tallies: Sequence[Tally], repeated: int) -> list[str]:
         "beats: the mean share of random rankings beaten (50 % is chance), with its 95 % interval "
         "over texts.",
     ]
-    methods = [tally for tally in tallies if tally.method != CONTROL]
+    methods = [tally for tally in tallies if tally.method != CONTROL and tally.judged]
     if len(methods) > 1:
         lines.append(
             f"Each p is of its method alone. Of {len(methods)} methods, one may have a small p by "

@@ -116,6 +116,16 @@ class Sides:
         return f"what {self.in_order[0].does(label)}"
 
     @property
+    def told_apart(self) -> str:
+        """What methods with signs tell apart, after "they tell …".
+
+        >>> sides("perplexity").told_apart, sides("entropy").told_apart
+        ('for from against', 'less sure from more sure')
+        """
+        one, other = self.in_order
+        return f"{one.short} from {other.short}"
+
+    @property
     def heading(self) -> str:
         """What plus and minus mean, in a few words.
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whence.core.attribution import Attribution
-from whence.core.evidence import CURVES, Evidence, Trial, Verdict
+from whence.core.evidence import CURVES, LEVEL, Evidence, Trial, Verdict, is_within
 from whence.views import wording
 
 # one sign for each, which is read without colour
@@ -212,13 +212,15 @@ def _place(a: Attribution) -> tuple[int, float]:
 
 
 def short_p(p: float) -> str:
-    """A p-value in four characters.
+    """A p-value in four or five characters, on that side of the level on which it is.
 
-    >>> short_p(0.0099), short_p(0.0002), short_p(1.0)
-    ('.010', '<.001', '1.00')
+    >>> short_p(0.0099), short_p(0.0002), short_p(1.0), short_p(0.0502)
+    ('.010', '<.001', '1.00', '>.05')
     """
     if p < 0.001:
         return "<.001"
+    if not is_within(p) and is_within(float(f"{p:.3f}")):
+        return f">{LEVEL}".replace("0.", ".")
     if p >= 0.9995:
         return f"{p:.2f}"
     return f"{p:.3f}"[1:]

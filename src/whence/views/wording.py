@@ -13,7 +13,7 @@ from whence.core import percent as percents
 from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
 from whence.core.durations import spoken
-from whence.core.evidence import Verdict
+from whence.core.evidence import LEVEL, Verdict, is_within
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.showing import signs, visible
@@ -66,6 +66,16 @@ def counted(count: int, what: str) -> str:
     ('1 text', '1,200 texts')
     """
     return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def few_digits(number: int | float) -> str:
+    """A number with up to two decimals, and never an exponent.
+
+    >>> few_digits(0.05), few_digits(12.5), few_digits(500.0), few_digits(12000)
+    ('0.05', '12.5', '500', '12,000')
+    """
+    shown = f"{number:,.2f}"
+    return shown.rstrip("0").rstrip(".")
 
 
 def file_name(source: str) -> str:
@@ -292,14 +302,18 @@ def between(ends: Sequence[int | float]) -> str:
 
 
 def p_value(p: int | float) -> str:
-    """A p-value with two digits.
+    """A p-value with two digits; with more where these would put it on the other side of the level.
 
-    >>> p_value(0.0099), p_value(0.31), p_value(0.00002)
-    ('p = 0.0099', 'p = 0.31', 'p < 0.001')
+    >>> p_value(0.0099), p_value(0.31), p_value(0.00002), p_value(0.0502)
+    ('p = 0.0099', 'p = 0.31', 'p < 0.001', 'p = 0.0502')
     """
     if p < 0.001:
         return "p < 0.001"
-    return f"p = {p:.2g}"
+    for digits in (2, 3, 4):
+        shown = f"{p:.{digits}g}"
+        if is_within(float(shown)) == is_within(p):
+            return f"p = {shown}"
+    return f"p > {LEVEL}"
 
 
 def p_of_verdict(verdict: Verdict | None, p: float | None) -> str:
@@ -530,6 +544,17 @@ def few(names: Sequence[str], most: int = 4) -> str:
     if len(names) <= most:
         return shown
     return f"{shown} and {len(names) - most} more"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """All of them in a row.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def error(a: Attribution) -> str:
