@@ -187,6 +187,7 @@ class Answer:
     speaking: int = 0  # of the methods: those whose votes were counted, with signs and without
     mentioned: int = 0  # units that at least one of these names
     worse: int = 0  # methods tested that are worse than random
+    has_ties: bool = False  # a method tested has scores that are equal
 
     @property
     def is_of_one_method(self) -> bool:
@@ -325,6 +326,7 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         speaking=len(speaking),
         mentioned=int(votes.names_it.any(0).sum()),
         worse=sum(_verdict_of(a) == Verdict.WORSE for a in tried.values()),
+        has_ties=any(len(np.unique(a.scores)) < len(a.scores) for a in tried.values()),
     )
 
 
