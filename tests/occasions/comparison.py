@@ -121,12 +121,18 @@ def _figures(made: Attribution | Comparison, a: Attribution) -> None:
 # ---------------------------------------------------------------------- the result
 
 
-def result(rng: Rng) -> Attribution | Comparison:
-    """One method alone, or a comparison of 1 to 21."""
-    count = int(rng.choice([1, 1, 2, 3, 4, 6, 9, 13, 21]))
+def methods_of(rng: Rng) -> list[str]:
+    """One method or up to 21, at times with the control."""
+    count = int(rng.choice([1, 1, 1, 2, 2, 3, 4, 5, 6, 9, 13, 21]))
     names = rng.choice(list(METHODS), count, replace=False).tolist()
     if count > 1 and rng.random() < 0.3 and "random" not in names:
         names.append("random")
+    return names
+
+
+def result(rng: Rng, methods: list[str] | None = None) -> Attribution | Comparison:
+    """One method alone, or a comparison of several."""
+    names = methods_of(rng) if methods is None else methods
     facts = text(rng)
     units = len(facts["units"])
     manner = str(rng.choice(["random", "good", "mixed", "same", "border", "bad", "untested"]))

@@ -358,7 +358,7 @@ def _too_little(answer: Answer) -> str:
     """What the test lacks. Said where even the best rankings could not be told from random."""
     if answer.orders is not None:
         return "this text is too short"
-    if answer.rankings is not None and answer.rankings < FEWEST_RANKINGS:
+    if answer.rankings is not None and (answer.rankings < FEWEST_RANKINGS or not answer.has_ties):
         return f"{answer.rankings} random rankings are too few"
     return "too many scores are equal" if answer.has_ties else "there are too few rankings"
 
@@ -483,10 +483,8 @@ def _name_it(answer: Answer) -> str:
         return _one_voice(answer)
     of = "" if answer.holding else f"of the best {voices}, "
     if voices < answer.speaking:
-        those = (
-            f"{voices} of these" if answer.holding else f"{voices} of the best {answer.speaking}"
-        )
-        of = f"{those} tell {sides_of(answer.explained).told_apart}: "
+        those = "these" if answer.holding else f"the best {answer.speaking}"
+        of = f"{voices} of {those} tell {sides_of(answer.explained).told_apart}: "
     it = "it" if _count_named(answer) == 1 else "all of these"
     everyone = "both" if voices == 2 else f"all {voices}"
     if counted.every == voices:
