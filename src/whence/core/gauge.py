@@ -31,6 +31,7 @@ class Gauge:
         return asdict(self)
 
     def __str__(self) -> str:
+        """Said of each removal that was gauged."""
         shown = zip(self.shares, self.like_data, strict=True)
         parts = [f"{share:.0%} removed {value:.2f}" for share, value in shown]
         return visible(

@@ -51,7 +51,10 @@ class Plan:
         return tuple(remaining)
 
     def describe(self) -> str:
-        """What was made smaller, and why, in one sentence; empty for the full plan."""
+        """What was made smaller, and why, in one sentence; empty for the full plan.
+
+        Said where a budget made something smaller.
+        """
         if self.is_full:
             return ""
         parts = []

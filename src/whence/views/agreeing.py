@@ -20,6 +20,8 @@ def agreement_section(agreement: Agreement) -> str:
     """Closest and furthest methods, the heat maps, and the conflicts.
 
     Empty where no two methods can be compared.
+
+    Said where at least two methods can be compared.
     """
     if not agreement.pairs:
         return ""
@@ -49,6 +51,7 @@ def _pair(pair: tuple[str, str, float]) -> str:
 
 
 def _heat_maps(agreement: Agreement) -> str:
+    """Said above the two heat maps."""
     about = soft(f"{text(wording.about_agreement(agreement))} Similar methods stand together.")
     correlations = _heat(agreement, agreement.correlation, wording.correlation, 0.0)
     overlaps = _heat(agreement, agreement.overlap, wording.share, agreement.chance)
@@ -116,6 +119,7 @@ def similar_together(correlation: Float[np.ndarray, "method method"]) -> list[in
 
 
 def _conflicts(agreement: Agreement) -> str:
+    """Said where methods conflict on some unit."""
     if not agreement.conflicts:
         return ""
     said = sides_of(agreement.explained)

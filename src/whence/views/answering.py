@@ -81,7 +81,10 @@ def sentences(answer: Answer) -> list[Sentence]:
 
 
 def in_short(answer: Answer) -> str:
-    """The reasons in a few words, for a row of an index."""
+    """The reasons in a few words, for a row of an index.
+
+    Said of each text of an index.
+    """
     if answer.methods == 0:
         return "a control"
     if not answer.tried:
@@ -123,7 +126,10 @@ def _row(answer: Answer, units: Sequence[int]) -> str:
 
 
 def _prediction(answer: Answer) -> Sentence:
-    """``The model says positive (95 %).``, and whether that is what was explained."""
+    """``The model says positive (95 %).``, and whether that is what was explained.
+
+    Said of every text, first of all.
+    """
     if answer.written is not None:
         return _continuation(answer, answer.written)
     explained = _target(answer)
@@ -158,7 +164,10 @@ def _no_label(answer: Answer, highest: str, probability: float) -> Sentence:
 
 
 def _continuation(answer: Answer, written: Written) -> Sentence:
-    """``The model wrote “movie” (3.2 %).``, and whether something else is explained."""
+    """``The model wrote “movie” (3.2 %).``, and whether something else is explained.
+
+    Said of a text that follows a prompt, in place of a prediction.
+    """
     text = Phrase(wording.beginning(written.text, LONGEST_WRITTEN), "label")
     what = wording.goes_on(written.by_model)
     parts: list[Phrase | str] = [f"{what} ", text, _likely(written)]
@@ -174,6 +183,7 @@ def _continuation(answer: Answer, written: Written) -> Sentence:
 
 
 def _likely(written: Written) -> str:
+    """Said where the probability of what was written is known."""
     if written.tokens == 1:
         return "" if written.probability is None else f" ({_percent(written.probability)})"
     if not written.probability:  # also where it is smaller than any number
@@ -183,7 +193,10 @@ def _likely(written: Written) -> str:
 
 
 def _likelier(answer: Answer, written: Written) -> str:
-    """The token that was likelier than the one written, or came next; only where that is known."""
+    """The token that was likelier than the one written, or came next; only where that is known.
+
+    Said where a single token is explained.
+    """
     if answer.predicted is None or answer.probability is None or written.is_likeliest is None:
         return ""
     name = wording.beginning(answer.predicted, LONGEST_NAMED)
@@ -197,13 +210,17 @@ def _likelier(answer: Answer, written: Written) -> str:
 
 
 def _place(answer: Answer) -> str:
+    """Said before a prediction; with a word where a masked model fills its place."""
     if answer.place is None:
         return "The model says "
     return f"In place of “{wording.visible(answer.units[answer.place])}” the model says "
 
 
 def _rival(answer: Answer) -> str:
-    """The other labels, where they come near or hold as well."""
+    """The other labels, where they come near or hold as well.
+
+    Said of labels that hold as well, or else of a second one from half the first one's probability.
+    """
     if len(answer.several) > 1:
         others = [f"{_label(answer, name)} ({_percent(p)})" for name, p in answer.several[1:]]
         return f", and also {', '.join(others)}"
@@ -221,6 +238,7 @@ def _rival(answer: Answer) -> str:
 
 
 def _target(answer: Answer) -> str:
+    """Said of what is explained, in the middle of a sentence."""
     label = _label(answer, answer.target) if answer.target else "the output"
     if answer.written is not None and answer.written.is_target and answer.written.tokens > 1:
         label = wording.beginning(answer.written.text, LONGEST_NAMED)
@@ -250,6 +268,7 @@ def _percent(probability: float) -> str:
 
 
 def _reasons(answer: Answer) -> list[Sentence]:
+    """Said of a control, or where no method was tested."""
     if answer.methods == 0:
         return [_sentence("Random scores are a control and explain nothing.")]
     if answer.is_of_one_method:
@@ -289,7 +308,10 @@ def _units_named(answer: Answer) -> Sentence:
 
 
 def _voices_alone(answer: Answer) -> str:
-    """Whose votes were counted: the methods that hold, or the best third of all."""
+    """Whose votes were counted: the methods that hold, or the best third of all.
+
+    Said where words may be named, and none is.
+    """
     one = answer.speaking == 1
     if answer.holding:
         who = "one method that beats" if one else "methods that beat"
@@ -330,7 +352,10 @@ def _put_first(answer: Answer, agreed: Agreed) -> list[Phrase | str]:
 
 
 def _why_not(answer: Answer) -> str:
-    """Why nothing is shown: the test could see nothing here, or it could and did not."""
+    """Why nothing is shown: the test could see nothing here, or it could and did not.
+
+    Said where several methods were tested and words may not be named.
+    """
     if answer.together is None:
         return "no method ranks anything."
     if not answer.could_see:
@@ -347,7 +372,10 @@ def _why_not(answer: Answer) -> str:
 
 
 def _the_methods(answer: Answer, ranking: int) -> str:
-    """The methods that were judged together: all, those tested, or those that rank something."""
+    """The methods that were judged together: all, those tested, or those that rank something.
+
+    Said where a test of all methods together could have found something, and did not.
+    """
     if ranking == answer.methods:
         return f"the {ranking} methods"
     tested = ranking == len(answer.tried)
@@ -465,7 +493,7 @@ def _none_of(methods: int, tested: str = "") -> str:
 
 
 def _how_many(count: int, tried: int) -> str:
-    """``7 of the 21 methods tested beat``."""
+    """``7 of the 21 methods tested beat``. Said where some method is better than random."""
     if tried == 1:
         return "The one method tested beats"
     if count == tried:
@@ -524,6 +552,7 @@ def _count_named(answer: Answer) -> int:
 
 
 def _agree(correlation: float) -> str:
+    """Said of the mean correlation of two methods or more."""
     if correlation >= CLOSE:
         return "agree closely"
     if correlation >= IN_PART:
@@ -537,7 +566,10 @@ def _agree(correlation: float) -> str:
 
 
 def _of_one_method(answer: Answer) -> list[Sentence]:
-    """What the method says, if its ranking holds; otherwise first that it does not."""
+    """What the method says, if its ranking holds; otherwise first that it does not.
+
+    Said where one method was asked.
+    """
     if answer.kept is not None:
         return [_anchor(answer, answer.kept), _verdict_on_one(answer)]
     evidence = answer.shown_evidence
@@ -547,6 +579,7 @@ def _of_one_method(answer: Answer) -> list[Sentence]:
 
 
 def _said_by_one(answer: Answer, before: str) -> Sentence:
+    """Said where one method was asked, and it gives no anchor."""
     named = _naming(answer)
     things = _things(answer)
     method = Phrase(wording.visible(answer.shown), "method")
@@ -560,7 +593,10 @@ def _said_by_one(answer: Answer, before: str) -> Sentence:
 
 
 def _verdict_on_one(answer: Answer) -> Sentence:
-    """Whether the ranking of the only method can be told from random ones."""
+    """Whether the ranking of the only method can be told from random ones.
+
+    Said where one method was asked.
+    """
     evidence = answer.shown_evidence
     if evidence is not None and evidence.ranks_nothing:
         return _nothing_to_test(evidence)
@@ -589,7 +625,10 @@ def _nothing_to_test(evidence: Evidence) -> Sentence:
 
 
 def _too_short(answer: Answer, orders: int) -> Sentence:
-    """Where no ranking can be told from a random one, whatever it says."""
+    """Where no ranking can be told from a random one, whatever it says.
+
+    Said where no order of so few units is rare enough to be told from a random one.
+    """
     things = _things(answer)
     count = len(answer.units)
     if count == 1:
@@ -601,7 +640,10 @@ def _too_short(answer: Answer, orders: int) -> Sentence:
 
 
 def _anchor(answer: Answer, kept: Kept) -> Sentence:
-    """The rule of an anchor, as one would say it, with the removal that it was tried under."""
+    """The rule of an anchor, as one would say it, with the removal that it was tried under.
+
+    Said where a method found an anchor that is as precise as was asked.
+    """
     things = _things(answer)
     removed = REMOVED.get(kept.removal, f"removed ({wording.visible(kept.removal)})")
     other = "other " if kept.units else ""
@@ -617,7 +659,10 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
 
 
 def _attention(answer: Answer, says: AttentionSays) -> Sentence:
-    """What attention alone would have said, and whether that can be believed."""
+    """What attention alone would have said, and whether that can be believed.
+
+    Said where plain attention stands among several methods.
+    """
     method = Phrase(says.method, "method")
     named = _named(answer, says.units, "matter")
     parts: list[Phrase | str] = ["Attention alone (", method, ")"]
@@ -626,6 +671,7 @@ def _attention(answer: Answer, says: AttentionSays) -> Sentence:
 
 
 def _belief(answer: Answer, says: AttentionSays) -> str:
+    """Said behind what attention would have named, by its own verdict."""
     if says.verdict is None:
         return "that was not tested"
     if says.verdict == Verdict.WORSE:
@@ -649,7 +695,10 @@ def _belief(answer: Answer, says: AttentionSays) -> str:
 
 
 def cautions(answer: Answer) -> list[Sentence]:
-    """What to be careful about, the gravest first."""
+    """What to be careful about, the gravest first.
+
+    Said below the answer, the gravest three at most.
+    """
     found: list[Sentence] = []
     if answer.control_held:
         found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
@@ -686,7 +735,10 @@ def _contest(answer: Answer, contest: Contested) -> Sentence:
 
 
 def _removal(answer: Answer, swayed: Sequence[Swayed]) -> Sentence:
-    """Which methods hold under one removal alone."""
+    """Which methods hold under one removal alone.
+
+    Said where a method is better than random by one removal and not by another.
+    """
     groups = []
     for group in swayed:
         methods = wording.few(group.methods, most=3)

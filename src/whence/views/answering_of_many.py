@@ -47,6 +47,7 @@ def _other_labels(answer: AnswerOfMany) -> str:
 
 
 def _methods(answer: AnswerOfMany) -> list[str]:
+    """Said behind the predictions, whatever was tested."""
     if not answer.tried:
         return ["No method was tested against random rankings, so nothing says which is right."]
     of = f"{answer.distinct:,}" if answer.distinct == answer.texts else _distinct(answer.distinct)
@@ -84,6 +85,8 @@ def _chance(answer: AnswerOfMany) -> str:
     """What a random ranking gets on these texts, on average; at most, as on a short one it cannot.
 
     Methods are named beside it, so it is in texts only where they were judged on as many.
+
+    Said beside the methods that are better on more texts than chance allows.
     """
     named = answer.holding[:MOST_METHODS]
     if len({tally.judged for tally in named}) > 1:

@@ -38,6 +38,8 @@ def records_view(
     """A table for the terminal; ``left_out`` records are told and not shown.
 
     Columns that have no room are named below the table.
+
+    Said where there are more rows or columns than are shown.
     """
     if not records:
         return Text("no rows", DIM)

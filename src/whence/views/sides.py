@@ -160,6 +160,8 @@ def sides(read: str, reference: str = WHOLE_INPUT) -> Sides:
 
     ``reference`` is the input from which a divergence is measured. Of a reading that is not known,
     as of a run that is empty, it is said what is said of a score.
+
+    Said of an entropy: what units matter for without a sign.
     """
     sign = next((sign for name, sign in SIGN_OF_SUPPORT.items() if name == read), 1)
     if read == "entropy":
@@ -183,6 +185,7 @@ def _of_label(role: str, word: str) -> Side:
     )
 
 
+# Said of units that raise an entropy.
 LESS_SURE = Side(
     role="above",
     short="less sure",
@@ -193,6 +196,7 @@ LESS_SURE = Side(
     again="it less sure",
     is_of_label=False,
 )
+# Said of units that lower an entropy.
 MORE_SURE = Side(
     role="below",
     short="more sure",
@@ -206,7 +210,10 @@ MORE_SURE = Side(
 
 
 def _of_divergence(there: str) -> Sides:
-    """``there`` is what the model says of the input from which the divergence is measured."""
+    """``there`` is what the model says of the input from which the divergence is measured.
+
+    Said of a divergence: what units do that raise it, and those that lower it.
+    """
     away = Side(
         role="above",
         short="farther",

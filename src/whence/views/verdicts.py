@@ -18,10 +18,12 @@ MARKS = {Verdict.BETTER: "✓", Verdict.SAME: "~", Verdict.WORSE: "✗", None: "
 SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "worse", None: "none"}
 NO_VERDICT = "no verdict"
 BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
+# Said in the card of a method with curves, by what was asked of its scores.
 QUESTIONS = {
     "support": "Does the target fall most when the {units} that it ranks first are taken out?",
     "matter": "Does the target change most when the {units} that it ranks first are taken out?",
 }
+# Said below every table of verdicts.
 CAUTION = "A ✓ may be luck: up to one random ranking in twenty gets it too."
 
 
@@ -81,7 +83,10 @@ class Ruling:
         return parts
 
     def sentence(self) -> str:
-        """``better than random: beats 98 % of random rankings (92 to 100 %), p = 0.010``."""
+        """``better than random: beats 98 % of random rankings (92 to 100 %), p = 0.010``.
+
+        Said of every verdict; without numbers where none are known.
+        """
         if self.beaten is None:
             return self.words
         beaten = wording.share(self.beaten)
