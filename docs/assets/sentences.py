@@ -267,6 +267,9 @@ def _in_words(value: Any) -> str:
     if isinstance(value, str):
         bare = html.unescape(re.sub(r"<[^>]+>", " ", value)) if "<" in value else value
         return " ".join(bare.split())
+    if isinstance(getattr(value, "plain", None), str):  # a text of a terminal, or several
+        return " ".join(value.plain.split())
+    value = getattr(value, "renderables", value)
     if isinstance(value, (list, tuple)) and value:
         if all(hasattr(part, "text") and hasattr(part, "role") for part in value):
             return "".join(part.text for part in value)
@@ -330,7 +333,7 @@ NO_SENTENCES: dict[str, str] = {
     "core/registry/declared.py:check_metric": "a refusal, to authors",
     "core/registry/fields.py:SEED": "of a setting: in the help",
     "core/registry/names.py:not_found": "a refusal",
-    "core/registry/needs.py:GIVEN_TO_METRICS": "the parameters of a metric, in a refusal to authors",
+    "core/registry/needs.py:GIVEN_TO_METRICS": "parameters of a metric, in a refusal",
     "core/stored.py:Stored.whole": "a refusal",
     "core/stored.py:_quoted": "a value in a refusal",
     "core/target.py:_index": "a refusal",
@@ -357,6 +360,9 @@ NO_SENTENCES: dict[str, str] = {
     "trace/lrp/mode.py:REARRANGES": "names of operations",
     "trace/lrp/mode.py:_refusal": "a refusal",
     "trace/trace.py:no_gradient": "a refusal",
+    "views/catalogue.py:KINDS": "what a setting takes",
+    "views/latex.py:COLUMNS_OF_MANY": "heads of a table",
+    "views/listing.py:_conduct": "heads of a table",
     "views/pictures.py:UNDERLAY": "a program",
     # -- written text, attention, features
     # -- data sets: tables, audits, runs, commands

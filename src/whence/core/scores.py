@@ -167,7 +167,10 @@ def _skewness(values: Float[np.ndarray, "value unit"]) -> Float[np.ndarray, " un
 
 
 def _too_few(samples: int) -> str:
-    """Said where the jackknife had too few samples for a standard error."""
+    """Said where the jackknife had too few samples for a standard error.
+
+    ``16 samples are too few to tell how far the scores may be off: take 24 or more``
+    """
     return (
         f"{samples} samples are too few to tell how far the scores may be off: "
         f"take {ENOUGH_SAMPLES} or more"

@@ -188,7 +188,10 @@ def _title(entry: Mapping[str, Any]) -> Text:
 
 
 def _reading(entry: Mapping[str, Any]) -> str:
-    """Said of what has a page of its own, with its paper where it cites one."""
+    """Said of what has a page of its own, with its paper where it cites one.
+
+    ``docs/methods/lime.md; the paper is ribeiro2016 in docs/references.md``
+    """
     if not entry["cites"]:
         return entry["page"]
     return f"{entry['page']}; the paper is {entry['cites']} in docs/references.md"
@@ -197,7 +200,7 @@ def _reading(entry: Mapping[str, Any]) -> str:
 def _settings(
     settings: Sequence[Mapping[str, Any]], how: str, written: Callable[[str], str]
 ) -> Iterator[RenderableType]:
-    """Said of one method or metric: its settings, or that it has none."""
+    """Said of one method or metric: its settings, or that it has none. ``It has no settings.``"""
     yield Text()
     if not settings:
         yield Text("It has no settings.")

@@ -321,7 +321,10 @@ def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> 
 
 
 def _bars(a: Attribution, shown: np.ndarray, ax: Any) -> Any:
-    """Said below a figure of scores: what their signs mean."""
+    """Said below a figure of scores: what their signs mean.
+
+    ``score (+ for the target, − against it); whiskers: standard error``
+    """
     ax = new_axes(ax, 5.5, min(CELL * len(shown), 40.0) + 1.2)
     scores = a.scores[shown]
     colours = [hex_of(end_of_ramp(score, a.signed, LIGHT)) for score in scores]

@@ -240,6 +240,8 @@ def _pictures(every: Sequence[Attribution]) -> str:
     """The picture, as the first method sees it beside it; those of the others are folded.
 
     Said of an image with several methods.
+
+    ``The image by every other method``
     """
     pixels = pixels_of(every[0])
     assert pixels is not None

@@ -116,7 +116,7 @@ def beaten(tally: Tally) -> str:
 
 
 def _index(many: Many, width: int) -> Table:
-    """Said in place of a text that has no words."""
+    """Said in place of a text that has no words. ``an input without words``"""
     table = _table(width, "", "text", "prediction", "verdicts", "in short")
     for number, (row, result) in enumerate(zip(many.rows(), many, strict=True), 1):
         table.add_row(

@@ -47,6 +47,7 @@ def evidence_table(
     """Each method's strongest units and its evidence under each removal, the best first.
 
     Said below the table where some removals have no room.
+    ``removals without room here: delete; --json and --html have them``
     """
     names = verdicts.removal_names(every)
     fixed = max(len(a.method) for a in every) + EVIDENCE + 2 * GAP
@@ -211,7 +212,7 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
 def _means(agreement: Agreement) -> RenderableType:
     """Two methods side by side, the one that agrees most with the others first.
 
-    Said above the mean agreement of each method with the others.
+    Said above the mean agreement of each method with the others. ``mean with the others``
     """
     correlation, overlap = agreement.mean_correlation(), agreement.mean_overlap()
 

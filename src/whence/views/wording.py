@@ -223,7 +223,7 @@ def target(explained: Target, quotes: bool = False) -> str:
 def target_of_each(explained: Sequence[Target]) -> str:
     """The number that is explained of each written token; all are read in one way.
 
-    Said of the targets of all written tokens.
+    Said of the targets of all written tokens. ``the score (logit) of each, less that of “few”``
 
     >>> target_of_each([Target(at=0, against=" few", read="logit"), Target(at=1, read="logit")])
     'the score (logit) of each, less that of “few”'
