@@ -26,7 +26,11 @@ def agreement_section(agreement: Agreement) -> str:
     if not agreement.pairs:
         return ""
     mean = float(np.mean([r for _, _, r in agreement.pairs]))
-    summary = f"Mean rank correlation of every two methods: {wording.correlation(mean)}."
+    count = len(agreement.methods)
+    two = "every two methods"
+    if len(agreement.pairs) < count * (count - 1) // 2:
+        two += " that rank something"
+    summary = f"Mean rank correlation of {two}: {wording.correlation(mean)}."
     parts = [
         element("p", _ends(agreement)),
         element("p", summary),
@@ -38,9 +42,9 @@ def agreement_section(agreement: Agreement) -> str:
 
 def _ends(agreement: Agreement) -> str:
     """The two methods that agree most, and the two that agree least."""
-    closest = f"Closest are {_pair(agreement.pairs[0])}"
     if len(agreement.pairs) == 1:
-        return f"{closest}."
+        return f"Only {_pair(agreement.pairs[0])} can be compared."
+    closest = f"Closest are {_pair(agreement.pairs[0])}"
     return f"{closest}, furthest {_pair(agreement.pairs[-1])}."
 
 

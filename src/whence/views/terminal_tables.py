@@ -127,7 +127,9 @@ def _how_to_read(every: Sequence[Attribution]) -> str:
     Said below the short table where something was judged.
     """
     random = verdicts.random_rankings(every)
-    return f"% of {random} that the method beats (chance: 50 %), and p"
+    has_worse = any(r.verdict == Verdict.WORSE for a in every for r in verdicts.by_removal(a))
+    of = f" (beside {verdicts.MARKS[Verdict.WORSE]} that of worse)" if has_worse else ""
+    return f"% of {random} that the method beats (chance: 50 %), and p{of}"
 
 
 def units_table(every: Sequence[Attribution]) -> RenderableType:
@@ -247,9 +249,9 @@ def _three_columns(table: Table, title: str, k: int) -> None:
 def _ends(agreement: Agreement) -> str:
     """The two methods that agree most, and the two that agree least."""
     one, other, most = agreement.pairs[0]
-    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
     if len(agreement.pairs) == 1:
-        return closest
+        return f"Only {one} and {other} can be compared ({wording.correlation(most)})."
+    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
     one, other, least = agreement.pairs[-1]
     return f"{closest} Furthest: {one} and {other} ({wording.correlation(least)})."
 
