@@ -272,6 +272,9 @@ def _in_words(value: Any) -> str:
     if isinstance(value, str):
         bare = html.unescape(re.sub(r"<[^>]+>", " ", value)) if "<" in value else value
         return " ".join(bare.split())
+    if isinstance(getattr(value, "plain", None), str):  # a text of a terminal, or several
+        return " ".join(value.plain.split())
+    value = getattr(value, "renderables", value)
     if isinstance(value, (list, tuple)) and value:
         if all(hasattr(part, "text") and hasattr(part, "role") for part in value):
             return "".join(part.text for part in value)
@@ -324,6 +327,48 @@ def lacking(found: list[Speaker]) -> list[str]:
 # What has words and says no sentence, and why: "file:name".
 NO_SENTENCES: dict[str, str] = {
     # -- answers of one text and of many
+    "core/attribution.py:check_schema": "a refusal",
+    "core/attributions.py:Attributions.from_dict": "what a refusal calls the record",
+    "core/cutting.py:ABBREVIATION_LIST": "abbreviations that end no sentence",
+    "core/cutting.py:checked_units": "a refusal",
+    "core/errors.py:unknown_name": "a refusal",
+    "core/evidence.py:Evidence.__getitem__": "a warning to programs",
+    "core/many.py:Many.from_dict": "what a refusal calls the record",
+    "core/registry/declared.py:check_method": "a refusal, to authors",
+    "core/registry/declared.py:check_metric": "a refusal, to authors",
+    "core/registry/fields.py:SEED": "of a setting: in the help",
+    "core/registry/names.py:not_found": "a refusal",
+    "core/registry/needs.py:GIVEN_TO_METRICS": "parameters of a metric, in a refusal",
+    "core/stored.py:Stored.whole": "a refusal",
+    "core/stored.py:_quoted": "a value in a refusal",
+    "core/target.py:_index": "a refusal",
+    "core/units.py:Units.from_dict": "what a refusal calls the record",
+    "games/scoring.py:Plan.passes": "the name of a pool of samples",
+    "games/settings.py:ESTIMATOR": "of a setting: in the help",
+    "games/settings.py:EXACT": "of a setting: in the help",
+    "games/settings.py:REMOVAL": "of a setting: in the help",
+    "methods/attention_arbiter.py:AttentionArbiter._no_candidate": "a refusal",
+    "methods/shapley_exact.py:ONLY_FOR": "a declaration of the method",
+    "methods/transformer_attribution.py:weighted": "a refusal",
+    "metrics/curves.py:IN_STEPS": "of a setting: in the help",
+    "metrics/effects.py:WITHIN_TOLERANCE": "of a setting: in the help",
+    "metrics/limits.py:EXACTLY": "of a setting: in the help",
+    "metrics/limits.py:IN_WIDTH": "of a setting: in the help",
+    "metrics/walks.py:SO_MANY_SUBSETS": "of a setting: in the help",
+    "trace/contrast.py:At": "shapes of tensors",
+    "trace/effects.py:_switched_off": "the name of an edit",
+    "trace/footprint.py:PROMPT": "a text that is tried",
+    "trace/footprint.py:_measured": "what is done meanwhile, in an error",
+    "trace/lrp/mode.py:ACTIVATES": "names of operations",
+    "trace/lrp/mode.py:BILINEAR": "names of operations",
+    "trace/lrp/mode.py:CONSTANT": "names of operations",
+    "trace/lrp/mode.py:REARRANGES": "names of operations",
+    "trace/lrp/mode.py:_refusal": "a refusal",
+    "trace/trace.py:no_gradient": "a refusal",
+    "views/catalogue.py:KINDS": "what a setting takes",
+    "views/latex.py:COLUMNS_OF_MANY": "heads of a table",
+    "views/listing.py:_conduct": "heads of a table",
+    "views/pictures.py:UNDERLAY": "a program",
     # -- written text, attention, features
     # -- data sets: tables, audits, runs, commands
     "cli/attend.py:EXAMPLE": "an example of a command, in its help",

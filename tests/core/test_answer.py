@@ -243,7 +243,7 @@ def test_methods_that_hold_and_share_no_word_name_none():
     assert not c.answer.speaks_for
     assert "do not name the same words" in words(c)
     assert "hardly agree" in words(c)
-    assert "rank it differently" in cautions(c)
+    assert "rank the words differently" in cautions(c)
 
 
 def test_one_of_five_against_it_is_not_called_the_same_words_for_opposite_sides():

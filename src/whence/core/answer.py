@@ -185,6 +185,9 @@ class Answer:
     agreed: Agreed | None = None  # None where no unit is put first by most methods
     naming: Naming | None = None  # None where nothing is named
     speaking: int = 0  # of the methods: those whose votes were counted, with signs and without
+    mentioned: int = 0  # units that at least one of these names
+    worse: int = 0  # methods tested that are worse than random
+    has_ties: bool = False  # a method tested has scores that are equal
 
     @property
     def is_of_one_method(self) -> bool:
@@ -321,6 +324,9 @@ def answer(attributions: Mapping[str, Attribution]) -> Answer:
         agreed=_agreed(tried),
         naming=votes.naming(one_side, other_side, matters),
         speaking=len(speaking),
+        mentioned=int(votes.names_it.any(0).sum()),
+        worse=sum(_verdict_of(a) == Verdict.WORSE for a in tried.values()),
+        has_ties=any(len(np.unique(a.scores)) < len(a.scores) for a in tried.values()),
     )
 
 
@@ -335,7 +341,11 @@ def is_tried(a: Attribution) -> bool:
 
 def holds(a: Attribution) -> bool:
     """Better than random rankings, under every removal that was tried."""
-    return is_tried(a) and a.evidence is not None and a.evidence.verdict == Verdict.BETTER
+    return is_tried(a) and _verdict_of(a) == Verdict.BETTER
+
+
+def _verdict_of(a: Attribution) -> Verdict | None:
+    return None if a.evidence is None else a.evidence.verdict
 
 
 def _p(a: Attribution) -> float:

@@ -29,7 +29,8 @@ from whence.core.units import UnitKind, Units
 from whence.core.writing import write_json, write_text
 
 HOLDS = 0.5  # from this probability on a label holds, where each has its own yes or no
-# what a model says of which no label holds; it is counted beside the labels
+# What a model says of which no label holds; it is counted beside the labels. Said where each label
+# has its own yes or no, and none reaches one half.
 NO_LABEL = "none of its labels"
 ROUNDING = 1e-6  # by which a probability may be above one
 SURELY_MORE = 1e-3  # than one, which is no rounding: the labels are not one distribution

@@ -14,6 +14,8 @@ def spoken(seconds: int | float) -> str:
 
     Whole seconds; from a minute on half minutes, from ten minutes on whole ones; the same of hours.
 
+    Said of what something took or will take; "under a second" only below one.
+
     >>> spoken(0.12), spoken(12.3), spoken(80), spoken(130), spoken(5000)
     ('under a second', '12 s', '1.5 min', '2 min', '1.5 h')
     """

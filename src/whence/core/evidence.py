@@ -25,10 +25,13 @@ class Verdict(StrEnum):
 LEVEL = 0.05
 # of a level: by so much a p-value that is equal to it on paper may lie above it
 ROUNDING_OF_P = 1e-9
-# why nothing can be ranked, so that there is nothing to judge
+# Why nothing can be ranked, so that there is nothing to judge. Said where a text has a single unit.
 ONE_UNIT = "there is only one unit, so there is nothing to rank"
+# Said where all scores are equal, and not zero by construction.
 ALL_EQUAL = "all units have the same score, so nothing is ranked"
+# Said of a text in windows where the scores of each window are equal.
 ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
+# Said where the method noted that its scores are zero whatever the text is.
 ZERO = "its scores are zero by construction, so nothing is ranked"
 NOTHING_RANKED = (ONE_UNIT, ALL_EQUAL, ALL_EQUAL_IN_WINDOWS, ZERO)
 USUAL_RANKINGS = 100  # random ones, unless a budget asks for fewer
@@ -37,7 +40,9 @@ FEWEST_RANKINGS = 39
 USUAL_STEPS = 10  # of a curve, at most: a longer text is removed a tenth at a time
 FEWEST_STEPS = 2  # with one step a curve has two ends, which are the same for every ranking
 
+# Said of evidence from curves beside those of random rankings.
 CURVES = "deletion and insertion curves"
+# Said of the check that a method made itself, on removals that it had not seen.
 HELD_OUT = "correlation with held-out removals"
 QUESTIONS = ("", "support", "matter")
 Band = tuple[tuple[float, float, float], ...]  # low, mean and high of the control, at each step

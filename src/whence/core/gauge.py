@@ -31,10 +31,14 @@ class Gauge:
         return asdict(self)
 
     def __str__(self) -> str:
-        """Said where a gauge is printed."""
+        """Said of each removal that was gauged.
+
+        ``removal mask, 40 texts: 20% removed 0.48 (0.5: like data, …)``
+        """
         shown = zip(self.shares, self.like_data, strict=True)
         parts = [f"{share:.0%} removed {value:.2f}" for share, value in shown]
         return visible(
-            f"removal {self.removal}, {self.texts} texts: {', '.join(parts)} "
+            f"removal {self.removal}, {self.texts} text{'' if self.texts == 1 else 's'}: "
+            f"{', '.join(parts)} "
             "(0.5: like data, 0: further out than every text)"
         )

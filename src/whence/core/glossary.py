@@ -5,7 +5,7 @@ The report's fold, ``docs/glossary.md`` and whoever else explains a word take it
 
 from __future__ import annotations
 
-# in the order in which a reader meets them
+# In the order in which a reader meets them. Said below every page of answers, whatever they are.
 GLOSSARY: dict[str, str] = {
     "unit": "A piece of the text that gets one score: usually a word, or else a token, a sentence, "
     "or a patch of an image.",
@@ -79,7 +79,8 @@ GLOSSARY: dict[str, str] = {
     "seed": "The number that random draws start from; the same seed gives the same result again.",
 }
 
-# what whence evaluate says beside these, in the order in which its table is read
+# What whence evaluate says beside these, in the order in which its table is read. Said below a page
+# of an evaluation, whatever it found.
 ON_TRIAL: dict[str, str] = {
     "metric": "A number for how good one explanation of one text is, by one question; "
     "a cell of the table is its mean over the texts.",

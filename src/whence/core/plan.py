@@ -51,7 +51,10 @@ class Plan:
         return tuple(remaining)
 
     def describe(self) -> str:
-        """What was made smaller, and why, in one sentence; empty for the full plan."""
+        """What was made smaller, and why, in one sentence; empty for the full plan.
+
+        Said where a budget made something smaller.
+        """
         if self.is_full:
             return ""
         parts = []
@@ -64,7 +67,7 @@ class Plan:
         if self.units:
             parts.append(f"{self.units}s as units (not {self.asked_units}s)")
         if self.left_out:
-            parts.append(f"no {_listed(self.left_out)}")
+            parts.append(f"no {_joined(sorted(self.left_out), 'or')}")
         return f"Leaner than usual, as {self.reason}: {_joined(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def _listed(names: Mapping[str, Any]) -> str:
     return _joined(sorted(names))
 
 
-def _joined(parts: list[str]) -> str:
+def _joined(parts: list[str], last: str = "and") -> str:
     if len(parts) < 2:
         return "".join(parts)
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"

@@ -36,7 +36,7 @@ class Question(StrEnum):
         return COMMANDS[self]
 
 
-# Said of the question that each command answers.
+# Said of each of the four questions, beside the command that answers it.
 ASKED = {
     Question.TEXT: "Is this ranking better than random on this text?",
     Question.TEXTS: "On how many texts is it better than random, and on how many by chance?",

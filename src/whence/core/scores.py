@@ -20,9 +20,11 @@ ArrayLike = Any  # a numpy array or a torch tensor; core does not import torch
 # the intervals hold .923 to .963 with 8 samples (worst word .898), .936 to .961 with 12 (.907),
 # .932 to .961 with 16 (.910), .942 to .958 with 24 (.918).
 ENOUGH_SAMPLES = 24
-# how a note begins that says of all scores that they are zero whatever the text is
+# How a note begins that says of all scores that they are zero whatever the text is. Said in a table
+# in place of units, where the method noted it and all scores are zero.
 ZERO_BY_CONSTRUCTION = "zero by construction"
-# where a norm follows the embeddings at once: gradient times input is then a sum that cancels
+# Where a norm follows the embeddings at once: gradient times input is then a sum that cancels. Said
+# of gradient times input where a norm follows the embeddings at once.
 FREE_OF_LENGTH = (
     f"{ZERO_BY_CONSTRUCTION}: the embeddings go straight into a norm, which takes their length "
     "away, so that shrinking one changes nothing"
@@ -165,6 +167,10 @@ def _skewness(values: Float[np.ndarray, "value unit"]) -> Float[np.ndarray, " un
 
 
 def _too_few(samples: int) -> str:
+    """Said where the jackknife had too few samples for a standard error.
+
+    ``16 samples are too few to tell how far the scores may be off: take 24 or more``
+    """
     return (
         f"{samples} samples are too few to tell how far the scores may be off: "
         f"take {ENOUGH_SAMPLES} or more"

@@ -46,6 +46,7 @@ SIGN_OF_SUPPORT: dict[Reading, Literal[1, 0, -1]] = {
     "kl": 0,
 }
 LONGEST_LABEL_LIST = 12
+# Said of a divergence for which no other input was named.
 WHOLE_INPUT = "the whole input"
 
 
@@ -178,7 +179,10 @@ class Target:
         return range(self.at, self.at + 1 if self.until is None else self.until)
 
     def describe(self) -> str:
-        """The target in words."""
+        """The target in words.
+
+        Said of every target, in a ``repr`` and beside a figure.
+        """
         label = "the predicted class" if self.label is None else str(self.label)
         rather = f" rather than {self.against}" if self.against is not None else ""
         place = f" at {self.word!r}" if self.word is not None else ""

@@ -32,6 +32,9 @@ def from_orders(game: Any, units: int, samples: int, seed: int) -> tuple[Estimat
     their complements. The standard error is that between the pairs of orders; of few it is not
     told, as it would be too small too often.
 
+    Said that they are too few where there are not enough pairs of orders. ``3 pairs of orders are
+    too few to tell how far the scores may be off: 12 take 98 samples``
+
     >>> estimate, masks = from_orders(lambda masks: masks.sum(1) ** 2.0, 4, 40, seed=0)
     >>> estimate.units, masks
     (array([4., 4., 4., 4.]), 14)

@@ -260,7 +260,11 @@ class Remover:
 
     @property
     def note(self) -> str:
-        """What a result should say of this removal."""
+        """What a result should say of this removal.
+
+        Said of an image of which the model keeps no token for each patch. ``the model has no token
+        for each patch: 7 × 7 cells of the image were painted over instead``
+        """
         if not self._is_covered:
             return ""
         row, column = self.passage.unit_spans[-1][1:]

@@ -152,7 +152,12 @@ def _check_enough(units: int, masks: int) -> None:
 
 
 def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: Plan) -> Scores:
-    """Enumerate, or call ``sampled`` with more and more samples until the plan is met."""
+    """Enumerate, or call ``sampled`` with more and more samples until the plan is met.
+
+    Said with sampled scores: from how many inputs, and whether they are as sure as was asked.
+    ``sampled from 512 inputs with some units removed; the 5 largest scores are uncertain by about 4
+    % (standard error), within the 5 % asked for``
+    """
     if plan.enumerates(game.size):
         return enumerated(game, functional)
     if plan.samples != "auto":
@@ -189,7 +194,10 @@ def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: 
 
 
 def enumerated(game: SetFunction, functional: Functional) -> Scores:
-    """The functional from the game's values at all 2^d masks."""
+    """The functional from the game's values at all 2^d masks.
+
+    Said where every subset was run. ``exact: every one of the 16 subsets of the units was run``
+    """
     masks = all_masks(game.size)
     values = np.asarray(game(masks), dtype=np.float64)
     units = functional.of_values(masks, values)
@@ -219,11 +227,15 @@ def _root_mean_square(values: Float[np.ndarray, " unit"]) -> float:
 
 
 def _sampled_from(inputs: int) -> str:
+    """Said where not every subset was run. ``sampled from 512 inputs with some units removed``"""
     return f"sampled from {inputs} inputs with some units removed"
 
 
 def _uncertain_by(error: float, top: int) -> str:
     """How far the largest scores may be off, in words.
+
+    Said where a standard error is known. ``the 5 largest scores are uncertain by about 8.4 %
+    (standard error)``
 
     >>> _uncertain_by(0.084, 5)
     'the 5 largest scores are uncertain by about 8.4 % (standard error)'

@@ -338,7 +338,12 @@ class Anchors:
         return Scores(units=scores, note=self._note(game, anchor), detail=detail)
 
     def _note(self, game: AnyGame, anchor: Anchor) -> str:
-        """The rule in words."""
+        """The rule in words.
+
+        Said of every anchor; where it is not as precise as was asked, that none was found. ``IF
+        "not" is kept, the label stays negative in 97.2 % of removals (95 % interval: 95.1 % to 98.6
+        %); coverage 50 %``
+        """
         names = ", ".join(f'"{game.units.names[u]}"' for u in anchor.units)
         rule = "whatever is kept"
         if names:

@@ -106,7 +106,12 @@ class AttentionArbiter:
         return Unsupported(message)
 
     def _judge(self, trace: Trace, i: int, candidates: list[Configuration]) -> Scores:
-        """The best reading of passage ``i``, tried on removals that the search never saw."""
+        """The best reading of passage ``i``, tried on removals that the search never saw.
+
+        Said of the test where removals were held out. ``attention read as asked: rows of layer 2;
+        tested on 32 removals that the search did not see: correlation 0.61 with their effect, where
+        random scores get -0.35 to 0.36: better than random``
+        """
         weights = readings(trace, i, candidates)
         best, note = self._search(trace, i, candidates, weights)
         passage = trace.passages[i]
@@ -133,7 +138,11 @@ class AttentionArbiter:
         candidates: list[Configuration],
         weights: Float[np.ndarray, "configuration unit"],
     ) -> tuple[int, str]:
-        """The candidate with the best ranked faithful truthfulness, and a note on the search."""
+        """The candidate with the best ranked faithful truthfulness, and a note on the search.
+
+        Said of the reading that was found, or that it was asked for alone. ``attention read as
+        asked: rows of layer 2``
+        """
         if len(candidates) == 1:
             return 0, f"attention read as asked: {candidates[0]}"
         one_each = np.eye(len(trace.passages[i].units), dtype=bool)

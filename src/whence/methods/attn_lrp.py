@@ -54,6 +54,11 @@ class AttnLrp:
         return Passes(forwards=1, backwards=1)  # a run of its own, for relevance to pass through
 
     def __call__(self, trace: Trace) -> list[Scores]:
+        """Said of every text: where the relevance went.
+
+        ``of 2.31 to be shared out, the units got 1.9, special tokens 0.3, and biases, positions and
+        the softmax kept 0.11``
+        """
         scores = torch.zeros_like(trace.content, dtype=trace.embeddings.dtype)
         rules = AttnLRP(self.softmax, self.epsilon)
         elsewhere = "biases, positions and the softmax"

@@ -69,6 +69,10 @@ class Flow:
         return each * len(passage) ** 2
 
     def __call__(self, trace: Trace) -> list[Scores]:
+        """Said where the flow was not found exactly.
+
+        ``the flow is known to within 1.0e-04 of its value, not exactly``
+        """
         rows = []
         notes = []
         for i in range(len(trace.passages)):

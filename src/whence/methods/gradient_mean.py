@@ -11,6 +11,7 @@ from whence.trace.trace import Trace
 
 # of float32 sums over a few hundred entries that cancel; a real mean is orders of magnitude larger
 ROUNDING = 1e-5
+# Said where the entries of each gradient sum to zero, but for rounding.
 CONSTRUCTED_ZERO = (
     f"{ZERO_BY_CONSTRUCTION}: "
     "a layer norm after the embeddings makes the gradient's entries sum to zero"

@@ -53,6 +53,7 @@ class LimeExact:
         return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
+        """Said of all its scores. ``exact, by formula: nothing was sampled``"""
         ratio = as_ratio(game, "lime-exact")
         return Scores(
             units=exact_lime(ratio, self.bandwidth), note="exact, by formula: nothing was sampled"

@@ -49,6 +49,7 @@ class ShapleyExact:
         return Passes()
 
     def __call__(self, game: AnyGame) -> Scores:
+        """Said of all its scores. ``exact, by formula: nothing was sampled``"""
         ratio = as_ratio(game, "shapley-exact")
         whole_and_nothing = np.array([[True] * game.size, [False] * game.size])
         full, empty = ratio(whole_and_nothing).sum(1)

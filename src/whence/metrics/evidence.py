@@ -139,6 +139,9 @@ def evidence(
     copies of themselves (``metrics/ties.py``). ``forwards`` counts the passes of the curves,
     those of the shared control among them.
 
+    Said in a note where so few units have too few rankings for a verdict. ``3 units have only 6
+    rankings: too few for a verdict``
+
     >>> import whence
     >>> v = whence.game(
     ...     whence.load("sentiment"), "a truly wonderful and moving film", target="positive"
@@ -208,7 +211,11 @@ def as_noted(judged: Evidence, a: Attribution) -> Evidence:
 
 
 def untested(a: Attribution, why: str) -> Attribution:
-    """The attribution with the reason why there is no verdict on it."""
+    """The attribution with the reason why there is no verdict on it.
+
+    Said where the curves could not be made. ``not held against random rankings: the budget is
+    spent``
+    """
     none = Evidence(CURVES, None, note=f"not held against random rankings: {why}")
     return replace(a, evidence=replace(none, own=own_evidence(a)))
 
@@ -234,7 +241,11 @@ def nothing_ranked(question: str, rankings: int, steps: int, note: str) -> Evide
 
 
 def few_copies(copies: Copies) -> str:
-    """That equal scores leave too few rankings for a verdict, if they do."""
+    """That equal scores leave too few rankings for a verdict, if they do.
+
+    Said where equal scores leave too few different rankings. ``equal scores leave only 6 different
+    rankings here: too few for a verdict``
+    """
     if is_within(copies.smallest_p):
         return ""
     return (
@@ -335,7 +346,10 @@ def _joint_verdict(trials: Sequence[Trial]) -> Verdict:
 
 
 def _disagreement(trials: Sequence[Trial]) -> str:
-    """That the removals give different verdicts, if they do."""
+    """That the removals give different verdicts, if they do.
+
+    Said where the verdict is not the same by every removal.
+    """
     if len({trial.verdict for trial in trials}) > 1:
         verdicts = ", ".join(f"{trial.verdict} by {trial.removal}" for trial in trials)
         return f"it depends on the removal: {verdicts}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Int
 
+# Said of every metric that asks for marked words.
 MISLEADS = (
     "Where people marked the units it is agreement with people, not truth: a model may have "
     "reasons of its own, and an explanation that shows them is right."

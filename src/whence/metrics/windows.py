@@ -125,6 +125,9 @@ def joint_evidence(
     Curves are the mean of the windows' curves, over the share of each window's units; they are for
     the figure, and of a window with fewer steps than the longest they are drawn between its steps.
 
+    Said in a note where the windows together have too few rankings for a verdict. ``the windows
+    together have only 12 rankings: too few for a verdict``
+
     >>> import whence
     >>> from whence.metrics.evidence import control
     >>> model = whence.load("sentiment")

@@ -50,6 +50,7 @@ from whence.trace.mixing import mixed_beside_attention, slopes_of_tokens
 from whence.trace.rows import speaking_kind
 from whence.trace.trace import Head, MapsByKind, Trace, trace
 
+# Said in the doctor's report where attention does not hold and gradients do.
 USE_GRADIENTS = "Gradient methods and those that play (lime, shapley, occlusion) still work."
 
 # A slope is compared with what small steps along it do, to both sides. Where two sizes of the step
@@ -60,6 +61,7 @@ FIRST_STEP = 1e-3  # where it agrees with the slope itself, no other is needed
 AGREE_WITHIN = 0.02
 WRONG_BY = 0.1
 WRONG_BY_WHERE_STEPS_DISAGREE = 0.5
+# Said by the doctor where small steps do what the gradients promise.
 GRADIENTS_HOLD = "gradients reach the embeddings and agree with small steps."
 TINY = 1e-30
 # Of the largest slope: a row of attention with less is not read.
@@ -295,6 +297,10 @@ def gradients(model: Model) -> Finding:
 
 
 def _check_gradients(model: Model) -> Finding:
+    """Said by the doctor where gradients could not be tried.
+
+    ``the target does not change along any embedding.``
+    """
     if embeddings(model).holds is False:
         return Finding("gradients", None, "not tried, as there are no embeddings to follow.")
     traced = _shared_trace(model)
@@ -312,7 +318,11 @@ def _check_gradients(model: Model) -> Finding:
 
 
 def _stepped(traced: Trace) -> Finding:
-    """Small steps up the slope: what the target does, against what the slope promises."""
+    """Small steps up the slope: what the target does, against what the slope promises.
+
+    Said by the doctor of gradients, by small steps along them. ``small steps are lost in rounding,
+    so nothing is told.``
+    """
     direction, promised = _uphill(traced)
     at_once = _changes(traced, direction, promised, [FIRST_STEP])
     if at_once and _apart(at_once[0], promised) <= AGREE_WITHIN:
@@ -399,6 +409,10 @@ def attention(model: Model) -> Finding:
 
 
 def _check_attention(model: Model) -> Finding:
+    """Said by the doctor of attention weights, by what the model says with them visible.
+
+    ``with its attention made visible the model says the same.``
+    """
     own = None if _has_a_reply(model) else _shared_trace(model)
     if own is None:
         passage = samples_of_two_lengths(model, reply=True)[-1]
@@ -496,6 +510,10 @@ def attention_gradients(model: Model) -> Finding:
 
 
 def _check_attention_gradients(model: Model) -> Finding:
+    """Said by the doctor where attention and gradients hold.
+
+    ``gradients reach the attention weights.``
+    """
     name = "attention-gradients"
     if attention(model).holds is False or not gradients(model).holds:
         return Finding(name, None, "not tried, for want of attention or of gradients.")
@@ -555,6 +573,10 @@ def mixing(model: Model) -> Finding:
 
 
 def _check_mixing(model: Model) -> Finding:
+    """Said by the doctor of tokens that may meet elsewhere than in attention.
+
+    ``tokens meet through attention only.``
+    """
     seen = attention(model)
     if not seen.holds or embeddings(model).holds is False:
         return Finding("mixing", None, "not tried, for want of attention or of embeddings.")
@@ -594,6 +616,10 @@ def readout(model: Model) -> Finding:
 
 
 def _check_readout(model: Model) -> Finding:
+    """Said by the doctor of the place that the head reads.
+
+    ``the head reads token 0, as expected.``
+    """
     read = attention_gradients(model).choice
     if read is None or not read.numbers:
         read = _rows_without_their_gradients(model)
@@ -662,6 +688,10 @@ def _in_words(rows: Sequence[int], places: int) -> str:
 
 
 def _place_in_words(place: Readout) -> str:
+    """Said where the rows of attention that speak for the output are not those expected.
+
+    ``all of them``
+    """
     if place == "all":
         return "all of them"
     if place == "last":

@@ -69,6 +69,10 @@ class Forecast:
         return self.kept + self.working
 
     def __str__(self) -> str:
+        """Said of a run before it begins; rough where a short text could not be tried.
+
+        ``these 2 texts need about 1.2 GB (1 GB kept, 200 MB on the way)``
+        """
         if not self.is_known:
             return f"how much memory {self.what} need is not known"
         words = (

@@ -42,7 +42,7 @@ from whence.trace.ways_back import are_apart, of_all_rows, of_some_rows, slopes_
 ASKED = "attention"  # the name of the caller's own single reducer
 RERUN_TOKENS = 2048  # of one batch of reruns; past this a CPU's caches gain nothing
 
-# what a model without gradients can still be asked
+# What a model without gradients can still be asked. Said where no gradient reaches the embeddings.
 STILL_WORK = (
     "Methods that run the model forwards only will work: shapley, lime, occlusion, "
     "or attention-mean and rollout."

@@ -20,11 +20,17 @@ def agreement_section(agreement: Agreement) -> str:
     """Closest and furthest methods, the heat maps, and the conflicts.
 
     Empty where no two methods can be compared.
+
+    Said where at least two methods can be compared.
     """
     if not agreement.pairs:
         return ""
     mean = float(np.mean([r for _, _, r in agreement.pairs]))
-    summary = f"Mean rank correlation of every two methods: {wording.correlation(mean)}."
+    count = len(agreement.methods)
+    two = "every two methods"
+    if len(agreement.pairs) < count * (count - 1) // 2:
+        two += " that rank something"
+    summary = f"Mean rank correlation of {two}: {wording.correlation(mean)}."
     parts = [
         element("p", _ends(agreement)),
         element("p", summary),
@@ -36,9 +42,9 @@ def agreement_section(agreement: Agreement) -> str:
 
 def _ends(agreement: Agreement) -> str:
     """The two methods that agree most, and the two that agree least."""
-    closest = f"Closest are {_pair(agreement.pairs[0])}"
     if len(agreement.pairs) == 1:
-        return f"{closest}."
+        return f"Only {_pair(agreement.pairs[0])} can be compared."
+    closest = f"Closest are {_pair(agreement.pairs[0])}"
     return f"{closest}, furthest {_pair(agreement.pairs[-1])}."
 
 
@@ -49,6 +55,7 @@ def _pair(pair: tuple[str, str, float]) -> str:
 
 
 def _heat_maps(agreement: Agreement) -> str:
+    """Said above the two heat maps."""
     about = soft(f"{text(wording.about_agreement(agreement))} Similar methods stand together.")
     correlations = _heat(agreement, agreement.correlation, wording.correlation, 0.0)
     overlaps = _heat(agreement, agreement.overlap, wording.share, agreement.chance)
@@ -116,6 +123,7 @@ def similar_together(correlation: Float[np.ndarray, "method method"]) -> list[in
 
 
 def _conflicts(agreement: Agreement) -> str:
+    """Said where methods conflict on some unit."""
     if not agreement.conflicts:
         return ""
     said = sides_of(agreement.explained)

@@ -15,7 +15,7 @@ from whence.core.answer import (
     Swayed,
     Written,
 )
-from whence.core.evidence import USUAL_RANKINGS, Evidence, Verdict, is_within
+from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, Evidence, Verdict, is_within
 from whence.core.percent import percent
 from whence.views import wording
 from whence.views.sides import Side, sides_of
@@ -81,7 +81,10 @@ def sentences(answer: Answer) -> list[Sentence]:
 
 
 def in_short(answer: Answer) -> str:
-    """The reasons in a few words, for a row of an index."""
+    """The reasons in a few words, for a row of an index.
+
+    Said of each text of an index.
+    """
     if answer.methods == 0:
         return "a control"
     if not answer.tried:
@@ -91,7 +94,14 @@ def in_short(answer: Answer) -> str:
     parts = [f"{side.short}: {_row(answer, units)}" for side, units in _by_side(answer)]
     if answer.matters:
         parts.append(f"matter: {_row(answer, answer.matters)}")
-    return "; ".join(parts) or "they name different ones"
+    return "; ".join(parts) or _nothing_in_short(answer)
+
+
+def _nothing_in_short(answer: Answer) -> str:
+    """Said where words may be named, and the methods that may speak name none together."""
+    if answer.speaking == 1 or not answer.mentioned:
+        return f"no {_things(answer)} stand out"
+    return "they contradict each other" if answer.contested else "they name different ones"
 
 
 def _no_reason_in_short(answer: Answer) -> str:
@@ -116,7 +126,10 @@ def _row(answer: Answer, units: Sequence[int]) -> str:
 
 
 def _prediction(answer: Answer) -> Sentence:
-    """``The model says positive (95 %).``, and whether that is what was explained."""
+    """``The model says positive (95 %).``, and whether that is what was explained.
+
+    Said of every text, first of all.
+    """
     if answer.written is not None:
         return _continuation(answer, answer.written)
     explained = _target(answer)
@@ -132,7 +145,8 @@ def _prediction(answer: Answer) -> Sentence:
     sure = f" ({_percent(answer.probability)})"
     parts: list[Phrase | str] = [_place(answer), said, of_word, sure, _rival(answer)]
     if answer.target and answer.target != answer.predicted:
-        parts.append(f". Explained is another label, {explained}")
+        is_said = answer.target in dict(answer.several)
+        parts.append(f". Explained is {'' if is_said else 'another label, '}{explained}")
     elif answer.rather_than is not None:
         parts.append(f". Explained is why {explained}")
     return _sentence(*parts, ".")
@@ -150,7 +164,10 @@ def _no_label(answer: Answer, highest: str, probability: float) -> Sentence:
 
 
 def _continuation(answer: Answer, written: Written) -> Sentence:
-    """``The model wrote “movie” (3.2 %).``, and whether something else is explained."""
+    """``The model wrote “movie” (3.2 %).``, and whether something else is explained.
+
+    Said of a text that follows a prompt, in place of a prediction.
+    """
     text = Phrase(wording.beginning(written.text, LONGEST_WRITTEN), "label")
     what = wording.goes_on(written.by_model)
     parts: list[Phrase | str] = [f"{what} ", text, _likely(written)]
@@ -166,6 +183,7 @@ def _continuation(answer: Answer, written: Written) -> Sentence:
 
 
 def _likely(written: Written) -> str:
+    """Said where the probability of what was written is known."""
     if written.tokens == 1:
         return "" if written.probability is None else f" ({_percent(written.probability)})"
     if not written.probability:  # also where it is smaller than any number
@@ -175,7 +193,10 @@ def _likely(written: Written) -> str:
 
 
 def _likelier(answer: Answer, written: Written) -> str:
-    """The token that was likelier than the one written, or came next; only where that is known."""
+    """The token that was likelier than the one written, or came next; only where that is known.
+
+    Said where a single token is explained.
+    """
     if answer.predicted is None or answer.probability is None or written.is_likeliest is None:
         return ""
     name = wording.beginning(answer.predicted, LONGEST_NAMED)
@@ -189,13 +210,17 @@ def _likelier(answer: Answer, written: Written) -> str:
 
 
 def _place(answer: Answer) -> str:
+    """Said before a prediction; with a word where a masked model fills its place."""
     if answer.place is None:
         return "The model says "
     return f"In place of “{wording.visible(answer.units[answer.place])}” the model says "
 
 
 def _rival(answer: Answer) -> str:
-    """The other labels, where they come near or hold as well."""
+    """The other labels, where they come near or hold as well.
+
+    Said of labels that hold as well, or else of a second one from half the first one's probability.
+    """
     if len(answer.several) > 1:
         others = [f"{_label(answer, name)} ({_percent(p)})" for name, p in answer.several[1:]]
         return f", and also {', '.join(others)}"
@@ -203,6 +228,8 @@ def _rival(answer: Answer) -> str:
         return ""
     name, probability = answer.runner_up
     rival = f"{_label(answer, name)} ({_percent(probability)})"
+    if probability == answer.probability:
+        return f"; as likely is {rival}"
     if probability >= HARDLY_MORE * answer.probability:
         return f", hardly more than {rival}"
     if probability >= NEXT * answer.probability:
@@ -211,6 +238,7 @@ def _rival(answer: Answer) -> str:
 
 
 def _target(answer: Answer) -> str:
+    """Said of what is explained, in the middle of a sentence."""
     label = _label(answer, answer.target) if answer.target else "the output"
     if answer.written is not None and answer.written.is_target and answer.written.tokens > 1:
         label = wording.beginning(answer.written.text, LONGEST_NAMED)
@@ -240,6 +268,7 @@ def _percent(probability: float) -> str:
 
 
 def _reasons(answer: Answer) -> list[Sentence]:
+    """Said of a control, or where no method was tested."""
     if answer.methods == 0:
         return [_sentence("Random scores are a control and explain nothing.")]
     if answer.is_of_one_method:
@@ -248,7 +277,7 @@ def _reasons(answer: Answer) -> list[Sentence]:
         alone = answer.shown_evidence
         if alone is not None and alone.ranks_nothing and len(answer.units) == 1:
             return [_nothing_to_test(alone)]
-        untested = f"None of the {answer.methods} methods was tested against random rankings, "
+        untested = f"{_none_of(answer.methods)} was tested against random rankings, "
         return [_sentence(untested, "so nothing says which of them is right.")]
     return [_units_named(answer), _who_says_so(answer)]
 
@@ -266,6 +295,8 @@ def _units_named(answer: Answer) -> Sentence:
         return _sentence(*named, ".")
     if answer.speaking == 1:
         return _sentence(f"{_voices_alone(answer)} lets no {things} stand out.")
+    if not answer.mentioned:
+        return _sentence(f"{_voices_alone(answer)} let no {things} stand out.")
     if answer.contested:
         contest = answer.contested[0]
         name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
@@ -277,7 +308,10 @@ def _units_named(answer: Answer) -> Sentence:
 
 
 def _voices_alone(answer: Answer) -> str:
-    """Whose votes were counted: the methods that hold, or the best third of all."""
+    """Whose votes were counted: the methods that hold, or the best third of all.
+
+    Said where words may be named, and none is.
+    """
     one = answer.speaking == 1
     if answer.holding:
         who = "one method that beats" if one else "methods that beat"
@@ -297,34 +331,64 @@ def _none_named(answer: Answer) -> Sentence:
 
 
 def _put_first(answer: Answer, agreed: Agreed) -> list[Phrase | str]:
-    """``All 9 methods put “dull” first``. Said where more than half of those tested do."""
-    count = f"{agreed.methods} of the {agreed.of} methods"
+    """``All 9 methods put “dull” first``. Said where more than half of those tested do.
+
+    By the size of its score: where some have it for the target and others against, that is added.
+    """
+    methods = "methods" if agreed.of == answer.methods else "methods tested"
+    count = f"{agreed.methods} of the {agreed.of} {methods}"
     if agreed.methods == agreed.of:
-        count = "Both methods" if agreed.of == 2 else f"All {agreed.of} methods"
+        count = f"Both {methods}" if agreed.of == 2 else f"All {agreed.of} {methods}"
     name = Phrase(f"“{wording.visible(answer.units[agreed.unit])}”", "matter")
-    return [f"{count} put ", name, " first"]
+    first: list[Phrase | str] = [f"{count} put ", name, " first"]
+    if agreed.those_for and agreed.those_against:
+        one, other = sides_of(answer.explained).in_order
+        say = "says" if agreed.those_for == 1 else "say"
+        first.append(
+            f", though {agreed.those_for} {say} that it {one.does(_target(answer))} and "
+            f"{agreed.those_against} that it {other.does_too()}"
+        )
+    return first
 
 
 def _why_not(answer: Answer) -> str:
-    """Why nothing is shown: the test could see nothing here, or it could and did not."""
+    """Why nothing is shown: the test could see nothing here, or it could and did not.
+
+    Said where several methods were tested and words may not be named.
+    """
     if answer.together is None:
         return "no method ranks anything."
     if not answer.could_see:
         return f"{_too_little(answer)} to test it."
-    together = f"taken together, the {answer.together.methods} methods"
+    together = f"taken together, {_the_methods(answer, answer.together.methods)}"
+    cannot = "cannot be told from"
+    if answer.worse:  # which can be told: the test asks for better ones alone
+        cannot = "are not better than"
     if answer.together.methods == 1:
-        together = "the method that ranks them"
+        together = "the one method that ranks them"
+        cannot = cannot.replace("are", "is")
     p = wording.p_value(answer.together.p)
-    return f"{together} cannot be told from random rankings ({p})."
+    return f"{together} {cannot} random rankings ({p})."
+
+
+def _the_methods(answer: Answer, ranking: int) -> str:
+    """The methods that were judged together: all, those tested, or those that rank something.
+
+    Said where a test of all methods together could have found something, and did not.
+    """
+    if ranking == answer.methods:
+        return f"the {ranking} methods"
+    tested = ranking == len(answer.tried)
+    return f"the {ranking} methods {'tested' if tested else 'that rank something'}"
 
 
 def _too_little(answer: Answer) -> str:
     """What the test lacks. Said where even the best rankings could not be told from random."""
-    if answer.rankings is not None:
-        return f"{answer.rankings} random rankings are too few"
     if answer.orders is not None:
         return "this text is too short"
-    return "too many scores are equal"
+    if answer.rankings is not None and (answer.rankings < FEWEST_RANKINGS or not answer.has_ties):
+        return f"{answer.rankings} random rankings are too few"
+    return "too many scores are equal" if answer.has_ties else "there are too few rankings"
 
 
 def _naming(answer: Answer) -> list[Phrase | str]:
@@ -382,7 +446,7 @@ def _who_says_so(answer: Answer) -> Sentence:
         said += f": {wording.few(answer.voices or answer.holding)}"
     elif answer.agreement is not None:
         number = wording.correlation(answer.agreement)
-        said += f"; they {_agree(answer.agreement)} (rank correlation {number})"
+        said += f"; {_who_agree(answer)} {_agree(answer.agreement)} (rank correlation {number})"
     if answer.agreed is None:
         return _sentence(f"{said}.")
     return _sentence(f"{said}. ", *_put_first(answer, answer.agreed), ".")
@@ -392,7 +456,7 @@ def _alone(answer: Answer) -> str:
     """``1 of the 9 methods tested beats random rankings by itself``. Said where none is named."""
     count, tried = len(answer.holding), len(answer.tried)
     if not count:
-        return f"None of the {tried} methods tested beats random rankings by itself"
+        return _none_alone(tried)
     alone = "by itself" if count == 1 else "by themselves"
     return f"{_how_many(count, tried)} random rankings {alone}, which chance can give"
 
@@ -413,12 +477,25 @@ def _beaten(answer: Answer) -> str:
     if count:
         return f"{_how_many(count, tried)} random rankings"
     together = "" if answer.together is None else f" ({wording.p_value(answer.together.p)})"
-    none = f"None of the {tried} methods tested beats random rankings by itself"
-    return f"{none}, but together they do{together}"
+    return f"{_none_alone(tried)}, but together they do{together}"
+
+
+def _none_alone(tried: int) -> str:
+    """Said where no method is better than random by itself."""
+    if tried == 1:
+        return "The one method tested does not beat random rankings"
+    return f"{_none_of(tried, ' tested')} beats random rankings by itself"
+
+
+def _none_of(methods: int, tested: str = "") -> str:
+    """``None of the 9 methods``, or of two ``Neither of the 2 methods``."""
+    return f"{'Neither' if methods == 2 else 'None'} of the {methods} methods{tested}"
 
 
 def _how_many(count: int, tried: int) -> str:
-    """``7 of the 21 methods tested beat``."""
+    """``7 of the 21 methods tested beat``. Said where some method is better than random."""
+    if tried == 1:
+        return "The one method tested beats"
     if count == tried:
         who = "Both methods" if tried == 2 else f"All {tried} methods"
         return f"{who} tested beat"
@@ -434,7 +511,8 @@ def _name_it(answer: Answer) -> str:
         return _one_voice(answer)
     of = "" if answer.holding else f"of the best {voices}, "
     if voices < answer.speaking:
-        of = f"{voices} of these tell for from against: "
+        those = "these" if answer.holding else f"the best {answer.speaking}"
+        of = f"{voices} of {those} tell {sides_of(answer.explained).told_apart}: "
     it = "it" if _count_named(answer) == 1 else "all of these"
     everyone = "both" if voices == 2 else f"all {voices}"
     if counted.every == voices:
@@ -450,8 +528,22 @@ def _name_it(answer: Answer) -> str:
 def _one_voice(answer: Answer) -> str:
     """Said where a single method names the units: it alone has signs, or holds, or is the best."""
     if answer.speaking > 1:
-        return "the one of these that tells for from against says so"
+        those = "these" if answer.holding else f"the best {answer.speaking}"
+        tells = sides_of(answer.explained).told_apart
+        return f"the one of {those} that tells {tells} says so"
     return "it says so" if answer.holding else "the best of them says so"
+
+
+def _who_agree(answer: Answer) -> str:
+    """Whose agreement is told: that of all whose votes were counted, with signs and without."""
+    is_told_of_all = len(answer.voices) == answer.speaking
+    if not answer.names_something:
+        return "they" if answer.holding else f"the best {answer.speaking}"
+    if is_told_of_all:
+        return "they"
+    if not answer.holding:
+        return f"the best {answer.speaking}"
+    return "both" if answer.speaking == 2 else f"all {answer.speaking}"
 
 
 def _count_named(answer: Answer) -> int:
@@ -460,6 +552,7 @@ def _count_named(answer: Answer) -> int:
 
 
 def _agree(correlation: float) -> str:
+    """Said of the mean correlation of two methods or more."""
     if correlation >= CLOSE:
         return "agree closely"
     if correlation >= IN_PART:
@@ -473,7 +566,10 @@ def _agree(correlation: float) -> str:
 
 
 def _of_one_method(answer: Answer) -> list[Sentence]:
-    """What the method says, if its ranking holds; otherwise first that it does not."""
+    """What the method says, if its ranking holds; otherwise first that it does not.
+
+    Said where one method was asked.
+    """
     if answer.kept is not None:
         return [_anchor(answer, answer.kept), _verdict_on_one(answer)]
     evidence = answer.shown_evidence
@@ -483,6 +579,7 @@ def _of_one_method(answer: Answer) -> list[Sentence]:
 
 
 def _said_by_one(answer: Answer, before: str) -> Sentence:
+    """Said where one method was asked, and it gives no anchor."""
     named = _naming(answer)
     things = _things(answer)
     method = Phrase(wording.visible(answer.shown), "method")
@@ -496,7 +593,10 @@ def _said_by_one(answer: Answer, before: str) -> Sentence:
 
 
 def _verdict_on_one(answer: Answer) -> Sentence:
-    """Whether the ranking of the only method can be told from random ones."""
+    """Whether the ranking of the only method can be told from random ones.
+
+    Said where one method was asked.
+    """
     evidence = answer.shown_evidence
     if evidence is not None and evidence.ranks_nothing:
         return _nothing_to_test(evidence)
@@ -506,7 +606,9 @@ def _verdict_on_one(answer: Answer) -> Sentence:
         return _sentence(f"{untested}{reason}, so nothing says that this is right.")
     if answer.orders is not None and not is_within(1 / answer.orders):
         return _too_short(answer, answer.orders)
-    subject = "As a ranking of all words it" if answer.kept else f"The ranking by {answer.shown}"
+    subject = f"The ranking by {answer.shown}"
+    if answer.kept:
+        subject = f"As a ranking of all {_things(answer)} it"
     verdict = f"{wording.visible(subject)} is {evidence.verdict}"
     if evidence.value is None:
         return _sentence(f"{verdict}.")
@@ -523,7 +625,10 @@ def _nothing_to_test(evidence: Evidence) -> Sentence:
 
 
 def _too_short(answer: Answer, orders: int) -> Sentence:
-    """Where no ranking can be told from a random one, whatever it says."""
+    """Where no ranking can be told from a random one, whatever it says.
+
+    Said where no order of so few units is rare enough to be told from a random one.
+    """
     things = _things(answer)
     count = len(answer.units)
     if count == 1:
@@ -535,7 +640,10 @@ def _too_short(answer: Answer, orders: int) -> Sentence:
 
 
 def _anchor(answer: Answer, kept: Kept) -> Sentence:
-    """The rule of an anchor, as one would say it, with the removal that it was tried under."""
+    """The rule of an anchor, as one would say it, with the removal that it was tried under.
+
+    Said where a method found an anchor that is as precise as was asked.
+    """
     things = _things(answer)
     removed = REMOVED.get(kept.removal, f"removed ({wording.visible(kept.removal)})")
     other = "other " if kept.units else ""
@@ -551,7 +659,10 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
 
 
 def _attention(answer: Answer, says: AttentionSays) -> Sentence:
-    """What attention alone would have said, and whether that can be believed."""
+    """What attention alone would have said, and whether that can be believed.
+
+    Said where plain attention stands among several methods.
+    """
     method = Phrase(says.method, "method")
     named = _named(answer, says.units, "matter")
     parts: list[Phrase | str] = ["Attention alone (", method, ")"]
@@ -560,6 +671,7 @@ def _attention(answer: Answer, says: AttentionSays) -> Sentence:
 
 
 def _belief(answer: Answer, says: AttentionSays) -> str:
+    """Said behind what attention would have named, by its own verdict."""
     if says.verdict is None:
         return "that was not tested"
     if says.verdict == Verdict.WORSE:
@@ -568,10 +680,14 @@ def _belief(answer: Answer, says: AttentionSays) -> str:
         return "that cannot be told from random rankings, so do not rely on it"
     if not answer.is_carried:
         return "that beats random rankings, which can happen by chance"
+    if not says.units:
+        return "its ranking beats random ones"
     if not says.shared:
-        return "that beats random rankings, and the answer names none of these"
+        none = "does not name it" if len(says.units) == 1 else "names none of these"
+        return f"that beats random rankings, and the answer {none}"
     if says.shared == len(says.units):
-        return "that beats random rankings, and the answer names the same"
+        them = "it" if len(says.units) == 1 else "all of these"
+        return f"that beats random rankings, and the answer names {them} too"
     return f"that beats random rankings, and the answer names {says.shared} of these too"
 
 
@@ -579,7 +695,10 @@ def _belief(answer: Answer, says: AttentionSays) -> str:
 
 
 def cautions(answer: Answer) -> list[Sentence]:
-    """What to be careful about, the gravest first."""
+    """What to be careful about, the gravest first.
+
+    Said below the answer, the gravest three at most.
+    """
     found: list[Sentence] = []
     if answer.control_held:
         found.append(_sentence(f"even random scores were called {Verdict.BETTER} here."))
@@ -588,7 +707,8 @@ def cautions(answer: Answer) -> list[Sentence]:
         found.append(_sentence(f"{few}, so the test is coarse."))
     found += [_contest(answer, contest) for contest in answer.contested[:MOST_CONTESTED]]
     if len(answer.holding) > 1 and answer.agreement is not None and answer.agreement < IN_PART:
-        found.append(_sentence("the methods that beat random rankings rank it differently."))
+        differ = f"rank the {_things(answer)} differently."
+        found.append(_sentence(f"the methods that beat random rankings {differ}"))
     if answer.swayed:
         found.append(_removal(answer, answer.swayed))
     if answer.rankings is not None:
@@ -615,11 +735,14 @@ def _contest(answer: Answer, contest: Contested) -> Sentence:
 
 
 def _removal(answer: Answer, swayed: Sequence[Swayed]) -> Sentence:
-    """Which methods hold under one removal alone."""
+    """Which methods hold under one removal alone.
+
+    Said where a method is better than random by one removal and not by another.
+    """
     groups = []
     for group in swayed:
         methods = wording.few(group.methods, most=3)
-        good, bad = " and ".join(group.holds_by), " and ".join(group.fails_by)
+        good, bad = (wording.listed(removals) for removals in (group.holds_by, group.fails_by))
         groups.append(f"{methods} ({Verdict.BETTER} by {good}, not by {bad})")
     how = f"the way of removing {_things(answer)} decides for"
     return _sentence(f"{how} {' and for '.join(groups)}.")

@@ -31,15 +31,27 @@ def _predictions(answer: AnswerOfMany) -> str:
         return f"{texts} {'was' if answer.texts == 1 else 'were'} explained."
     counts = [f"{wording.label(name)} for {count:,}" for name, count in answer.predictions]
     if len(counts) > MOST_LABELS + 1:  # one more is named as shortly as it is counted
-        left = len(counts) - MOST_LABELS
-        counts = [*counts[:MOST_LABELS], f"{left} other labels for the rest"]
-    return f"{texts}: the model says {_and(counts)}."
+        counts = [*counts[:MOST_LABELS], _other_labels(answer)]
+    return f"{texts}: the model says {wording.listed(counts)}."
+
+
+def _other_labels(answer: AnswerOfMany) -> str:
+    """The labels that are not named. Said where there are more than five.
+
+    They are said of the rest of the texts only where each text has one label.
+    """
+    others = [count for _, count in answer.predictions[MOST_LABELS:]]
+    is_one_each = sum(count for _, count in answer.predictions) == answer.texts
+    rest = "the rest" if is_one_each else f"at most {max(others):,} each"
+    return f"{len(others)} other labels for {rest}"
 
 
 def _methods(answer: AnswerOfMany) -> list[str]:
+    """Said behind the predictions, whatever was tested."""
     if not answer.tried:
         return ["No method was tested against random rankings, so nothing says which is right."]
-    named = f"Reasons can be named for {answer.explained:,} of {answer.distinct:,}"
+    of = f"{answer.distinct:,}" if answer.distinct == answer.texts else _distinct(answer.distinct)
+    named = f"Reasons can be named for {answer.explained:,} of {of}"
     named += f"; by chance it would be at most {answer.most_by_chance:,}, in 95 % of cases."
     if answer.too_few_texts:
         few = f"These are too few texts to tell {answer.tried} methods from chance."
@@ -49,10 +61,15 @@ def _methods(answer: AnswerOfMany) -> list[str]:
         ]
     if not answer.holding:
         return [named, _none_holds(answer.tried)]
-    best = _and([_count(tally) for tally in answer.holding[:MOST_METHODS]])
+    best = wording.listed([_count(tally) for tally in answer.holding[:MOST_METHODS]])
     more = len(answer.holding) - MOST_METHODS
     others = f", and {more} more" if more > 0 else ""
     return [named, f"Better than chance over the texts: {best}{others}; {_chance(answer)}."]
+
+
+def _distinct(count: int) -> str:
+    """Said where some texts stand there twice: these are counted once."""
+    return f"{wording.counted(count, 'text')}, each counted once"
 
 
 def _none_holds(tried: int) -> str:
@@ -60,19 +77,23 @@ def _none_holds(tried: int) -> str:
     beats = "random rankings on more texts than chance allows"
     if tried == 1:
         return f"The method that was tested does not beat {beats}."
-    return f"None of the {tried} methods tested beats {beats}, corrected for {tried} methods."
+    none = "Neither" if tried == 2 else "None"
+    return f"{none} of the {tried} methods tested beats {beats}, corrected for {tried} methods."
 
 
 def _chance(answer: AnswerOfMany) -> str:
     """What a random ranking gets on these texts, on average; at most, as on a short one it cannot.
 
     Methods are named beside it, so it is in texts only where they were judged on as many.
+
+    Said beside the methods that are better on more texts than chance allows.
     """
     named = answer.holding[:MOST_METHODS]
     if len({tally.judged for tally in named}) > 1:
         return f"chance gives at most {wording.share(LEVEL)} of the texts, on average"
     first = named[0]
-    return f"chance gives at most {first.by_chance:.2g} of {first.judged:,}, on average"
+    mean = wording.few_digits(first.by_chance)
+    return f"chance gives at most {mean} of {first.judged:,}, on average"
 
 
 def _count(tally: Tally) -> str:
@@ -102,9 +123,3 @@ def _attention(tally: Tally, answer: AnswerOfMany) -> str:
 def _control(tally: Tally) -> str:
     """Said where random scores were judged as the methods are."""
     return f"The control, random scores, beats random rankings on {_often(tally)}."
-
-
-def _and(parts: list[str]) -> str:
-    if len(parts) == 1:
-        return parts[0]
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"

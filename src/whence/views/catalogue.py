@@ -14,7 +14,9 @@ from rich.text import Text
 from whence.core.registry import GROUPS, METRIC_GROUPS
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
+# Said of a method whose scores have signs.
 SIGNED = "signed: above zero speaks for the target, below zero against it; of a loss, the reverse"
+# Said of a method whose scores have none.
 UNSIGNED = "unsigned: it says how much a word matters, not whether for or against the target"
 # what a setting takes, to a reader who does not write Python
 KINDS = {
@@ -24,13 +26,16 @@ KINDS = {
     "bool": "true or false",
     "NoneType": "none",
 }
-# of metrics, by what they ask: when values lie in the range, and who gets what chance gets
+# Of metrics, by what they ask: when values lie in the range, and who gets what chance gets. Said of
+# metrics of faithfulness, behind the range of their values.
 READ_AS = {"faithfulness": ", where the target is read as a probability"}
+# Said of metrics behind the value that chance gets, by what they ask.
 GOT_BY = {
     "faithfulness": ", if all words act independently and together lift the target from 0 to 1; "
     "on your text random rankings are measured",
     "form": ", for scores that are drawn from the normal distribution",
 }
+# Said of a setting without a sentence.
 NO_SENTENCE = "Its author has not said what it does."
 
 
@@ -40,7 +45,11 @@ NO_SENTENCE = "Its author has not said what it does."
 def methods_view(
     listed: Sequence[Mapping[str, Any]], with_settings: bool = False
 ) -> RenderableType:
-    """Each method with its line, under what it looks at."""
+    """Each method with its line, under what it looks at.
+
+    Said below the list of methods.
+    ``whence methods NAME explains one of them, with its settings.``
+    """
     parts = _by_group(listed, GROUPS, with_settings, _flag)
     parts.append(Text("whence methods NAME explains one of them, with its settings.", DIM))
     return Group(*parts)
@@ -49,7 +58,11 @@ def methods_view(
 def metrics_view(
     listed: Sequence[Mapping[str, Any]], with_settings: bool = False
 ) -> RenderableType:
-    """Each metric with its line, under what it asks."""
+    """Each metric with its line, under what it asks.
+
+    Said below the list of metrics.
+    ``whence metrics NAME explains one of them, with its settings.``
+    """
     parts = _by_group(listed, METRIC_GROUPS, with_settings, _keyword)
     parts.append(Text("whence metrics NAME explains one of them, with its settings.", DIM))
     return Group(*parts)
@@ -99,7 +112,11 @@ def _assignment(setting: Mapping[str, Any], written: Callable[[str], str]) -> Te
 
 
 def method_view(method: Mapping[str, Any]) -> RenderableType:
-    """One method in plain words: what it says of a word, its cost, its traps, its settings."""
+    """One method in plain words: what it says of a word, its cost, its traps, its settings.
+
+    Said where one method was asked for by its name.
+    ``whence explain --method lime --samples …, whence compare --set lime.samples=…``
+    """
     facts = {
         "looks at": ", ".join(method["looks_at"]) or "nothing",
         "scores": SIGNED if method["signed"] else UNSIGNED,
@@ -120,7 +137,11 @@ def method_view(method: Mapping[str, Any]) -> RenderableType:
 
 
 def metric_view(metric: Mapping[str, Any]) -> RenderableType:
-    """One metric in plain words: what it says, which values are good, its traps, its settings."""
+    """One metric in plain words: what it says, which values are good, its traps, its settings.
+
+    Said where one metric was asked for by its name.
+    ``whence evaluate --set aopc.steps=…, or keywords of whence.measure: steps=…``
+    """
     facts = {
         "better": f"{metric['better']} is better",
         "values": f"{_span(metric['range'])}{READ_AS.get(metric['group'], '')}",
@@ -167,6 +188,10 @@ def _title(entry: Mapping[str, Any]) -> Text:
 
 
 def _reading(entry: Mapping[str, Any]) -> str:
+    """Said of what has a page of its own, with its paper where it cites one.
+
+    ``docs/methods/lime.md; the paper is ribeiro2016 in docs/references.md``
+    """
     if not entry["cites"]:
         return entry["page"]
     return f"{entry['page']}; the paper is {entry['cites']} in docs/references.md"
@@ -175,6 +200,7 @@ def _reading(entry: Mapping[str, Any]) -> str:
 def _settings(
     settings: Sequence[Mapping[str, Any]], how: str, written: Callable[[str], str]
 ) -> Iterator[RenderableType]:
+    """Said of one method or metric: its settings, or that it has none. ``It has no settings.``"""
     yield Text()
     if not settings:
         yield Text("It has no settings.")

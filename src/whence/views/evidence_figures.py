@@ -30,7 +30,9 @@ from whence.views.drawing import (
 )
 from whence.views.palette import LIGHT, RGB, ink
 
+# Said in the legend of a figure of curves.
 DELETION = "units taken out, first of the ranking first"
+# Said in the legend of a figure of curves.
 INSERTION = "units put back, first of the ranking first"
 CELL = 0.38  # inches for a number in a cell
 LOWEST = {"correlation": -1.0, "overlap": 0.0}
@@ -86,6 +88,7 @@ def _draw_curve(
 
 
 def _label_curves(ax: Any, steps: Float[np.ndarray, " step"], a: Attribution) -> None:
+    """Said below every figure of curves. ``units; bands: 95 % of random rankings``"""
     ax.set_xlim(steps[0], steps[-1])
     ax.set_xlabel("units; bands: 95 % of random rankings", fontsize=TEXT_SIZE)
     (shown,), style = plain([a.target.describe()])
@@ -105,6 +108,8 @@ def plot_agreement(
     """The rank correlation of every two methods, or their top ``k`` units' overlap, with numbers.
 
     Similar methods stand together.
+
+    Said above a figure of agreement. ``How far methods agree: rank correlation``
     """
     if of not in LOWEST:
         raise SettingsError(f"of is 'correlation' or 'overlap', not {of!r}.")
@@ -135,6 +140,10 @@ def plot_agreement(
 
 
 def _title(agreement: Agreement, of: str) -> str:
+    """Said above a figure of agreement, of the overlap with what chance gives.
+
+    ``top 5 units in common, by chance 50 %``
+    """
     if of == "correlation":
         return "rank correlation"
     return f"top {agreement.k} units in common, by chance {wording.share(agreement.chance)}"

@@ -94,7 +94,10 @@ def _side(inches: float) -> float:
 def _weights(
     maps: AttentionMaps, layer: int | str, head: int | str, kind: str | None
 ) -> tuple[Float[np.ndarray, "from to"], str, str]:
-    """The matrix that was asked for, its kind, and what it is called."""
+    """The matrix that was asked for, its kind, and what it is called.
+
+    Said above a figure of attention, where it is a mean. ``layer 3, mean of 12 heads``
+    """
     kind = kind or maps.kinds[0]
     if kind not in maps.kinds:
         raise unknown_name("kind of attention in these maps", kind, maps.kinds)
@@ -197,6 +200,8 @@ def plot_distances(table: HeadTable, ax: Any = None) -> Any:
     """Heads in the plane, near each other where they do alike.
 
     "3-7" is layer 3, head 7, and the colour is the layer.
+
+    Said above a figure of heads in the plane. ``heads by likeness, encoder attention``
     """
     places = np.asarray(table.places, dtype=np.float64)
     layers, heads = places.shape[:2]
@@ -316,6 +321,10 @@ def plot_attribution(a: Attribution, ax: Any = None, top: int | None = None) -> 
 
 
 def _bars(a: Attribution, shown: np.ndarray, ax: Any) -> Any:
+    """Said below a figure of scores: what their signs mean.
+
+    ``score (+ for the target, − against it); whiskers: standard error``
+    """
     ax = new_axes(ax, 5.5, min(CELL * len(shown), 40.0) + 1.2)
     scores = a.scores[shown]
     colours = [hex_of(end_of_ramp(score, a.signed, LIGHT)) for score in scores]

@@ -12,6 +12,7 @@ from whence.views import wording
 
 # a share from which on it is named beside others
 NAMED = 0.1
+# Said of the head that is shown first, by how it was chosen.
 WHY = {
     "effects": "It is shown first because the output changes most without it.",
     "reach": "It is shown first because no other head links distant words so strongly.",
@@ -44,7 +45,10 @@ def habits(table: HeadTable) -> list[Habit]:
 
 
 def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
-    """What a head of this pattern looks at, as the end of "it looks at …"."""
+    """What a head of this pattern looks at, as the end of "it looks at …".
+
+    Said of a head by its pattern. ``all words about alike``
+    """
     unit = table.units
     if pattern == "first":
         name = f" {quoted(table.names[0])}" if table.names else ""
@@ -64,7 +68,10 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
 
 
 def does(table: HeadTable, layer: int, head: int) -> str:
-    """What one head does, as the end of "layer 0, head 2 …"."""
+    """What one head does, as the end of "layer 0, head 2 …".
+
+    Said of each head by its pattern, or that it has none. ``has no habit that shows in this text``
+    """
     pattern = str(table.pattern[layer, head])
     if pattern == "broad":
         return f"looks at {aim(table, pattern, layer, head)}"

@@ -98,6 +98,8 @@ def body(result: Attribution | Comparison, name: str, explains_words: bool = Tru
     """One result in a section of its own, which has this name.
 
     A page of many texts explains its words once, and not below each text.
+
+    Said below every result of a page.
     """
     parts = _compared(result) if isinstance(result, Comparison) else _explained(result)
     parts += [
@@ -112,7 +114,10 @@ def body(result: Attribution | Comparison, name: str, explains_words: bool = Tru
 
 
 def _explained(a: Attribution) -> list[str]:
-    """One method: the answer, the coloured text, its evidence and its bars."""
+    """One method: the answer, the coloured text, its evidence and its bars.
+
+    Said on the page of one method.
+    """
     bars = scrolling("scores of each unit", score_bars(a, range(len(a.scores))))
     evidence = cards([a])
     if evidence:
@@ -127,7 +132,10 @@ def _explained(a: Attribution) -> list[str]:
 
 
 def _compared(c: Comparison) -> list[str]:
-    """Several: the answer, the text by the best of them, and the verdicts; the rest is folded."""
+    """Several: the answer, the text by the best of them, and the verdicts; the rest is folded.
+
+    Said on the page of several methods.
+    """
     every = by_evidence(_attributions(c))
     answer = c.answer
     best = c.attributions[answer.shown]
@@ -142,7 +150,10 @@ def _compared(c: Comparison) -> list[str]:
 
 
 def judgement_of(c: Comparison) -> list[str]:
-    """The verdicts; folded are the evidence of each method, and how far they agree."""
+    """The verdicts; folded are the evidence of each method, and how far they agree.
+
+    Said on the page of several methods, as far as there is evidence or agreement.
+    """
     every = by_evidence(_attributions(c))
     parts = []
     if any(a.evidence is not None for a in every):
@@ -226,7 +237,12 @@ def _seen(every: Sequence[Attribution]) -> list[str]:
 
 
 def _pictures(every: Sequence[Attribution]) -> str:
-    """The picture, as the first method sees it beside it; those of the others are folded."""
+    """The picture, as the first method sees it beside it; those of the others are folded.
+
+    Said of an image with several methods.
+
+    ``The image by every other method``
+    """
     pixels = pixels_of(every[0])
     assert pixels is not None
     figures = [patches(a, pixels, partial(_unit, a)) for a in every]
@@ -249,7 +265,10 @@ def _strips(every: Sequence[Attribution]) -> str:
 
 
 def _menu(every: Sequence[Attribution]) -> str:
-    """Which method colours the text: the best-supported one, unless another is chosen."""
+    """Which method colours the text: the best-supported one, unless another is chosen.
+
+    Said where there are several methods.
+    """
     if len(every) == 1:
         return ""
     options = [element("option", text(with_verdict(a)), value=i) for i, a in enumerate(every)]
@@ -267,7 +286,10 @@ def with_verdict(a: Attribution) -> str:
 
 
 def _coloured(a: Attribution) -> str:
-    """The text; white space in front of a unit stays outside its colour."""
+    """The text; white space in front of a unit stays outside its colour.
+
+    Said of the coloured text, to a screen reader; of windows where one ends.
+    """
     level = levels(a)
     anchor = set(wording.anchored(a))
     cuts = wording.cuts(a)
@@ -300,7 +322,10 @@ def _coloured(a: Attribution) -> str:
 
 
 def _tips(a: Attribution, anchor: set[int]) -> list[str]:
-    """What is shown when one points at a unit: its name, its score, its standard error."""
+    """What is shown when one points at a unit: its name, its score, its standard error.
+
+    Said when one points at a unit that belongs to an anchor.
+    """
     spread = wording.spread(a)
     tips = []
     for i, name in enumerate(a.units.distinct_names):
@@ -339,6 +364,7 @@ def _unit(
 
 
 def _legend(every: Sequence[Attribution]) -> str:
+    """Said below the coloured text."""
     parts = []
     if any(a.signed for a in every):
         parts.append(signed_legend(sides_of(every[0].target), "the target"))
@@ -363,7 +389,10 @@ def ramp(cells: Sequence[tuple[str, float]]) -> str:
 
 
 def _matrix(every: Sequence[Attribution]) -> str:
-    """Every unit by every method."""
+    """Every unit by every method.
+
+    Said of the table of scores, to a screen reader.
+    """
     heads = [text(every[0].units.kind)]
     columns = []
     for a in every:
@@ -408,7 +437,10 @@ def _settings_and_provenance(every: Sequence[Attribution]) -> str:
 
 
 def words_explained(glossary: Mapping[str, str] = GLOSSARY) -> str:
-    """What words mean, folded away."""
+    """What words mean, folded away.
+
+    Said below every page.
+    """
     return fold("What the words mean", _definitions(list(glossary.items())))
 
 

@@ -20,6 +20,7 @@ from whence.views.curves import curves, drawable, limits
 from whence.views.markup import element, kind, named, paragraphs, scrolling, soft, table, text
 
 MOST_BARS = 5  # in a card
+# Said above the cards where some have curves.
 LEGEND = (
     '<p class="legend">'
     '<span><i class="key deletion"></i>{units} are taken out, the most important first</span>'
@@ -47,7 +48,10 @@ def badge(a: Attribution, short: bool = False) -> str:
 
 
 def verdict_table(every: Sequence[Attribution]) -> str:
-    """One row for each method, the best evidence first: strongest units and evidence."""
+    """One row for each method, the best evidence first: strongest units and evidence.
+
+    Said where at least one method has evidence.
+    """
     removals = verdicts.removal_names(every)
     rows = [_verdict_row(a, removals) for a in verdicts.by_evidence(every)]
     strongest = element("span", "strongest units", class_="wide")
@@ -77,6 +81,7 @@ def _verdict_row(a: Attribution, removals: Sequence[str]) -> str:
 
 
 def _how_to_read(every: Sequence[Attribution], removals: Sequence[str]) -> str:
+    """Said below the table where some method was held against random rankings."""
     if not removals:
         return ""
     shares = (
@@ -116,7 +121,10 @@ def _share(ruling: verdicts.Ruling | None) -> str:
 
 
 def costs(every: Sequence[Attribution], result: Attribution | Comparison) -> str:
-    """One row for each method: passes, time, error; below it what it says of its scores."""
+    """One row for each method: passes, time, error; below it what it says of its scores.
+
+    Said of the table of costs, to a screen reader.
+    """
     with_saved = any(a.cost.saved for a in every)
     heads = [
         element("th", "method", scope="col", class_="left"),
@@ -167,6 +175,7 @@ def _error(a: Attribution) -> str:
 
 
 def _notes(every: Sequence[Attribution], result: Attribution | Comparison) -> list[str]:
+    """Said below the table of costs, as far as it is so."""
     notes = []
     if any(a.cost.shared for a in every):
         notes.append(wording.SHARED_PASS)
@@ -224,7 +233,10 @@ def _card(a: Attribution, scales: Scales, bars: int) -> str:
 
 
 def _words(a: Attribution) -> list[str]:
-    """What is said in a card: the question that the curves answer, and what the method tells."""
+    """What is said in a card: the question that the curves answer, and what the method tells.
+
+    Said in the card of a method that has evidence, error bars or more to tell.
+    """
     lines = []
     if verdicts.trials(a):
         asked = verdicts.QUESTIONS.get(verdicts.question(a), "")

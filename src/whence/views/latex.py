@@ -26,6 +26,7 @@ from whence.views.tables import Result, named_attributions
 
 Part = Literal["text", "methods", "units"]
 
+# Said in the first comment.
 NEEDS = (
     r"needs \usepackage{booktabs,xcolor}; with pdfLaTeX also \usepackage[T1]{fontenc}; "
     "letters beyond Latin need XeLaTeX or LuaLaTeX and a font that has them"
@@ -221,6 +222,7 @@ COLUMNS_OF_MANY = (
     Column("p", "r", lambda tally: "" if tally.p is None else verdicts.short_p(tally.p)),
     Column("beaten", "r", beaten),
 )
+# Said in a comment above the table of many texts.
 COUNTED = (
     f"on how many of them the ranking is {Verdict.BETTER}, not separable, or worse; on how many "
     "a random ranking would be called better, at most, on average; the chance that it is on as "
@@ -260,7 +262,10 @@ def _comment(text: str) -> str:
 
 
 def _about(every: Sequence[Attribution]) -> list[str]:
-    """What was explained, as comments."""
+    """What was explained, as comments.
+
+    Said in comments above every table and text.
+    """
     a = every[0]
     # one for several methods; several where there are several targets
     values = dict.fromkeys(wording.value(one) for one in every[:1])
@@ -287,9 +292,10 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 
     patches = int(pictured(a).sum())
     if patches:
+        have, are = ("has a score", "is") if patches == 1 else ("have scores", "are")
+        of = "patch or region" if patches == 1 else "patches or regions"
         lines.append(
-            f"note: {patches} patches or regions of the picture beside the text have scores too, "
-            "and are not shown"
+            f"note: {patches} {of} of the picture beside the text {have} too, and {are} not shown"
         )
 
     lines.append(f"colours: {_colours(every)}; scaled by each method's largest score")
@@ -297,6 +303,7 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 
 
 def _colours(every: Sequence[Attribution]) -> str:
+    """Said in a comment, of methods with signs and without."""
     meanings = []
     if any(a.signed for a in every):
         said = sides_of(every[0].target)

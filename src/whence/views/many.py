@@ -50,7 +50,10 @@ def many_view(many: Many, console: Console) -> RenderableType:
 
 
 def left_out(many: Many, most: int | None = MOST_FAILURES) -> list[str]:
-    """What is not in here: how many texts, then each that failed with its reason."""
+    """What is not in here: how many texts, then each that failed with its reason.
+
+    Said where texts failed, or were never reached.
+    """
     missing = []
     if many.failures:
         missing.append(f"{wording.counted(len(many.failures), 'text')} could not be explained.")
@@ -99,7 +102,7 @@ def chance(tally: Tally) -> str:
     if not tally.judged:
         return NONE
     low, high = tally.chance_range
-    return f"{tally.by_chance:.2g} ({low} to {high})"
+    return f"{wording.few_digits(tally.by_chance)} ({low:,} to {high:,})"
 
 
 def beaten(tally: Tally) -> str:
@@ -113,6 +116,7 @@ def beaten(tally: Tally) -> str:
 
 
 def _index(many: Many, width: int) -> Table:
+    """Said in place of a text that has no words. ``an input without words``"""
     table = _table(width, "", "text", "prediction", "verdicts", "in short")
     for number, (row, result) in enumerate(zip(many.rows(), many, strict=True), 1):
         table.add_row(
@@ -126,6 +130,7 @@ def _index(many: Many, width: int) -> Table:
 
 
 def _counts(many: Many) -> Iterator[RenderableType]:
+    """Said in place of the counts where no method has a verdict."""
     tallies = many.tallies()
     if not any(tally.judged for tally in tallies):
         yield Text("no verdicts: the rankings were not held against random ones", DIM)
@@ -155,7 +160,11 @@ def strongest_first(tallies: Sequence[Tally]) -> list[Tally]:
 
 
 def notes(tallies: Sequence[Tally], repeated: int) -> list[str]:
-    """What the columns mean, and what is not counted."""
+    """What the columns mean, and what is not counted.
+
+    Said below the counts; of several methods where several have verdicts, of texts that repeat
+    where some do.
+    """
     better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
     lines = [
         f"{better} {Verdict.BETTER}, {same} {Verdict.SAME}, {worse} {Verdict.WORSE}.",
@@ -165,7 +174,7 @@ def notes(tallies: Sequence[Tally], repeated: int) -> list[str]:
         "beats: the mean share of random rankings beaten (50 % is chance), with its 95 % interval "
         "over texts.",
     ]
-    methods = [tally for tally in tallies if tally.method != CONTROL]
+    methods = [tally for tally in tallies if tally.method != CONTROL and tally.judged]
     if len(methods) > 1:
         lines.append(
             f"Each p is of its method alone. Of {len(methods)} methods, one may have a small p by "

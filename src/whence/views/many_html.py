@@ -20,6 +20,7 @@ from whence.views.markup import (
     text,
 )
 
+# Said in place of a text that has no words.
 NO_WORDS = "an input without words"
 # a link of the index opens the text that it leads to, also where the browser would not
 OPENING = """
@@ -50,6 +51,7 @@ def many_fragment(many: Many) -> str:
 
 
 def _content(many: Many, name: str) -> str:
+    """Said on every page of many texts."""
     said = [text(sentence).replace(" %", "&nbsp;%") for sentence in many_sentences(many.answer)]
     overview = [
         element("h2", "Answer"),
@@ -78,7 +80,10 @@ def _folded(result: Result, row: Row, place: int, name: str) -> str:
 
 
 def _index(many: Many, name: str) -> str:
-    """One row for each text, with a link to its report."""
+    """One row for each text, with a link to its report.
+
+    Said in the head of the index.
+    """
     heads = [
         element("th", "", scope="col"),
         elements("th", ["text", "prediction", "answer in short"], scope="col", class_="left"),
@@ -105,7 +110,10 @@ def _index_row(row: Row, many: Many, place: int, name: str) -> str:
 
 
 def _missing(many: Many) -> str:
-    """The texts that are not in here, each with its reason."""
+    """The texts that are not in here, each with its reason.
+
+    Said where texts failed, or were never reached.
+    """
     lines = left_out(many, most=None)
     if not lines:
         return ""
@@ -115,7 +123,10 @@ def _missing(many: Many) -> str:
 
 
 def _counts(many: Many) -> str:
-    """How often each method was better than random, beside chance."""
+    """How often each method was better than random, beside chance.
+
+    Said where some method has a verdict.
+    """
     tallies = many.tallies()
     if not any(tally.judged for tally in tallies):
         return ""

@@ -22,6 +22,7 @@ from whence.core.showing import visible
 from whence.views.latex import COLUMNS_OF_MANY, cells_of, method_cells, tabular, unit_cells
 from whence.views.many import strongest_first
 from whence.views.tables import Result, named_attributions, safe_cell
+from whence.views.wording import counted
 
 LONGEST_CELL = 60
 GAP = 2  # cells between two columns
@@ -37,6 +38,8 @@ def records_view(
     """A table for the terminal; ``left_out`` records are told and not shown.
 
     Columns that have no room are named below the table.
+
+    Said where there are more rows or columns than are shown.
     """
     if not records:
         return Text("no rows", DIM)
@@ -50,7 +53,7 @@ def records_view(
 
     notes = []
     if left_out:
-        notes.append(f"{left_out:,} more rows")
+        notes.append(counted(left_out, "more row"))
     if len(fitting) < len(columns):
         notes.append(f"no room here for {', '.join(columns[len(fitting) :])}")
     if not notes:

@@ -116,6 +116,16 @@ class Sides:
         return f"what {self.in_order[0].does(label)}"
 
     @property
+    def told_apart(self) -> str:
+        """What methods with signs tell apart, after "they tell …".
+
+        >>> sides("perplexity").told_apart, sides("entropy").told_apart
+        ('for from against', 'less sure from more sure')
+        """
+        one, other = self.in_order
+        return f"{one.short} from {other.short}"
+
+    @property
     def heading(self) -> str:
         """What plus and minus mean, in a few words.
 
@@ -150,6 +160,8 @@ def sides(read: str, reference: str = WHOLE_INPUT) -> Sides:
 
     ``reference`` is the input from which a divergence is measured. Of a reading that is not known,
     as of a run that is empty, it is said what is said of a score.
+
+    Said of an entropy: what units matter for without a sign.
     """
     sign = next((sign for name, sign in SIGN_OF_SUPPORT.items() if name == read), 1)
     if read == "entropy":
@@ -173,6 +185,7 @@ def _of_label(role: str, word: str) -> Side:
     )
 
 
+# Said of units that raise an entropy.
 LESS_SURE = Side(
     role="above",
     short="less sure",
@@ -183,6 +196,7 @@ LESS_SURE = Side(
     again="it less sure",
     is_of_label=False,
 )
+# Said of units that lower an entropy.
 MORE_SURE = Side(
     role="below",
     short="more sure",
@@ -196,7 +210,10 @@ MORE_SURE = Side(
 
 
 def _of_divergence(there: str) -> Sides:
-    """``there`` is what the model says of the input from which the divergence is measured."""
+    """``there`` is what the model says of the input from which the divergence is measured.
+
+    Said of a divergence: what units do that raise it, and those that lower it.
+    """
     away = Side(
         role="above",
         short="farther",

@@ -38,6 +38,7 @@ LONGEST_NAME = 24
 SHORT_TEXT = 160  # characters; longer ones are not repeated for every method
 BAR = 24
 BETWEEN_TEXTS = "  ‖  "
+# Said below the short view of a result.
 MORE = "--full (in Python .to_text(full=True)) shows every score, cost and note; --html a page."
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -386,6 +387,7 @@ def _listed_units(
 
 
 def _left_out(listed: int, count: int) -> list[Text]:
+    """Said below bars or a matrix that do not hold every unit."""
     if listed == count:
         return []
     hint = (
@@ -557,7 +559,10 @@ def _total(c: Comparison) -> Text:
 def _legend(
     every: Sequence[Attribution], theme: Theme, coloured: bool, by: Attribution | None = None
 ) -> list[Text]:
-    """What the colours mean, and by which method they are."""
+    """What the colours mean, and by which method they are.
+
+    Said where there are colours. ``coloured by lime, better than random  for the target``
+    """
     if not coloured:
         return []
     out = Text()

@@ -44,7 +44,11 @@ NUMBERS = ("forward", "memory", "backward", "ms")
 def evidence_table(
     every: Sequence[Attribution], room: int, with_notes: bool = True
 ) -> Iterator[RenderableType]:
-    """Each method's strongest units and its evidence under each removal, the best first."""
+    """Each method's strongest units and its evidence under each removal, the best first.
+
+    Said below the table where some removals have no room.
+    ``removals without room here: delete; --json and --html have them``
+    """
     names = verdicts.removal_names(every)
     fixed = max(len(a.method) for a in every) + EVIDENCE + 2 * GAP
     fitting = max((room - fixed - FEWEST_CELLS) // (REMOVAL + GAP), 0)
@@ -97,6 +101,7 @@ def _tinted(text: str, ruling: verdicts.Ruling) -> Text:
 
 
 def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[str]:
+    """Said below the whole table of evidence, with every note."""
     lines = []
     if with_removals:
         better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
@@ -117,9 +122,14 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
 
 
 def _how_to_read(every: Sequence[Attribution]) -> str:
-    """The numbers of the table in one line."""
+    """The numbers of the table in one line.
+
+    Said below the short table where something was judged.
+    """
     random = verdicts.random_rankings(every)
-    return f"% of {random} that the method beats (chance: 50 %), and p"
+    has_worse = any(r.verdict == Verdict.WORSE for a in every for r in verdicts.by_removal(a))
+    of = f" (beside {verdicts.MARKS[Verdict.WORSE]} that of worse)" if has_worse else ""
+    return f"% of {random} that the method beats (chance: 50 %), and p{of}"
 
 
 def units_table(every: Sequence[Attribution]) -> RenderableType:
@@ -176,7 +186,10 @@ def strongest(a: Attribution) -> str:
 
 
 def agreement_block(c: Comparison) -> Iterator[RenderableType]:
-    """How far the methods agree; nothing for one method, or where no two can be compared."""
+    """How far the methods agree; nothing for one method, or where no two can be compared.
+
+    Said where at least two methods can be compared.
+    """
     agreement = c.agreement()
     if not agreement.pairs:
         return
@@ -199,7 +212,10 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
 
 
 def _means(agreement: Agreement) -> RenderableType:
-    """Two methods side by side, the one that agrees most with the others first."""
+    """Two methods side by side, the one that agrees most with the others first.
+
+    Said above the mean agreement of each method with the others. ``mean with the others``
+    """
     correlation, overlap = agreement.mean_correlation(), agreement.mean_overlap()
 
     def place(method: str) -> float:
@@ -233,9 +249,9 @@ def _three_columns(table: Table, title: str, k: int) -> None:
 def _ends(agreement: Agreement) -> str:
     """The two methods that agree most, and the two that agree least."""
     one, other, most = agreement.pairs[0]
-    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
     if len(agreement.pairs) == 1:
-        return closest
+        return f"Only {one} and {other} can be compared ({wording.correlation(most)})."
+    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
     one, other, least = agreement.pairs[-1]
     return f"{closest} Furthest: {one} and {other} ({wording.correlation(least)})."
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whence.core.attribution import Attribution
-from whence.core.evidence import CURVES, Evidence, Trial, Verdict
+from whence.core.evidence import CURVES, LEVEL, Evidence, Trial, Verdict, is_within
 from whence.views import wording
 
 # one sign for each, which is read without colour
@@ -18,10 +18,12 @@ MARKS = {Verdict.BETTER: "✓", Verdict.SAME: "~", Verdict.WORSE: "✗", None: "
 SHORT = {Verdict.BETTER: "better", Verdict.SAME: "unclear", Verdict.WORSE: "worse", None: "none"}
 NO_VERDICT = "no verdict"
 BEST_FIRST = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
+# Said in the card of a method with curves, by what was asked of its scores.
 QUESTIONS = {
     "support": "Does the target fall most when the {units} that it ranks first are taken out?",
     "matter": "Does the target change most when the {units} that it ranks first are taken out?",
 }
+# Said below every table of verdicts.
 CAUTION = "A ✓ may be luck: up to one random ranking in twenty gets it too."
 
 
@@ -81,7 +83,10 @@ class Ruling:
         return parts
 
     def sentence(self) -> str:
-        """``better than random: beats 98 % of random rankings (92 to 100 %), p = 0.010``."""
+        """``better than random: beats 98 % of random rankings (92 to 100 %), p = 0.010``.
+
+        Said of every verdict; without numbers where none are known.
+        """
         if self.beaten is None:
             return self.words
         beaten = wording.share(self.beaten)
@@ -212,13 +217,15 @@ def _place(a: Attribution) -> tuple[int, float]:
 
 
 def short_p(p: float) -> str:
-    """A p-value in four characters.
+    """A p-value in four or five characters, on that side of the level on which it is.
 
-    >>> short_p(0.0099), short_p(0.0002), short_p(1.0)
-    ('.010', '<.001', '1.00')
+    >>> short_p(0.0099), short_p(0.0002), short_p(1.0), short_p(0.0502)
+    ('.010', '<.001', '1.00', '>.05')
     """
     if p < 0.001:
         return "<.001"
+    if not is_within(p) and is_within(float(f"{p:.3f}")):
+        return f">{LEVEL}".replace("0.", ".")
     if p >= 0.9995:
         return f"{p:.2f}"
     return f"{p:.3f}"[1:]

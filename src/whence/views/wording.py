@@ -14,7 +14,7 @@ from whence.core.agreement import Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
 from whence.core.counting import counted as counted
 from whence.core.durations import spoken
-from whence.core.evidence import Verdict
+from whence.core.evidence import LEVEL, Verdict, is_within
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
 from whence.core.showing import signs, visible
@@ -24,13 +24,16 @@ from whence.views.sides import Sides
 
 MOST_DECIMALS = 6
 MEASURES = {"spearman": "Spearman's correlation", "kendall": "Kendall's tau-b"}
+# Said where methods shared a pass.
 SHARED_PASS = "* One of these passes is shared: all methods marked so look at the same run."
+# Said where some passes were known already.
 FROM_MEMORY = (
     "From memory: texts that had been run before, for another method or for the evidence, "
     "and cost nothing again."
 )
 LONGEST_SPAN = 60  # characters of several written tokens, where they are named
 CUT = "┃"  # between two windows of a long text
+# Said of a target, by how it is read.
 READINGS = {
     "logit": "score (logit)",
     "log-probability": "log-probability",
@@ -58,6 +61,16 @@ def plural(kind: str) -> str:
     ('patches', 'regions')
     """
     return PLURAL.get(kind, kind)
+
+
+def few_digits(number: int | float) -> str:
+    """A number with up to two decimals, and never an exponent.
+
+    >>> few_digits(0.05), few_digits(12.5), few_digits(500.0), few_digits(12000)
+    ('0.05', '12.5', '500', '12,000')
+    """
+    shown = f"{number:,.2f}"
+    return shown.rstrip("0").rstrip(".")
 
 
 def file_name(source: str) -> str:
@@ -105,6 +118,8 @@ def quoted(name: object) -> str:
 
 def goes_on(by_model: bool) -> str:
     """What is said before a text that follows a prompt: a text that was given was not written.
+
+    Said before a text that follows a prompt.
 
     >>> goes_on(True), goes_on(False)
     ('The model wrote', 'The text goes on with')
@@ -181,6 +196,8 @@ def target(explained: Target, quotes: bool = False) -> str:
 
     ``quotes`` puts labels that are words of the text into quotes.
 
+    Said of every target.
+
     >>> target(Target("complaint", against="refund"))
     'the score (logit) of complaint less that of refund'
     """
@@ -208,6 +225,8 @@ def target(explained: Target, quotes: bool = False) -> str:
 def target_of_each(explained: Sequence[Target]) -> str:
     """The number that is explained of each written token; all are read in one way.
 
+    Said of the targets of all written tokens. ``the score (logit) of each, less that of “few”``
+
     >>> target_of_each([Target(at=0, against=" few", read="logit"), Target(at=1, read="logit")])
     'the score (logit) of each, less that of “few”'
     """
@@ -230,7 +249,10 @@ def model_line(a: Attribution) -> str:
 
 
 def precision(p: Provenance) -> str:
-    """The type of the weights, and that of the products where torch.autocast was on."""
+    """The type of the weights, and that of the products where torch.autocast was on.
+
+    Said of the weights; of autocast where it was on.
+    """
     if p.autocast is None:
         return p.dtype
     return f"{p.dtype} under autocast to {p.autocast}"
@@ -294,14 +316,18 @@ def between(ends: Sequence[int | float]) -> str:
 
 
 def p_value(p: int | float) -> str:
-    """A p-value with two digits.
+    """A p-value with two digits; with more where these would put it on the other side of the level.
 
-    >>> p_value(0.0099), p_value(0.31), p_value(0.00002)
-    ('p = 0.0099', 'p = 0.31', 'p < 0.001')
+    >>> p_value(0.0099), p_value(0.31), p_value(0.00002), p_value(0.0502)
+    ('p = 0.0099', 'p = 0.31', 'p < 0.001', 'p = 0.0502')
     """
     if p < 0.001:
         return "p < 0.001"
-    return f"p = {p:.2g}"
+    for digits in (2, 3, 4):
+        shown = f"{p:.{digits}g}"
+        if is_within(float(shown)) == is_within(p):
+            return f"p = {shown}"
+    return f"p > {LEVEL}"
 
 
 def p_of_verdict(verdict: Verdict | None, p: float | None) -> str:
@@ -317,6 +343,8 @@ def p_of_verdict(verdict: Verdict | None, p: float | None) -> str:
 
 def forwards(cost: Cost) -> str:
     """Forward passes that were paid for, and those that were known already.
+
+    Said of every cost; of memory where some passes came from it.
 
     >>> forwards(Cost(forwards=1000, saved=212))
     '1,000 forward (212 more from memory)'
@@ -335,7 +363,10 @@ def forwards_cell(cost: Cost) -> str:
 
 
 def cost(paid: Cost) -> str:
-    """What a result cost, in one line."""
+    """What a result cost, in one line.
+
+    Said of every cost; of the peak where it is known.
+    """
     line = f"{forwards(paid)}, {paid.backwards:,} backward, {duration(paid.seconds)}"
     if not paid.peak_bytes:
         return line
@@ -366,7 +397,10 @@ def anchor(a: Attribution) -> str:
 
 
 def _kept(a: Attribution) -> str:
-    """What stays wherever the anchor holds."""
+    """What stays wherever the anchor holds.
+
+    Said of every anchor.
+    """
     names = [f"“{visible(a.units.names[i])}”" for i in anchored(a)]
     if not names:
         return "anything at all stays"
@@ -375,6 +409,7 @@ def _kept(a: Attribution) -> str:
 
 
 def _outcome(a: Attribution) -> str:
+    """Said of every anchor."""
     predicted = next(iter(a.prediction), None)
     if predicted is None:
         return "the prediction is the same"
@@ -413,7 +448,10 @@ def anchored(a: Attribution) -> list[int]:
 
 
 def _of_features(facts: dict[str, Any]) -> str:
-    """What players of a hidden state are parts of; what is told of that goes out of ``facts``."""
+    """What players of a hidden state are parts of; what is told of that goes out of ``facts``.
+
+    Said where units are features of a hidden state.
+    """
     missed = facts.pop("share not reconstructed", None)
     if missed is None:
         return ""
@@ -430,7 +468,10 @@ def _of_features(facts: dict[str, Any]) -> str:
 
 
 def detail(a: Attribution) -> str:
-    """What else a method tells, in one line: the samples drawn, the estimator, the fit."""
+    """What else a method tells, in one line: the samples drawn, the estimator, the fit.
+
+    Said where a method tells more than scores, and no anchor.
+    """
     if anchor(a):  # which is told by itself
         return ""
     facts = {k: v for k, v in (a.detail or {}).items() if isinstance(v, (str, int, float))}
@@ -480,7 +521,10 @@ def share(part: float) -> str:
 
 
 def about_agreement(agreement: Agreement) -> str:
-    """What the numbers of an agreement are, and what chance would give."""
+    """What the numbers of an agreement are, and what chance would give.
+
+    Said below what is told of agreement.
+    """
     measure = MEASURES[agreement.measure]
     chance = share(agreement.chance)
     return (
@@ -532,6 +576,17 @@ def few(names: Sequence[str], most: int = 4) -> str:
     if len(names) <= most:
         return shown
     return f"{shown} and {len(names) - most} more"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """All of them in a row.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def error(a: Attribution) -> str:
@@ -600,7 +655,10 @@ def reply(a: Attribution) -> str:
 
 
 def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
-    """What must be known beside the answer: a reply, a text cut short, a smaller control."""
+    """What must be known beside the answer: a reply, a text cut short, a smaller control.
+
+    Said of a reply, of windows, of a text cut short and of a smaller control, where there are any.
+    """
     lines = []
     begun = reply(a)
     if begun:

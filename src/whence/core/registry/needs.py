@@ -54,7 +54,7 @@ GIVEN_TO_METRICS = {
     Needs.AGAIN: ("the explanation", "the others"),
 }
 
-# what each need is, to a reader
+# What each need is, to a reader. Said of a method by what it needs.
 LOOKS_AT = {
     Needs.ATTENTION: "attention weights",
     Needs.ATTENTION_GRADIENTS: "attention weights and their gradients",
@@ -68,7 +68,8 @@ LOOKS_AT = {
     Needs.GAME: "the output when units are removed",
 }
 
-# where methods look, and what that means; in the order of a list
+# Where methods look, and what that means; in the order of a list. Said above the methods of a
+# group.
 GROUPS = {
     "removal": "remove words and watch the output",
     "gradients": "how the output reacts to a small change of each word",
@@ -79,7 +80,7 @@ GROUPS = {
 }
 
 
-# what metrics ask, in the order of a list
+# What metrics ask, in the order of a list. Said above the metrics of a group.
 METRIC_GROUPS = {
     "faithfulness": "does the output follow the words that the explanation names?",
     "gold": "does it name the words that are known to matter, or that people marked?",
