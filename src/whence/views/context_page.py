@@ -18,6 +18,7 @@ from whence.views import wording
 from whence.views.context import (
     Found,
     answer,
+    both_shown,
     found_words,
     is_of_texts,
     is_opposed,
@@ -244,7 +245,8 @@ def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
 
 def _told(word: Found) -> str:
     """What is said of a word while it is chosen."""
-    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
+    with_it, without = both_shown(word.probability, word.without)
+    chances = f"{with_it} with the context, {without} without"
     instead = "the same word is likeliest without it"
     if word.instead is not None:
         instead = f"without it, {wording.quoted(word.instead)} is likelier"
