@@ -50,10 +50,12 @@ def _who_finds_all(truth: PlantedTruth) -> str:
     methods = explaining(truth)
     if not methods:
         return "Only the random control was tried."
-    few = [one for one in truth.mechanisms if one.texts < FEWEST_TEXTS]
-    if few:
-        fewest = min(mechanism.texts for mechanism in few)
-        of = "each mechanism" if len(few) == len(truth.mechanisms) else few[0].name
+    fewest = min(mechanism.texts for mechanism in truth.mechanisms)
+    if fewest < FEWEST_TEXTS:
+        few = [one.name for one in truth.mechanisms if one.texts == fewest]
+        of = "each mechanism" if len(few) == len(truth.mechanisms) else " and ".join(few)
+        if len(few) > 2 and len(few) < len(truth.mechanisms):
+            of = f"each of {', '.join(few)}"
         return (
             f"{wording.counted(fewest, 'text')} of {of} cannot show what a "
             f"method finds in most: take at least {FEWEST_TEXTS}, better 30."
@@ -142,7 +144,8 @@ def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
             f"in {count_of(worst.fooled)} of {wording.counted(worst.texts, 'text')}"
         )
         if others:
-            sentence += f"; so do, in most texts, {wording.few(others, 6)}"
+            do = "does" if len(others) == 1 else "do"
+            sentence += f"; so {do}, in most texts, {wording.few(others, 6)}"
         yield f"{sentence}."
 
 
@@ -166,11 +169,12 @@ def _control(truth: PlantedTruth) -> str:
     chance = sum(mechanism.chance for mechanism in mechanisms)
     texts = wording.counted(sum(mechanism.texts for mechanism in mechanisms), "text")
     if not control:
-        return f"A random ranking finds the planted words in {chance:.1f} of {texts}, on average."
+        on_average = count_by_chance(chance)
+        return f"A random ranking finds the planted words in {on_average} of {texts}, on average."
     found = count_of(sum(finding.found for finding in control.values()))
     return (
         f"The random control finds the planted words in {found} of {texts}; "
-        f"chance gives {chance:.1f} on average."
+        f"chance gives {count_by_chance(chance)} on average."
     )
 
 
@@ -178,9 +182,9 @@ def _left_out(truth: PlantedTruth) -> Iterator[str]:
     """Methods that cannot run on these models; those with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for method, reason in truth.skipped.items():
-        by_reason.setdefault(reason, []).append(method)
+        by_reason.setdefault(reason.rstrip("."), []).append(method)
     for reason, methods in by_reason.items():
-        yield f"Left out: {', '.join(methods)} ({reason.rstrip('.')})."
+        yield f"Left out: {', '.join(methods)} ({reason})."
 
 
 def how_to_read(truth: PlantedTruth) -> list[str]:
@@ -207,10 +211,23 @@ def how_to_read(truth: PlantedTruth) -> list[str]:
 def count_of(found: float) -> str:
     """A number of texts, which is no whole one where scores are tied.
 
-    >>> count_of(30.0), count_of(2.5)
-    ('30', '2.5')
+    >>> count_of(30.0), count_of(2.5), count_of(29.96)
+    ('30', '2.5', '29.96')
     """
-    return f"{found:.0f}" if abs(found - round(found)) < 1e-9 else f"{found:.1f}"
+    if abs(found - round(found)) < 1e-9:
+        return f"{found:.0f}"
+    # one that is no whole number is not rounded to one
+    shown = [f"{found:.{decimals}f}" for decimals in range(1, 5)]
+    return next((number for number in shown if float(number) % 1), shown[-1])
+
+
+def count_by_chance(mean: float) -> str:
+    """A mean number of texts; what is not zero is not rounded to it.
+
+    >>> count_by_chance(2.0), count_by_chance(0.004)
+    ('2.0', '0.004')
+    """
+    return f"{mean:.1f}" if mean >= 0.05 or not mean else f"{mean:.1g}"
 
 
 def interval_of(ends: Sequence[float]) -> str:
@@ -234,7 +251,7 @@ def cell_of(finding: Finding | None) -> str:
 def chance_of(mechanism: Planted) -> str:
     """What a random ranking gets, and what holds 95 % of it."""
     low, high = (end / mechanism.texts for end in mechanism.chance_range)
-    return f"{mechanism.chance:.1f} {interval_of((low, high))}"
+    return f"{count_by_chance(mechanism.chance)} {interval_of((low, high))}"
 
 
 def rows_of(truth: PlantedTruth) -> list[list[str]]:

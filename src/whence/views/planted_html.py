@@ -109,8 +109,8 @@ def _cell(finding: Finding | None) -> str:
     mark = "" if finding.verdict is Verdict.BETTER else f"{MARKS[finding.verdict]} "
     shown = f"{mark}{count_of(finding.found)} {interval_of(finding.interval)}"
     tip = (
-        f"{finding.method} on {finding.mechanism}: {count_of(finding.found)} of {finding.texts} "
-        f"texts, mean recall {finding.recall:.2f}, {wording.p_value(finding.adjusted)} corrected, "
+        f"{finding.method} on {finding.mechanism}: {count_of(finding.found)} of "
+        f"{wording.counted(finding.texts, 'text')}, mean recall {finding.recall:.2f}, {wording.p_value(finding.adjusted)} corrected, "
         f"{finding.verdict}"
     )
     tint = f"--v:{finding.share:.3f}"
@@ -185,7 +185,8 @@ def _said(method: str, said: Said, example: Example) -> str:
 def _provenance(truth: PlantedTruth) -> str:
     facts = [("seed", str(truth.seed))]
     for mechanism in truth.mechanisms:
-        words = f"{mechanism.model}, weights {mechanism.fingerprint}; {mechanism.texts} texts"
+        texts = wording.counted(mechanism.texts, "text")
+        words = f"{mechanism.model}, weights {mechanism.fingerprint}; {texts}"
         facts.append((mechanism.name, words))
     facts += [(method, wording.settings(given)) for method, given in truth.settings.items()]
     versions = ", ".join(f"{name} {version}" for name, version in truth.versions.items())
