@@ -105,6 +105,7 @@ def _with_predictions(model: Model, p: Probe, target: Target) -> Probe:
         predictions=tuple(dict(s.probabilities or s.logits) for s in said),
         reading=_reading(target),
         values=tuple(values.tolist()),
+        several_labels=model.several_labels,
     )
 
 
