@@ -97,7 +97,7 @@ def test_a_change_is_more_than_that_of_neutral_words_only_if_the_numbers_show_it
     tiny = replace(control, value=0.0001)
     shown = answered(values=(0.7, 0.7002), controls=(tiny,), **given)
     assert "+0.02 points. That is more than neutral words do (one → another: +0.01 p" in shown
-    larger = replace(control, value=-0.0011)
+    larger = replace(control, value=-0.0014)
     more = answered(values=(0.7, 0.702), controls=(control, larger), **given)
     assert "+0.2 points. That is more than neutral words do (one → another: -0.1 points)" in more
     beyond = answered(values=(0.7, 0.5), controls=(replace(control, value=-0.3),), **given)
