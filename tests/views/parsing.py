@@ -53,6 +53,8 @@ def is_percent(shown: str, share: float) -> bool:
     hundred = 100 * share
     if text.startswith("<"):
         return 0 < hundred < float(text[2:]) * (1 + 1e-9)
+    if text == "> 100":
+        return 100 < hundred < 100.01
     if text.startswith(">"):
         return float(text[2:]) * (1 - 1e-9) < hundred < 100
     number = float(text)

@@ -79,7 +79,9 @@ def dashboard(
     notes = [note] if note else []
     left_out = len(seen.live) - len(shown)
     if left_out:
-        notes.append(f"{left_out:,} live features, which fire less often, were left out.")
+        rest = np.setdiff1d(seen.live, shown)
+        is_by_frequency = bool(seen.active[rest].max() <= seen.active[shown].min())
+        notes.append(_on_left_out(left_out, is_by_frequency))
     first, last = _used_bins(seen.histogram)
     for i, card in enumerate(cards):
         cards[i] = _with_bins(card, first, last)
@@ -120,6 +122,25 @@ def _shown(seen: Seen, most: int | None, always: Collection[int]) -> list[int]:
         order = np.argsort(-seen.active[live], kind="stable")[:most]
         live = np.union1d(live[order], np.array(list(always), dtype=live.dtype))
     return live.tolist()
+
+
+def _on_left_out(count: int, is_by_frequency: bool) -> str:
+    """Said where live features are not shown; a rare one may have been asked for.
+
+    >>> _on_left_out(1, True)
+    '1 live feature, which fires less often, was left out.'
+    >>> _on_left_out(3, False)[31:]
+    'shown are those that fire most often, and those that were asked for.'
+    """
+    if not is_by_frequency:
+        was = "feature was" if count == 1 else "features were"
+        return (
+            f"{count:,} live {was} left out: shown are those that fire most often, and those that "
+            "were asked for."
+        )
+    if count == 1:
+        return "1 live feature, which fires less often, was left out."
+    return f"{count:,} live features, which fire less often, were left out."
 
 
 def _used_bins(histogram: np.ndarray) -> tuple[int, int]:

@@ -132,6 +132,8 @@ def _table(board: Dashboard) -> str:
     rows = [_row(board, card) for card in shown]
     whole = table(element("tr", head), rows, class_="costs")
     title = f"As a table: the {len(rows)} most frequent features"
+    if len(rows) == len(board.features):
+        title = "As a table"
     return fold(title, scrolling("features", whole))
 
 

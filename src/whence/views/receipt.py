@@ -50,7 +50,7 @@ def sentences(r: Receipt) -> list[str]:
         )
     texts, tokens = wording.counted(r.texts, "text"), wording.counted(r.tokens, "token")
     per = "token" if r.meaning == "promoted" else "text"
-    costs.append(f"divergence {steered.divergence:.2g} nats a {per}{_chance(r, 'divergence')}")
+    costs.append(f"divergence {shown(steered.divergence)} nats a {per}{_chance(r, 'divergence')}")
     lines.append(f"On unrelated text ({texts}, {tokens}): {', '.join(costs)}.")
     if steered.others is not None:
         moved = f"Other features move by {moved_by(steered.others)} of what they were"
@@ -70,7 +70,8 @@ def _times(asked: float) -> str:
     >>> _times(4.0), _times(1.0)
     ('4 times its largest', 'its largest')
     """
-    return "its largest" if asked == 1 else f"{asked:.3g} times its largest"
+    times = f"{asked:.3g}"
+    return "its largest" if times == "1" else f"{times} times its largest"
 
 
 def _by(r: Receipt, direction: Direction) -> str:
@@ -89,12 +90,17 @@ def moved_by(share: float) -> str:
 
 
 def shown(value: float | None, write: Callable[[float], str] | None = None) -> str:
-    """A number, or a dash where there is none."""
+    """A number, or a dash where there is none.
+
+    >>> shown(99.7), shown(1234.5), shown(0.0123), shown(None)
+    ('100', '1,234', '0.012', '–')
+    """
     if value is None:
         return "–"
     if write is not None:
         return write(value)
-    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
+    # two digits of what is near a hundred would be 1e+02
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
 def _chance(r: Receipt, name: str, write: Callable[[float], str] | None = None) -> str:

@@ -96,17 +96,13 @@ def _figures(r: Receipt) -> str:
         ("response", what(r), r.plain.response, wording.percent)
     ]
     if r.plain.perplexity is not None:
-        panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, _number))
+        panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, shown))
     unit = "token" if r.meaning == "promoted" else "text"
-    panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, _number))
+    panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, shown))
     if all(dose.others is not None for dose in r.doses):
         panels.append(("others", "how far other features move", 0.0, moved_by))
     figures = [_figure(r, *panel) for panel in panels]
     return element("div", "".join(figures), class_="doses")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _figure(r: Receipt, name: str, title: str, plain: float, write: Callable[[float], str]) -> str:
@@ -219,13 +215,23 @@ def _notes(r: Receipt) -> list[str]:
         f"At every token the state after block {r.layer} is moved along the feature's direction "
         "until the feature has the wanted activation; what the autoencoder does not reconstruct "
         f"stays as it is. The largest activation seen is {r.peak:.3g}.",
-        "Random directions and the difference of means (states where the feature fires less those "
-        "where it does not) move the state as far at every token.",
     ]
+    beside = []
+    if r.of("random"):
+        beside.append("random directions")
+    if r.of("difference"):
+        fires = "states where the feature fires less those where it does not"
+        beside.append(f"the difference of means ({fires})")
+    if beside:
+        others = " and ".join(beside)
+        move = "move" if r.of("random") else "moves"
+        lines.append(f"{others[0].upper()}{others[1:]} {move} the state as far at every token.")
     if r.meaning == "promoted":
-        lines.append(
+        response = (
             f"The response is the probability of {r.about} together, on average over all places of "
             "the unrelated text. These tokens were read from the weights of the feature's own "
-            "direction, so random directions have to be expected to raise them less."
+            "direction"
         )
+        expected = ", so random directions have to be expected to raise them less"
+        lines.append(f"{response}{expected if r.of('random') else ''}.")
     return [*lines, *r.notes, f"In all {wording.cost(r.cost)}."]
