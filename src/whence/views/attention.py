@@ -54,10 +54,15 @@ EXPORTS = {
     "save-svg": "Download SVG",
     "save-png": "Download PNG",
 }
+DISTANT = "a word that is neither itself, nor beside it, nor punctuation, nor set apart"
 RULE = {
-    "effects": "Without it, the model's output changes most: every head was switched off once.",
-    "reach": "Its words look most strongly at one word that is neither themselves, nor beside "
-    "them, nor punctuation, nor set apart.",
+    "effects": "No other head{} changes the model's output more when it is switched off: every "
+    "head was, once. The word is the one that looks most strongly at another place, at a distant "
+    "one if it can.",
+    "reach": f"In no other head{{}} a word looks, on average, more strongly at {DISTANT}. The word "
+    "is the one that does so most.",
+    "nearest": f"No word looks at {DISTANT}; so in no other head{{}} a word looks, on average, "
+    "more strongly at one place. The word is the one that does so most.",
 }
 KEYS = (
     "Keys: arrows move along tabs, places, maps and cells; "
@@ -118,8 +123,8 @@ def _program(name: str) -> str:
 def _header(maps: AttentionMaps) -> str:
     about = element("h2", "Where each head looks") + soft(_about(maps))
     if maps.passage.dropped:
-        cut = f"{maps.passage.dropped:,} characters were cut off."
-        about += soft(f"Only the beginning was read: {cut}")
+        cut = wording.cut_off(maps.passage.dropped)
+        about += soft(f"Only the beginning was read: {cut}.")
     without = "The maps are drawn by a script inside this page; please allow it."
     top = element("div", element("div", about), class_="top")
     return top + element("noscript", element("p", without))
@@ -130,7 +135,8 @@ def _about(maps: AttentionMaps) -> str:
     kinds = []
     for kind, weights in maps.weights.items():
         layers, heads = weights.shape[:2]
-        kinds.append(f"{kind} {layers} layers × {heads} heads")
+        layers, heads = wording.counted(layers, "layer"), wording.counted(heads, "head")
+        kinds.append(f"{kind} {layers} × {heads}")
     parts = [wording.visible(maps.model), "; ".join(kinds)]
     return escape(" · ".join(part for part in parts if part))
 
@@ -265,7 +271,7 @@ def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
         f"{_places(maps)} Hiding special tokens, or showing one text of two, leaves out places; "
         "the other weights stay as they are.",
         "A head is named after what gets at least half of its attention in this text. The page "
-        f"opens on one head. {RULE[maps.opening().by]} The word is the one that does so most.",
+        f"opens on one head. {_rule(maps)}",
         f"{_set_apart(maps)} Such places take attention whatever the words are, so they are grey "
         "and left out of the colours. Their share is always given.",
         "The page rounds: a weight is off by at most half a step, and the steps are equal. "
@@ -274,6 +280,13 @@ def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
     ]
     summary = element("summary", "About these numbers")
     return element("details", summary + elements("p", paragraphs), class_="notes")
+
+
+def _rule(maps: AttentionMaps) -> str:
+    """Why the page opens where it does; a head is held against those of its own kind alone."""
+    begins = maps.opening()
+    of_kind = f" of {begins.kind} attention" if len(maps.kinds) > 1 else ""
+    return RULE[begins.by].format(of_kind)
 
 
 def _set_apart(maps: AttentionMaps) -> str:

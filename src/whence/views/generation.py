@@ -35,6 +35,12 @@ LONGEST_OPTION = 40  # characters of its value
 LONGEST_SAID = 120  # characters of what was written, in a sentence
 # what it means to draw a token by its probability, as options of decoding
 AS_PROBABLE = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+# what a sum of scores is a sum of, by the reading
+ADDED = {
+    "log-probability": "log-probabilities",
+    "cross-entropy": "cross-entropies",
+    "kl": "divergences",
+}
 SHADES = " ░▒▓█"
 DIM, BOLD = Style(dim=True), Style(bold=True)
 NO_SOURCE = "–"
@@ -197,7 +203,7 @@ def decoding_line_of(decoding: Mapping[str, Any]) -> str:
     if beams and beams != 1:
         how = f"beam search with {beams} beams"
     if is_drawn:
-        how = "tokens drawn at random" if beams == 1 else f"{how}, drawn at random"
+        how = f"{how}, drawn at random" if beams and beams != 1 else "tokens drawn at random"
         if all(options.get(name) == neutral for name, neutral in AS_PROBABLE.items()):
             how += ", each by its probability"
             options = {k: v for k, v in options.items() if k not in AS_PROBABLE}
@@ -231,8 +237,9 @@ def about_wholes(g: Generation, method: str) -> str:
     if all(len(outputs) == 1 for outputs in g.wholes):
         return ""
     if g.adds_up(method):
+        read = g[method][0].target.read
         return (
-            "A word of several tokens has the sum of their scores, as log-probabilities add up, "
+            f"A word of several tokens has the sum of their scores, as {ADDED[read]} add up, "
             "and the product of their probabilities."
         )
     return (
@@ -257,7 +264,7 @@ def remarks(g: Generation) -> list[str]:
         notes = dict.fromkeys(note for a in attributions if (note := wording.note(a)))
         lines += [f"{method}: {wording.visible(note)}" for note in notes]
     if g.passage.dropped:
-        lines.append(f"{g.passage.dropped:,} characters of the prompt were cut off.")
+        lines.append(f"{wording.cut_off(g.passage.dropped, ' of the prompt')}.")
     for name, why in g.skipped.items():
         if name != "evidence":
             lines.append(f"{wording.visible(name)} was left out: {wording.visible(why)}")
@@ -396,8 +403,10 @@ def _cut(name: str, most: int) -> str:
 
 def _below(g: Generation, method: str, rows: Sequence[Row]) -> list[str]:
     lines = []
-    if len(rows) > MOST_ROWS:
-        lines.append(f"{len(rows) - MOST_ROWS} more are in the page (.to_html) and in .table().")
+    left = len(rows) - MOST_ROWS
+    if left > 0:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{left} more {verb} in the page (.to_html) and in .table().")
     lines.append(about_wholes(g, method))
     return [line for line in lines if line]
 

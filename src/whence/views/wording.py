@@ -570,9 +570,17 @@ def dropped(a: Attribution) -> str:
     """Said whenever truncation left something out; empty otherwise."""
     if a.passage is None or not a.passage.dropped:
         return ""
-    count = a.passage.dropped
-    verb = "character was" if count == 1 else "characters were"
-    return f"only the beginning is explained: {count:,} {verb} cut off"
+    return f"only the beginning is explained: {cut_off(a.passage.dropped)}"
+
+
+def cut_off(count: int, of: str = "") -> str:
+    """How many characters of a text were not read.
+
+    >>> cut_off(1), cut_off(1200, " of the prompt")
+    ('1 character was cut off', '1,200 characters of the prompt were cut off')
+    """
+    verb = "was" if count == 1 else "were"
+    return f"{counted(count, 'character')}{of} {verb} cut off"
 
 
 def running_texts(a: Attribution) -> list[str]:

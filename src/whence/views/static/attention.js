@@ -174,9 +174,12 @@ function share() {
   const all = app.kind().share[state.layer], one = state.view === "neuron" ? state.head : state.view === "model" && state.opened ? state.opened.head : null;
   const on = one === null ? [...state.heads] : [one];
   const mean = on.reduce((sum, h) => sum + all[h], 0) / on.length;
-  const special = app.kind().to.apart.includes(1), first = app.kind().to.apart.some((a, j) => a && !app.kind().to.special[j]);
+  const { apart, special: tokens } = app.kind().to, count = apart.filter(Boolean).length;
+  const special = count > 0, first = apart.some((a, j) => a && !tokens[j]);
+  const only = count === 1 ? "The special token holds" : "Special tokens hold";
+  const who = !first ? only : count === 1 ? "The first token holds" : "The first token and special tokens hold";
   const where = one === null ? app.where() : `layer ${app.kind().layers[state.layer]}, head ${app.kind().heads[one]}`;
-  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `${first ? "The first token holds" : "Special tokens hold"} ${percent(mean)} of the attention (${where}, all rows).` : "";
+  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `${who} ${percent(mean)} of the attention (${where}, all rows).` : "";
 }
 
 let views = null, turn = 0;

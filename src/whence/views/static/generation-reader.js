@@ -73,7 +73,7 @@ function readerOf(app) {
 
   function note() {
     if (state.level !== "whole" || app.items().every((item) => item.outputs.length === 1)) return "";
-    const how = data.adds[state.method] ? "sum of the scores of its tokens, as their log-probabilities add up" : "mean of the scores of its tokens";
+    const how = data.adds[state.method] ? "sum of the scores of its tokens, as what they explain adds up" : "mean of the scores of its tokens";
     const own = data.kind === "words" || data.kind === "tokens" ? "; its own tokens are no source of it" : "";
     return `A word of several tokens has the ${how}, and the product of their probabilities${own}.`;
   }
@@ -125,7 +125,7 @@ function readerOf(app) {
       const count = data.explained.length, isAll = count === data.outputs.length;
       about.replaceChildren(
         made("p", { className: "who", textContent: `All that was ${isAll ? data.standing : "explained"}` }),
-        made("p", { className: "soft", textContent: data.adds[state.method] ? `the sum over ${count} tokens` : `the mean over ${count} tokens` }),
+        made("p", { className: "soft", textContent: `the ${data.adds[state.method] ? "sum" : "mean"} over ${count} ${count === 1 ? "token" : "tokens"}` }),
         ...titled("Rests on", strongest(every, reading.largest)),
       );
       return undefined;

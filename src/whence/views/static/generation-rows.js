@@ -59,7 +59,7 @@ function rowsOf(app) {
 
   function about() {
     if (app.contrast()) return ["What ", bdi(data.contrast.name), " rests on:"];
-    if (state.chosen.what !== "output") return [`What all that was ${data.standing} rests on:`];
+    if (state.chosen.what !== "output") return [`What all that was ${data.explained.length === data.outputs.length ? data.standing : "explained"} rests on:`];
     return ["What “", bdi(app.items()[state.chosen.item].name), "” rests on:"];
   }
 
