@@ -149,8 +149,9 @@ def _asked_contrast(g: Generation) -> str:
         target = g.contrast.first.target
         sides = (str(target.label), str(target.against))
         return " rather than ".join(wording.beginning(side, LONGEST_SAID) for side in sides)
-    targets = [a.target for a in next(iter(g.rows.values()))]
-    rivals = dict.fromkeys(wording.quoted(t.against) for t in targets if t.against is not None)
+    every = [a.target for a in next(iter(g.rows.values()))]
+    targets = [target for target in every if target.against is not None]
+    rivals = dict.fromkeys(wording.quoted(t.against) for t in targets)
     if not rivals or targets[0].read == "margin":
         return ""
     names = wording.few([wording.quoted(t.label) for t in targets])

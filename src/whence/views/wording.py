@@ -197,10 +197,10 @@ def target(explained: Target, quotes: bool = False) -> str:
         reference = WHOLE_INPUT if explained.reference is None else explained.reference.name
         what = f"{what}, from {reference}, in the place"
     if explained.ids is not None or explained.against_ids is not None:
-        span = f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
+        span = f"the {what} of {beginning(str(explained.label), LONGEST_SPAN)}"
         if explained.against_ids is None:
             return span
-        return f"{span} less that of {beginning(str(explained.against).strip(), LONGEST_SPAN)}"
+        return f"{span} less that of {beginning(str(explained.against), LONGEST_SPAN)}"
     shown = quoted if quotes else label
     name = "the predicted class" if explained.label is None else shown(explained.label)
     place = ""
@@ -227,9 +227,14 @@ def target_of_each(explained: Sequence[Target]) -> str:
         return f"the {READINGS[read]}, from {name}, in the place of each"
     if read == "margin":
         return "the lead of each in score (logit) over the strongest other"
-    rivals = dict.fromkeys(quoted(one.against) for one in explained if one.against is not None)
-    less = f", less that of {few([*rivals])}" if rivals else ""
-    return f"the {READINGS[read]} of each{less}"
+    contrasts = [one for one in explained if one.against is not None]
+    rivals = few([*dict.fromkeys(quoted(one.against) for one in contrasts)])
+    what = f"the {READINGS[read]} of each"
+    if not contrasts:
+        return what
+    if len(contrasts) < len(explained):
+        return f"{what}, of {few([quoted(one.label) for one in contrasts])} less that of {rivals}"
+    return f"{what}, less that of {rivals}"
 
 
 def model_line(a: Attribution) -> str:
