@@ -91,8 +91,8 @@ def _written(rng: np.random.Generator) -> list[str]:
     most = 60 if lots.does(rng, 0.03) else 7
     tokens = []
     for word in lots.words(rng, lots.count(rng, most)):
-        pieces = [word[:2], word[2:]] if lots.does(rng, 0.3) and len(word) > 3 else [word]
-        tokens += [f" {pieces[0]}", *pieces[1:]]
+        pieces = [word[:2], word[2:]] if lots.does(rng, 0.3) and word.isalpha() else [word]
+        tokens += [f" {pieces[0]}", *filter(None, pieces[1:])]
     if lots.does(rng, 0.1):
         tokens.append("\n")
     return [*tokens, END] if lots.does(rng, 0.2) else tokens

@@ -153,7 +153,7 @@ def divergence(g: Generation, where) -> bool:
 
 SCORES = Reader(
     {
-        rf"Scores: the (?P<what>[a-z() -]+?) of each(?:, (?:of (?P<names>{NAMES}) )?less that of "
+        rf"Scores: the (?P<what>score \(logit\)|(?:log-)?probability|cross-entropy|perplexity) of each(?:, (?:of (?P<names>{NAMES}) )?less that of "
         rf"(?P<rivals>{NAMES}))?\.": of_each,
         r"Scores: the entropy of all that could stand in place of each\.": lambda g: (
             read_of(g) == "entropy"
@@ -298,7 +298,7 @@ def check_table(g: Generation) -> None:
         rows = [g.rows[method][g.explained.index(i)].scores for i in word]
         several = [row[: len(rows[0])] for row in rows]
         scores = np.sum(several, axis=0) if adds_up(g) else np.mean(several, axis=0)
-        told = re.findall(r" ([+−]?[\d.]+(?:e[+−]\d+)?)(?=  |$)", f"{found[2]}  ")
+        told = re.findall(r" ([+−]?\d+(?:\.\d+)?(?:e[+−]\d+)?)(?=  |$)", f"{found[2]}  ")
         if found[2].strip() == "–":
             assert not scores.any()
             continue
