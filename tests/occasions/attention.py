@@ -21,10 +21,12 @@ HABITS = ("previous", "next", "self", "first", "one", "even", "mixed", "any")
 def speak(rng: np.random.Generator) -> None:
     """Maps and a table of heads say everything that they can."""
     maps = attention_maps(rng)
-    to_text(lambda _: maps_view(maps))
     table = maps.heads()
-    to_text(lambda _: heads_view(table))
     if lots.does(rng, 0.2):
+        to_text(lambda _: maps_view(maps))
+    if lots.does(rng, 0.2):
+        to_text(lambda _: heads_view(table))
+    if lots.does(rng, 0.05):
         maps_fragment(maps)
         heads_fragment(table)
         repr(table), repr(maps)
@@ -103,8 +105,8 @@ def _head(rng: np.random.Generator, rows: int, columns: int, is_causal: bool) ->
     if is_causal:
         weights = np.tril(weights)
         total = weights.sum(-1, keepdims=True)
-        weights = np.where(total > 0, weights / np.where(total > 0, total, 1), np.eye(rows, columns))
+        weights = np.where(
+            total > 0, weights / np.where(total > 0, total, 1), np.eye(rows, columns)
+        )
     sink = 1.0 if lots.does(rng, 0.95) else 0.6
     return sink * weights
-
-

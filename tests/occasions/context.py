@@ -40,8 +40,9 @@ def speak(rng: np.random.Generator) -> None:
     use = context_use(rng)
     answer(use)
     remarks(use)
-    context_text(use)
-    if lots.does(rng, 0.2):
+    if lots.does(rng, 0.3):
+        context_text(use)
+    if lots.does(rng, 0.05):
         context_fragment(use)
         use.table("sources")
         repr(use)

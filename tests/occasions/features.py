@@ -31,10 +31,11 @@ def speak(rng: np.random.Generator) -> None:
     """A dashboard, a card and a forecast say everything that they can."""
     b = dashboard(rng)
     headline(b), sentences(b), about_effects(b), unit_of_effects(b)
-    dashboard_text(b)
-    if b.features:
+    if lots.does(rng, 0.2):
+        dashboard_text(b)
+    if b.features and lots.does(rng, 0.2):
         dashboard_text(b, feature=b.features[0].number)
-    if lots.does(rng, 0.1):
+    if lots.does(rng, 0.03):
         dashboard_page(b)
         dashboard_page(board(5, 2, width=5))
     autoencoder_card(rng)

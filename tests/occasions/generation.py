@@ -44,9 +44,9 @@ def speak(rng: np.random.Generator) -> None:
         say(g)
     scores_line(g, method)
     about_wholes(g, method)
-    if lots.does(rng, 0.5):
+    if lots.does(rng, 0.3):
         generation_text(g)
-    if lots.does(rng, 0.1):
+    if lots.does(rng, 0.05):
         generation_page(g)
         generation_fragment(g)
         repr(g)
@@ -111,9 +111,7 @@ def _target(
     return Target(name, against=against, at=number, read=read, index=number, reference=reference)
 
 
-def _row(
-    rng: np.random.Generator, before: Passage, method: str, target: Target
-) -> Attribution:
+def _row(rng: np.random.Generator, before: Passage, method: str, target: Target) -> Attribution:
     error = None
     if lots.does(rng, 0.1):
         error = Error(completeness_gap=lots.share(rng), note=lots.one_of(rng, ("", "a note")))

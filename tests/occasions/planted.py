@@ -19,7 +19,7 @@ def speak(rng: np.random.Generator) -> None:
     """One result says everything that it can."""
     truth = planted_truth(rng)
     planted_sentences(truth)
-    if lots.does(rng, 0.2):
+    if lots.does(rng, 0.1):
         planted_text(truth)
         planted_latex(truth)
         planted_markdown(truth)

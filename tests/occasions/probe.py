@@ -12,8 +12,16 @@ from tests.views.conftest import passage_of
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps, Axis
 from whence.core.passage import SPECIAL
-from whence.core.probe import FEWEST_TEMPLATES, Contrast, Control, Probe, Reading, TemplateProbe
-from whence.core.probe import all_same, probed
+from whence.core.probe import (
+    FEWEST_TEMPLATES,
+    Contrast,
+    Control,
+    Probe,
+    Reading,
+    TemplateProbe,
+    all_same,
+    probed,
+)
 from whence.core.templates import Template, Templates
 from whence.views.probe import probe_fragment, probe_page, probe_view
 from whence.views.templates import templates_page, templates_view
@@ -27,12 +35,13 @@ STUDENT = 2.0  # near enough to the quantile: intervals are made up as well
 def speak(rng: np.random.Generator) -> None:
     """Two texts, and two lists of words, say everything that they can."""
     p, t = probe(rng), template_probe(rng)
-    for one in (p, t):
-        one.answer()
-        one.to_dict()
+    p.answer()
+    t.answer()
     p.about()
-    to_text(lambda _: templates_view(t))
-    if lots.does(rng, 0.2):
+    if lots.does(rng, 0.1):
+        p.to_dict()
+        t.to_dict()
+        to_text(lambda _: templates_view(t))
         to_text(lambda _: probe_view(p))
         probe_fragment(p)
         probe_page(p)
@@ -53,9 +62,7 @@ def probe(rng: np.random.Generator) -> Probe:
     kinds = ("encoder",) if lots.does(rng, 0.8) else ("encoder", "cross")
     flat = lots.does(rng, 0.15)
     try:
-        p = probed(
-            _maps(rng, words, shape, kinds, flat), _maps(rng, other, shape, kinds, flat)
-        )
+        p = probed(_maps(rng, words, shape, kinds, flat), _maps(rng, other, shape, kinds, flat))
     except InputError:  # no word in common
         return probe(rng)
     if lots.does(rng, 0.1):

@@ -25,8 +25,9 @@ def speak(rng: np.random.Generator) -> None:
     r = receipt(rng)
     sentences(r)
     _notes(r)
-    receipt_text(r)
-    if lots.does(rng, 0.3):
+    if lots.does(rng, 0.2):
+        receipt_text(r)
+    if lots.does(rng, 0.1):
         receipt_page(r)
         repr(r)
     tokens = lots.count(rng)

@@ -25,7 +25,9 @@ class Reader:
     """Patterns with what each says of a record; it counts which of them were met."""
 
     def __init__(self, patterns: Mapping[str, Check]) -> None:
-        self.patterns = {re.compile(pattern, re.DOTALL): check for pattern, check in patterns.items()}
+        self.patterns = {
+            re.compile(pattern, re.DOTALL): check for pattern, check in patterns.items()
+        }
         self.met = Counter({pattern.pattern: 0 for pattern in self.patterns})
 
     def read(self, sentence: str, record: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.occasions.attention import attention_maps
-from tests.views.parsing import PERCENT, Reader, as_read, is_percent
+from tests.views.parsing import PERCENT, Reader, is_percent
 from whence.core.heads import is_punctuation
 from whence.core.maps import AttentionMaps
 from whence.views.attention import maps_fragment
@@ -56,8 +56,11 @@ class Heads:
             told = [w[i, i + step] for i in n if 0 <= i + step < w.shape[1]]
             return float(np.mean(told)) if self.is_own and told else 0.0
         if kind == "repeats":
-            twins = [[j for j, b in enumerate(labels) if b == labels[i] and j != i] for i in n] \
-                if self.is_own else []
+            twins = (
+                [[j for j, b in enumerate(labels) if b == labels[i] and j != i] for i in n]
+                if self.is_own
+                else []
+            )
             told = [sum(w[i, j] for j in js) for i, js in enumerate(twins) if js]
             return float(np.mean(told)) if told else 0.0
         if kind == "one":
@@ -243,7 +246,9 @@ READER = Reader(
         r"layer)(?: of (?P<of>\w+) attention)? (?P<because>[a-z ]+)\.)?": it_does,
     }
 )
-SENTENCE = re.compile(r"^(Of \d+ .*|.* of all attention\.|Worth a look: .*|It (?:looks|has) .*)$", re.MULTILINE)
+SENTENCE = re.compile(
+    r"^(Of \d+ .*|.* of all attention\.|Worth a look: .*|It (?:looks|has) .*)$", re.MULTILINE
+)
 HEADING = re.compile(
     r"^(?P<kind>\w+) attention: what its heads do  (?P<layers>\d+) (?P<word>layers?)"
     r"(?: × (?P<heads>\d+) (?P<of>heads?)|, mean over heads)$",
@@ -280,10 +285,16 @@ def check(maps: AttentionMaps) -> None:
 
 def check_table(h: Heads, block: str) -> None:
     """Each habit with its number of heads, and the head that has most of it."""
-    for row in re.findall(r"^(.+?) {2,}(\d+) *(?:layer (\d+), (?:head (\d+)|the mean of its heads)"
-                          rf" *({PERCENT})?)? *$", block, re.MULTILINE):
+    for row in re.findall(
+        r"^(.+?) {2,}(\d+) *(?:layer (\d+), (?:head (\d+)|the mean of its heads)"
+        rf" *({PERCENT})?)? *$",
+        block,
+        re.MULTILINE,
+    ):
         what, count, layer, head, share = row
-        habits = [habit for habit in (*KINDS, "broad", "mixed") if is_row(h, habit, what, layer, head)]
+        habits = [
+            habit for habit in (*KINDS, "broad", "mixed") if is_row(h, habit, what, layer, head)
+        ]
         assert habits, (what, block)
         having = [at for at in h.places() if h.habit(at) == habits[0]]
         assert int(count) == len(having)
@@ -312,7 +323,9 @@ def check_links(h: Heads, lines: list[str]) -> None:
     for line in lines:
         source, to, share = re.fullmatch(rf"  (.+) → (.+)  ({PERCENT})", line).groups()
         rows = [i for i, name in enumerate(sources.names) if as_shown(name) == source]
-        hits = [weights[i].max() for i in rows if as_shown(seen.names[int(weights[i].argmax())]) == to]
+        hits = [
+            weights[i].max() for i in rows if as_shown(seen.names[int(weights[i].argmax())]) == to
+        ]
         assert any(is_percent(share, float(weight)) for weight in hits), line
         assert max(hits) <= last + 1e-12
         last = max(hits)
@@ -338,7 +351,9 @@ def check_page(maps: AttentionMaps) -> None:
     effects = h.kind in maps.effects
     is_far = bool(np.where(h.far(), h.weights, 0).any())
     assert ("changes the model's output more when it is switched off" in page) == effects
-    assert ("No word looks at a word that is neither itself" in page) == (not effects and not is_far)
+    assert ("No word looks at a word that is neither itself" in page) == (
+        not effects and not is_far
+    )
     assert ("In no other head" in page) == (not effects and is_far)
     causal = any(Heads(maps, kind).is_causal for kind in maps.weights)
     assert ("and the first token where no word looks ahead" in page) == causal

@@ -312,11 +312,7 @@ def units(use: ContextUse, which: list[int]) -> str:
 
 def is_right_without(use: ContextUse, word: list[int], said: str, differ: bool) -> bool:
     tokens = [use.outputs[number] for number in word]
-    apart = [
-        t
-        for t in tokens
-        if t.id != t.instead_id and as_read(t.name) != as_read(t.instead)
-    ]
+    apart = [t for t in tokens if t.id != t.instead_id and as_read(t.name) != as_read(t.instead)]
     if apart:
         return said == f"without context “{as_read(apart[0].instead)}” would be likelier"
     after, before = both(use, word)
@@ -389,9 +385,13 @@ def most(use: ContextUse, whom, name, after, before) -> bool:
 # ---------------------------------------------------------------------- how it was done
 
 
-def selection(use: ContextUse, size, at=None, mean=None, sd=None, floor=None, factor=None, most=None):
+def selection(
+    use: ContextUse, size, at=None, mean=None, sd=None, floor=None, factor=None, most=None
+):
     asked = use.selection
-    if (at is None) != (asked.threshold is None) or (sd is not None and float(sd) != asked.deviations):
+    if (at is None) != (asked.threshold is None) or (
+        sd is not None and float(sd) != asked.deviations
+    ):
         return False
     if at is not None:
         how, number = re.fullmatch(rf"is (at least|above) ({SCORE})", at).groups()
@@ -420,7 +420,8 @@ def decoding(use: ContextUse, tokens) -> bool:
 REST = rf"(?:{NAME} \([^()]*\) rests on no part of the context in particular|.+?)"
 READER = Reader(
     {
-        rf"(?P<how>The model wrote|The text goes on with) “(?P<text>[^”]*)” after “(?P<asked>[^”]*)”"
+        r"(?P<how>The model wrote|The text goes on with) “(?P<text>[^”]*)” after "
+        r"“(?P<asked>[^”]*)”"
         r": which words of it depend on the context\?": question,
         rf"(?P<found>\d+) of (?P<of>\d+) (?P<kind>written|given) (?P<word>words?) "
         rf"(?P<depend>depends?)(?P<most> most)? on the context: (?P<names>{NAMES})"
@@ -445,7 +446,11 @@ READER = Reader(
         rf"(?P<name>{NAME}) \((?P<after>{PERCENT}) with the context, (?P<before>{PERCENT}) "
         r"without\).*?); (?P<without>without context .+?)"
         r"(?:; its sources beside random ones: (?P<ruling>[a-z ]+))?\.": lambda use, **m: about(
-            use, **{**m, "rests": re.sub(r" \([^()]* with the context, [^()]* without\)", "", m["rests"])}
+            use,
+            **{
+                **m,
+                "rests": re.sub(r" \([^()]* with the context, [^()]* without\)", "", m["rests"]),
+            },
         ),
         r"The (?P<whom>(?:other )?words?) (?P<verb>is|are) about as likely without it\.": alike,
         rf"(?P<which>Less far out stands|Not selected was|Most of all changes) {CHANCES}"
@@ -484,9 +489,9 @@ def check(use: ContextUse) -> None:
         READER.read(sentence, use)
     for sentence in remarks(use):
         HOW.read(sentence, use)
-    assert bool(others(use)) == bool(re.match(
-        r"The (other )?words?\b|Of the |Less far|Not selected|Most of all", said[-1]
-    )), said
+    assert bool(others(use)) == bool(
+        re.match(r"The (other )?words?\b|Of the |Less far|Not selected|Most of all", said[-1])
+    ), said
     chosen = [word for word in words(use) if is_chosen(use, word)]
     abouts = [sentence for sentence in said if "; without context " in sentence]
     assert len(abouts) == min(3, len(chosen)), said
@@ -508,7 +513,9 @@ def test_the_rows_in_the_terminal_are_those_of_the_words(monkeypatch):
     for _ in range(60):
         use = context_use(rng)
         shown = context_text(use)
-        rows = re.findall(rf"^(●?) .*?({PERCENT})  +({PERCENT})  +(−?\d+\.\d{{3}})", shown, re.MULTILINE)
+        rows = re.findall(
+            rf"^(●?) .*?({PERCENT})  +({PERCENT})  +(−?\d+\.\d{{3}})", shown, re.MULTILINE
+        )
         assert len(rows) == min(len(words(use)), 40), shown
         for word, (mark, after, before, score) in zip(words(use), rows, strict=False):
             assert bool(mark) == is_chosen(use, word)

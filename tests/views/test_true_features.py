@@ -63,7 +63,9 @@ def is_randoms(r: Receipt, shown: str | None) -> bool:
     return shown in (None, wanted) and (shown is not None or not count)
 
 
-def clamped(r: Receipt, feature, value, times, what, before, after, chance=None, how=None, means=None):
+def clamped(
+    r: Receipt, feature, value, times, what, before, after, chance=None, how=None, means=None
+):
     wanted = "probability of the tokens that it promotes"
     if r.meaning == "label":
         wanted = f"probability of {label(r.about)} for the prompt"
@@ -81,8 +83,19 @@ def clamped(r: Receipt, feature, value, times, what, before, after, chance=None,
     )
 
 
-def broken(r: Receipt, texts, text, tokens, token, divergence, unit, plain=None, steered=None,
-           other=None, random=None):
+def broken(
+    r: Receipt,
+    texts,
+    text,
+    tokens,
+    token,
+    divergence,
+    unit,
+    plain=None,
+    steered=None,
+    other=None,
+    random=None,
+):
     per = "token" if r.meaning == "promoted" else "text"
     has_perplexity = own(r, "perplexity") is not None and r.plain.perplexity is not None
     return (
@@ -95,7 +108,9 @@ def broken(r: Receipt, texts, text, tokens, token, divergence, unit, plain=None,
         and (plain is not None) == has_perplexity
         and (plain is None or is_two_digits(plain, r.plain.perplexity))
         and (plain is None or is_two_digits(steered, own(r, "perplexity")))
-        and (not has_perplexity or is_optional(other, mean(r, "random", "perplexity"), is_two_digits))
+        and (
+            not has_perplexity or is_optional(other, mean(r, "random", "perplexity"), is_two_digits)
+        )
     )
 
 
@@ -127,8 +142,10 @@ def beside(r: Receipt, others, move) -> bool:
 MOVED = r"[\d.]+(?:e\+\d+)?x|" + PERCENT
 STEERED = Reader(
     {
-        rf"Feature (?P<feature>\d+) clamped to an activation of (?P<value>{NUMBER}), (?:its largest|"
-        rf"(?P<times>{NUMBER}) times its largest): the (?P<what>.+) goes from (?P<before>{PERCENT}) "
+        rf"Feature (?P<feature>\d+) clamped to an activation of (?P<value>{NUMBER}), (?:its "
+        rf"largest|"
+        rf"(?P<times>{NUMBER}) times its largest): the (?P<what>.+) goes from "
+        rf"(?P<before>{PERCENT}) "
         rf"to (?P<after>{PERCENT})(?:; (?P<chance>{PERCENT}) by (?P<how>\d+ random directions?))?"
         rf"(?:[;,] (?P<means>{PERCENT}) by the difference of means)?\.": clamped,
         rf"On unrelated text \((?P<texts>\d+) (?P<text>texts?), (?P<tokens>[\d,]+) "
@@ -137,11 +154,13 @@ STEERED = Reader(
         rf"(?P<unit>token|text)(?: \(random: (?P<random>{NUMBER})\))?\.": broken,
         rf"Other features move by (?P<share>{MOVED}) of what they were"
         rf"(?: \(random: (?P<random>{MOVED})\))?\.": moved,
-        rf"In what is then written, read by the plain model, the feature is at (?P<share>{PERCENT}) "
+        rf"In what is then written, read by the plain model, the feature is at "
+        rf"(?P<share>{PERCENT}) "
         rf"of its largest activation on average \(before: (?P<before>{PERCENT})(?:; (?P<how>\d+ "
         rf"random directions?): (?P<random>{PERCENT}))?\)\.": written,
         rf"At every token the state after block 2 is moved along the feature's direction until the "
-        rf"feature has the wanted activation; what the autoencoder does not reconstruct stays as it "
+        rf"feature has the wanted activation; what the autoencoder does not reconstruct stays "
+        rf"as it "
         rf"is\. The largest activation seen is (?P<peak>{NUMBER})\.": lambda r, peak: is_number(
             peak, r.peak
         ),
@@ -226,11 +245,16 @@ BOARD = Reader(
 def check_card(rng: np.random.Generator) -> None:
     """The sentences of a card that count, or compare."""
     shown, about, quality = autoencoder_card(rng)
-    dead = re.search(r"Of ([\d,]+) features, ([\d,]+) (is|are) dead .+ any of ([\d,]+) .+ and ([\d,]+) dense", shown)
+    dead = re.search(
+        r"Of ([\d,]+) features, ([\d,]+) (is|are) dead .+ any of ([\d,]+) .+ and ([\d,]+) dense",
+        shown,
+    )
     told = [int(number.replace(",", "")) for number in dead.group(1, 2, 4, 5)]
     assert told == [quality.size, quality.dead, quality.seen, quality.dense]
     assert (dead[3] == "is") == (quality.dead == 1)
-    also = re.search(r"from seed (\d+), found (.+?)% of the .+? activations' correlations (.+?)% would", shown)
+    also = re.search(
+        r"from seed (\d+), found (.+?)% of the .+? activations' correlations (.+?)% would", shown
+    )
     assert (also is not None) == (quality.agreement is not None)
     if also is not None:
         assert int(also[1]) == quality.agreement.with_seed
@@ -243,7 +267,8 @@ def check_forecast(rng: np.random.Generator) -> None:
     f = forecast(rng)
     said = re.fullmatch(
         rf"([\d,]+) activations; their mean is ({NUMBER}) spreads long, so ({PERCENT}) of features "
-        rf"would never be active(?:; the mean is taken away, which leaves ({PERCENT}))?\. Its steps "
+        rf"would never be active(?:; the mean is taken away, which leaves ({PERCENT}))?\. Its "
+        rf"steps "
         r"will take (.+), and measuring its quality beside simpler things (.+); .+ of activations "
         r"and .+ of training state on the disk\.",
         str(f),

@@ -153,7 +153,8 @@ def divergence(g: Generation, where) -> bool:
 
 SCORES = Reader(
     {
-        rf"Scores: the (?P<what>score \(logit\)|(?:log-)?probability|cross-entropy|perplexity) of each(?:, (?:of (?P<names>{NAMES}) )?less that of "
+        rf"Scores: the (?P<what>score \(logit\)|(?:log-)?probability|cross-entropy|perplexity) "
+        rf"of each(?:, (?:of (?P<names>{NAMES}) )?less that of "
         rf"(?P<rivals>{NAMES}))?\.": of_each,
         r"Scores: the entropy of all that could stand in place of each\.": lambda g: (
             read_of(g) == "entropy"
@@ -161,7 +162,8 @@ SCORES = Reader(
         r"Scores: the lead of each in score \(logit\) over the strongest other\.": lambda g: (
             read_of(g) == "margin"
         ),
-        r"Scores: the divergence \(KL\), from (?P<where>[a-z ]+), in the place of each\.": divergence,
+        r"Scores: the divergence \(KL\), from (?P<where>[a-z ]+), in the place of "
+        r"each\.": divergence,
     }
 )
 
@@ -229,7 +231,8 @@ REMARKS = Reader(
         r"(?P<method>[a-z-]+): a note": lambda g, method: any(
             a.error is not None and a.error.note == "a note" for a in g.rows[method]
         ),
-        r"(?P<count>[\d,]+) (?P<word>characters?) of the prompt (?P<verb>was|were) cut off\.": dropped,
+        r"(?P<count>[\d,]+) (?P<word>characters?) of the prompt (?P<verb>was|were) cut "
+        r"off\.": dropped,
         r"lime was left out: it does not fit": lambda g: "lime" in g.skipped,
         r"shapley has no evidence: no room": lambda g: "shapley" in g.chosen.skipped,
         r"What a model's own files change: top_k 50\.": lambda g: bool(g.notes),
@@ -239,16 +242,19 @@ REMARKS = Reader(
         r"There is no evidence for these scores, as none was asked for: nothing says they hold\.": (
             lambda g: g.chosen is None and "evidence" not in g.skipped
         ),
-        r"A word of several tokens has the (?P<how>sum|mean) of their scores, (?:as (?P<what>[a-z-]+) "
+        r"A word of several tokens has the (?P<how>sum|mean) of their scores, (?:as "
+        r"(?P<what>[a-z-]+) "
         r"add up, )?and the product of their probabilities\.": lambda g, how, what: (
             has_wholes(g)
             and (how == "sum") == adds_up(g) == (what is not None)
             and (what is None or ADDED[what] == read_of(g))
         ),
-        rf"the log-probability of “(?P<name>[^”]*)” less that of “(?P<other>[^”]*)”": (
-            lambda g, name, other: is_of_texts(g)
-            and name == as_quoted(target_of(g).label, 60)
-            and other == as_quoted(target_of(g).against, 60)
+        r"the log-probability of “(?P<name>[^”]*)” less that of “(?P<other>[^”]*)”": (
+            lambda g, name, other: (
+                is_of_texts(g)
+                and name == as_quoted(target_of(g).label, 60)
+                and other == as_quoted(target_of(g).against, 60)
+            )
         ),
     }
 )

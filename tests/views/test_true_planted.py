@@ -155,7 +155,9 @@ def one_finds_some(truth: PlantedTruth, method, count, every, missed, left=None)
     )
 
 
-def fooled(truth: PlantedTruth, mechanism, method, count, texts, word, verb=None, others="") -> bool:
+def fooled(
+    truth: PlantedTruth, mechanism, method, count, texts, word, verb=None, others=""
+) -> bool:
     on_it = [f for f in truth.findings if f.mechanism == mechanism and f.method != "random"]
     who = {f.method: f for f in on_it if f.fooled > f.texts / 2}
     worst = who[method]
@@ -201,9 +203,7 @@ def control(truth: PlantedTruth, count, texts, word, mean) -> bool:
     mine = of(truth, "random")
     on = [one for one in truth.mechanisms if one.name in tried(truth, "random")]
     return (
-        mine != []
-        and is_count(count, sum(f.found for f in mine))
-        and chance(on, mean, texts, word)
+        mine != [] and is_count(count, sum(f.found for f in mine)) and chance(on, mean, texts, word)
     )
 
 
@@ -230,7 +230,8 @@ LEFT = r"(?: It was not tried on (?P<left>[\w, -]+)\.)?"
 READER = Reader(
     {
         r"Only the random control was tried\.": only_control,
-        r"(?P<count>\d+) (?P<text>texts?) of (?P<which>.+) cannot show what a method finds in most: "
+        r"(?P<count>\d+) (?P<text>texts?) of (?P<which>.+) cannot show what a method finds in "
+        r"most: "
         r"take at least 4, better 30\.": too_few,
         rf"(?P<count>\d+) of (?P<every>\d+) methods (?P<verb>finds?) (?P<what>[\w ]+): "
         rf"(?P<who>{SOME})\.": some_find,
@@ -242,7 +243,8 @@ READER = Reader(
         rf"(?P<missed>[\w, -]+)\.{LEFT}": one_finds_some,
         rf"(?P<method>[\w-]+) does not surely find (?P<what>[\w, -]+) in most texts\."
         rf"{LEFT}": one_misses,
-        rf"On (?P<mechanism>\w+), (?P<method>[\w-]+) ranks a decoy first, which the output ignores, "
+        rf"On (?P<mechanism>\w+), (?P<method>[\w-]+) ranks a decoy first, which the output "
+        rf"ignores, "
         rf"in (?P<count>{COUNT}) of (?P<texts>\d+) (?P<word>texts?)(?:; so (?P<verb>does|do), in "
         rf"most texts, (?P<others>{SOME}))?\.": fooled,
         rf"Not separable from random on (?P<on>any mechanism|\w+): (?P<who>{SOME})\.": lost,

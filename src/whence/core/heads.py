@@ -29,6 +29,7 @@ PATTERNS = (
 DOMINANT = 0.5  # of a head's attention, from which on the head is called after it
 BROAD = 0.9  # of the entropy of looking everywhere alike
 
+# Said of each column of numbers about heads, by their tables and by the reference.
 MEANING = {
     "entropy": "nats; 0 looks at one place, log of the number of places at all alike",
     "breadth": "entropy over that of looking at every visible place alike",

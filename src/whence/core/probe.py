@@ -26,7 +26,6 @@ from whence.core.templates import Templates
 from whence.core.units import distinct
 from whence.core.writing import write_text
 
-
 LAST_DIGITS = 1e-4  # points, or of another number: what is less may be a model's rounding
 
 
@@ -156,6 +155,9 @@ class Probe:
 
         A change counts as more than that of neutral words where it is larger than the largest of
         theirs. There are few of them, so this is a caution and no test.
+
+        Said first of any two texts; that both are read alike only where the tokens, the image, the
+        attention and the numbers are the same, and that a pair says little where they are not.
         """
         if self.is_same and self._has_the_same_input and len(set(self.values)) < 2:
             return ["The model reads both texts alike."]
@@ -184,7 +186,10 @@ class Probe:
         )
 
     def _that_hold(self, said: Mapping[str, float]) -> str:
-        """The labels of one text that hold; of none that does, the nearest to it."""
+        """The labels of one text that hold; of none that does, the nearest to it.
+
+        Said where each label has its own yes or no: which of them hold for a text.
+        """
         shown = [f"{_label(name)} ({self._number(p)})" for name, p in said.items() if p >= HOLDS]
         if shown:
             return " and ".join(shown)
@@ -199,6 +204,7 @@ class Probe:
         return _percent(said) if is_probability else f"{said:.3f}"
 
     def _of_attention(self) -> str:
+        """Said where texts are not read alike: the largest change of a weight, if there is any."""
         if self.is_same:
             return "No weight of attention differs."
         return f"The largest change of a head's attention is {_points(self.largest)}."
@@ -216,6 +222,9 @@ class Probe:
         return f"That is {verdict} neutral words do ({most.name}: {change})."
 
     def _beside_attention(self) -> str:
+        """Said after the largest change: whether neutral words change a weight as far; or, without
+        a control, that nothing says so.
+        """
         if not self.controls:
             return "There is no control, so nothing says what neutral words do here."
         most = max(self.controls, key=lambda control: control.largest)
@@ -324,7 +333,10 @@ class Probe:
         return self._has_the_same_ids and not self._has_another_image
 
     def about(self) -> list[str]:
-        """What was aligned, what was not, and which maps were compared, in a line each."""
+        """What was aligned, what was not, and which maps were compared, in a line each.
+
+        Said below the answer: where the texts differ, if they do, and which maps were not compared.
+        """
         apart = [label for label, changed in zip(self.labels, self.changed, strict=True) if changed]
         if self._has_another_image:
             apart.append("the image")
@@ -574,7 +586,11 @@ class TemplateProbe:
         return "differs" if abs(self.contrast.mean) > reach else "as neutral words"
 
     def answer(self) -> list[str]:
-        """What was found, in sentences."""
+        """What was found, in sentences.
+
+        Said first of templates: the mean change, its interval where there is one, in how many it
+        rises and falls, and what that may be taken for.
+        """
         c, worded = self.contrast, self.reading.worded
         count = len(self.templates)
         lines = [
@@ -635,6 +651,7 @@ def _templates(count: int) -> str:
 
 
 WITHOUT_INTERVAL = ("one template", "too few templates", "all the same")
+# Said behind the mean change over templates, by the verdict.
 CONCLUSIONS = {
     "one template": "One template says nothing about others: give several.",
     "too few templates": (

@@ -177,7 +177,11 @@ Measure = Callable[[Sequence[Pair]], Float[np.ndarray, " pair"]]
 def _measure(
     model: Model, templates: Templates, target: Target | str | int | None
 ) -> tuple[Measure, Reading]:
-    """What is compared within a pair, second less first, and what it is called."""
+    """What is compared within a pair, second less first, and what it is called.
+
+    Said of a masked language model, which is asked for the word itself: ``log-probability of the
+    word at its place``.
+    """
     if not model.kind.has_head:
         raise Unsupported("templates compare predictions, and this model makes none.")
     if model.kind.fills_a_mask:

@@ -48,6 +48,8 @@ class Forecast:
     def __str__(self) -> str:
         """Two sentences for people.
 
+        Said once, before the first step of a training.
+
         >>> str(Forecast(9000, 3.0, 0.4, 0.004, True, 40.0, 1000, 1000, 9.0)).split("; ")[1]
         'their mean is 3 spreads long, so 40 % of features would never be active'
         """

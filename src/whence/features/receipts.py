@@ -68,6 +68,9 @@ def receipt(
     without any, a few plain sentences are used. ``random`` directions are drawn with ``seed``.
     ``decoding`` goes to ``generate``, such as ``do_sample=True``.
 
+    Said in a note where no text of a language model has a second token: ``No perplexity: every text
+    has one token, and none that follows it.``
+
     >>> import whence
     >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
@@ -202,7 +205,11 @@ def _directions(
     random: int,
     notes: list[str],
 ) -> list[tuple[Direction, int, Float[Tensor, " dim"]]]:
-    """The feature's own direction, random ones, and the difference of means, each of length 1."""
+    """The feature's own direction, random ones, and the difference of means, each of length 1.
+
+    Said in a note where there is a difference of means: ``The cosine of the feature's direction and
+    the difference of means: 0.12.``
+    """
     own = nn.functional.normalize(autoencoder.decoder[feature], dim=0)
     directions: list[tuple[Direction, int, Tensor]] = [("feature", 0, own)]
     generator = torch.Generator().manual_seed(seed)

@@ -161,7 +161,11 @@ def _with_bins(card: FeatureCard, first: int, last: int) -> FeatureCard:
 def _effects(
     model: Model, autoencoder: Autoencoder, seen: Seen, shown: list[int], count: int
 ) -> Effects:
-    """What features promote, how that was found, and what to say where it cannot be."""
+    """What features promote, how that was found, and what to say where it cannot be.
+
+    Said in a note where a model neither writes nor has classes: ``What features do to the output is
+    not shown for this kind of model.``
+    """
     if model.kind.generates and not (
         model.is_encoder_decoder and autoencoder.about.kind == "encoder"
     ):

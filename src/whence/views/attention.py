@@ -43,6 +43,7 @@ APART = {
     "hidden": "hidden",
 }
 FULL_COLOUR = {"shown": "the strongest word shown", "one": "100 % of a row, everywhere"}
+# Said in the menu of the kinds of attention, where a model has several.
 KINDS = {
     "encoder": "encoder: within the text that is read",
     "decoder": "decoder: within the text that is written",
@@ -54,7 +55,9 @@ EXPORTS = {
     "save-svg": "Download SVG",
     "save-png": "Download PNG",
 }
+# Said in the notes of what counts as a distant word.
 DISTANT = "a word that is neither itself, nor beside it, nor punctuation, nor set apart"
+# Said in the notes, by how the head was found that the page opens on.
 RULE = {
     "effects": "No other head{} changes the model's output more when it is switched off: every "
     "head was, once. The word is the one that looks most strongly at another place, at a distant "
@@ -64,6 +67,7 @@ RULE = {
     "nearest": f"No word looks at {DISTANT}; so in no other head{{}} a word looks, on average, "
     "more strongly at one place. The word is the one that does so most.",
 }
+# Said at the end of the notes.
 KEYS = (
     "Keys: arrows move along tabs, places, maps and cells; "
     "<kbd>[</kbd> and <kbd>]</kbd> change the layer; "
@@ -121,6 +125,7 @@ def _program(name: str) -> str:
 
 
 def _header(maps: AttentionMaps) -> str:
+    """Said on top of a page of maps; how much was cut off where something was."""
     about = element("h2", "Where each head looks") + soft(_about(maps))
     if maps.passage.dropped:
         cut = wording.cut_off(maps.passage.dropped)
@@ -265,6 +270,9 @@ def _image(maps: AttentionMaps) -> str:
 
 
 def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
+    """Said below the maps: what places are, why the page opens where it does, and how far it
+    rounds.
+    """
     errors = "; ".join(_error(kind, p) for kind, p in packed.items())
     paragraphs = [
         MISREAD,
@@ -290,13 +298,14 @@ def _rule(maps: AttentionMaps) -> str:
 
 
 def _set_apart(maps: AttentionMaps) -> str:
+    """Said in the notes: of the first token too where some kind of map does not look ahead."""
     if any(maps.is_causal(kind) for kind in maps.kinds):
         return "Set apart are special tokens, and the first token where no word looks ahead."
     return "Set apart are special tokens."
 
 
 def _places(maps: AttentionMaps) -> str:
-    """What a row and a column of a map stand for."""
+    """What a row and a column of a map stand for. Said in the notes, by the units of the maps."""
     if maps.passage.pixels is not None:
         return "The places are patches of the image (row, column) and special tokens."
     if maps.units == "token":
@@ -311,7 +320,11 @@ def _places(maps: AttentionMaps) -> str:
 
 
 def _error(kind: str, packed: Packed) -> str:
-    """How far a weight of this kind may be off, and in how many steps it is stored."""
+    """How far a weight of this kind may be off, and in how many steps it is stored.
+
+    Said in the notes of each kind of attention: ``encoder 0.002 (127 to 255 steps, by layer: noise
+    does not fit into more)``.
+    """
     low, high = min(packed.levels), max(packed.levels)
     steps = f"{high} steps"
     if low != high:

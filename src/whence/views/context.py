@@ -98,7 +98,10 @@ def _output_text(use: ContextUse) -> str:
 
 
 def question(use: ContextUse) -> str:
-    """What was asked, and of which text: the first line of every view."""
+    """What was asked, and of which text: the first line of every view.
+
+    Said first in every view of a context's use.
+    """
     text = wording.beginning(_output_text(use), LONGEST_SAID)
     asked = wording.beginning(use.input, LONGEST_SAID)
     said = wording.goes_on(is_by_model(use))
@@ -137,9 +140,7 @@ def _others(use: ContextUse) -> list[str]:
     Said where there are such words, of the one whose own probability changes most.
     """
     words = [outputs for outputs in use.words if use.outputs[outputs.start].word is not None]
-    others = [
-        outputs for outputs in words if not any(number in use.selected for number in outputs)
-    ]
+    others = [outputs for outputs in words if not any(number in use.selected for number in outputs)]
     if not others:
         return []
     largest = max(others, key=lambda outputs: _times(use, outputs))
@@ -268,7 +269,10 @@ def _rests_on(use: ContextUse) -> Iterator[str]:
 
 
 def _what_rests(use: ContextUse, which: str) -> str:
-    """What is said before the part of the context that does most; a divergence has no sides."""
+    """What is said before the part of the context that does most; a divergence has no sides.
+
+    Said where the units are whole sentences or documents, before the one that does most.
+    """
     if use[use.methods[0]][0].target.sign_of_support:
         return f"{which} rests most on"
     return f"what could stand in place of {which} is moved most by"
@@ -284,14 +288,21 @@ def _quoted(use: ContextUse, unit: int) -> str:
 
 
 def _about(use: ContextUse, word: Found) -> str:
-    """One word: what it rests on, and what would have stood there."""
+    """One word: what it rests on, and what would have stood there.
+
+    Said of the three selected words that stand out farthest.
+    """
     with_it, without = both_shown(word.probability, word.without)
     name = f"{wording.quoted(word.name)} ({with_it} with the context, {without} without)"
     return f"{_rests(use, word, name)}; {_without(word)}{_evidence(use, word)}."
 
 
 def _rests(use: ContextUse, word: Found, name: str) -> str:
-    """What a word rests on; and what speaks against it, where that is stronger."""
+    """What a word rests on; and what speaks against it, where that is stronger.
+
+    Said of a selected word: of what speaks against it where that is stronger than all that speaks
+    for it.
+    """
     sources = use.sources(word.strongest)
     against = use.opposing(word.strongest) if is_opposed(use, word, use.methods[0]) else ()
     if not use.of(word.strongest).target.sign_of_support:
@@ -307,7 +318,10 @@ def _rests(use: ContextUse, word: Found, name: str) -> str:
 
 
 def _moves(use: ContextUse, name: str, sources: Sequence[int], against: Sequence[int]) -> str:
-    """What moves all that could stand in place of a word, where that is read (``kl``)."""
+    """What moves all that could stand in place of a word, where that is read (``kl``).
+
+    Said in place of what a word rests on where a divergence is explained.
+    """
     place = f"What could stand in place of {name}"
     if not sources and not against:
         return f"{place} is moved by no part of the context in particular"
@@ -320,7 +334,11 @@ def _moves(use: ContextUse, name: str, sources: Sequence[int], against: Sequence
 
 
 def opposed_words(use: ContextUse, word: Found, method: str) -> str:
-    """What is said before units that score below zero: what they do to the word."""
+    """What is said before units that score below zero: what they do to the word.
+
+    Said where most that a unit does goes against the word: ``against it``, or ``kept as without
+    context by``.
+    """
     has_sides = use.of(word.strongest, method).target.sign_of_support
     return "against it" if has_sides else "kept as without context by"
 
@@ -342,6 +360,9 @@ def _units(use: ContextUse, units: Sequence[int]) -> str:
 
 
 def _without(word: Found) -> str:
+    """Said of a selected word: that another token would be likelier where one of its tokens would
+    be another; that it would be likelier itself only where its probability shows so.
+    """
     if word.instead is not None:
         return f"without context {wording.quoted(word.instead)} would be likelier"
     too = "without context it would stand there too"
@@ -352,6 +373,7 @@ def _without(word: Found) -> str:
 
 
 def _evidence(use: ContextUse, word: Found) -> str:
+    """Said of a selected word whose sources were held against random ones."""
     ruling = overall(use.of(word.strongest))
     if ruling is None:
         return ""
@@ -391,7 +413,10 @@ def shown(use: ContextUse, score: float) -> str:
 
 
 def selection_line(use: ContextUse) -> str:
-    """How words were selected."""
+    """How words were selected.
+
+    Said below the answer: the threshold, the floor, the factor and the number that were asked for.
+    """
     selection = use.selection
     size = "size" if selection.rule == "tool" and min(use.scores.tolist()) < 0 else "score"
     parts = []
@@ -415,11 +440,15 @@ def selection_line(use: ContextUse) -> str:
 
 
 def _at_most(most: int) -> str:
+    """Said where no more than so many tokens were to be selected."""
     return "only the strongest of them" if most == 1 else f"the {most} strongest of them at most"
 
 
 def remarks(use: ContextUse) -> list[str]:
-    """How it came about, and what else is to be known."""
+    """How it came about, and what else is to be known.
+
+    Said below the answer; what was left out where something was.
+    """
     lines = [selection_line(use), decoding_line_of(_decoding(use))]
     lines += [f"{wording.visible(note[:1].upper() + note[1:])}." for note in use.notes]
     for name, why in use.skipped.items():
@@ -447,7 +476,11 @@ def context_text(use: ContextUse) -> str:
 
 
 def context_view(use: ContextUse, console: Console) -> RenderableType:
-    """The texts, the answer, every written word in both runs, and how it came about."""
+    """The texts, the answer, every written word in both runs, and how it came about.
+
+    Said in a terminal: ``3 more are in the page and in .table().`` where more words were written
+    than are shown, and that other methods have scores where there are some.
+    """
     del console
     asked, *said = answer(use)
     parts: list[RenderableType] = [Text(asked, BOLD), Text(), _texts(use), Text()]

@@ -27,7 +27,10 @@ def headline(board: Dashboard) -> str:
 
 
 def sentences(board: Dashboard) -> list[str]:
-    """How many features there are, and how well they hold what the model holds."""
+    """How many features there are, and how well they hold what the model holds.
+
+    Said below the headline of a dashboard; of the variance where it was measured.
+    """
     tokens, passages = (
         wording.counted(count, what)
         for count, what in ((board.tokens, "token"), (board.passages, "passage"))
@@ -57,7 +60,10 @@ def _mean(count: float) -> str:
 
 
 def about_effects(board: Dashboard) -> str:
-    """How it was found out what features do to the output, and what that is worth."""
+    """How it was found out what features do to the output, and what that is worth.
+
+    Said where it was found out what features do, by how.
+    """
     if board.effects == "lens":
         return (
             "What a feature promotes is read from the weights: its direction through the final "
@@ -76,7 +82,10 @@ def about_effects(board: Dashboard) -> str:
 
 
 def unit_of_effects(board: Dashboard) -> str:
-    """What the numbers beside promoted tokens or classes are, or nothing."""
+    """What the numbers beside promoted tokens or classes are, or nothing.
+
+    Said beside tokens or classes that a feature promotes.
+    """
     units = {
         "lens": "logits for an activation of 1, above the vocabulary's mean",
         "clamped": "logits lost when the feature is set to 0",

@@ -193,7 +193,11 @@ def decoding_line(g: Generation) -> str:
 
 
 def decoding_line_of(decoding: Mapping[str, Any]) -> str:
-    """The same, from the options of decoding."""
+    """The same, from the options of decoding.
+
+    Said of how a text came about; that it was given where the model did not write it, and that it
+    was drawn where it was.
+    """
     options = dict(decoding)
     if "given" in options:
         return f"What follows the prompt was given, as {wording.visible(str(options['given']))}."
@@ -234,7 +238,10 @@ def contrast_of(g: Generation) -> str:
 
 
 def about_wholes(g: Generation, method: str) -> str:
-    """How the tokens of one word are taken together; empty where each stands alone."""
+    """How the tokens of one word are taken together; empty where each stands alone.
+
+    Said where all tokens of some word were explained.
+    """
     if all(len(outputs) == 1 for outputs in g.wholes):
         return ""
     if g.adds_up(method):
@@ -250,7 +257,11 @@ def about_wholes(g: Generation, method: str) -> str:
 
 
 def remarks(g: Generation) -> list[str]:
-    """What else is to be known: what is missing, how far scores may be off, and notes."""
+    """What else is to be known: what is missing, how far scores may be off, and notes.
+
+    Said at the end: which tokens were explained where not all were, what was cut off or left out,
+    how far scores may be off, and notes.
+    """
     lines = []
     if len(g.explained) < len(g.outputs):
         verb = "was" if len(g.explained) == 1 else "were"
@@ -332,7 +343,11 @@ def _reasons(g: Generation) -> Iterator[RenderableType]:
 
 
 def _contrast(g: Generation) -> Iterator[RenderableType]:
-    """The strongest units of a contrast of whole texts, a line for each method."""
+    """The strongest units of a contrast of whole texts, a line for each method.
+
+    Said of a contrast of whole texts: ``Scores of the contrast, the log-probability of “few” less
+    that of “a little”: for +, against −``.
+    """
     if g.contrast is None:
         return
     signs = any(a.signed for a in g.contrast.attributions.values())
@@ -354,7 +369,11 @@ def _contrast(g: Generation) -> Iterator[RenderableType]:
 def _table(
     g: Generation, method: str, rows: Sequence[Row], theme: Theme, console: Console
 ) -> RenderableType:
-    """A line for each word: its probability, and the strongest of what stands before it."""
+    """A line for each word: its probability, and the strongest of what stands before it.
+
+    Said above the table of a terminal: ``by occlusion, the strongest sources of each: for +,
+    against −``.
+    """
     signed = is_signed(g, method)
     strongest = [row.strongest(SOURCES) for row in rows]
     named = [row.scores[units] for row, units in zip(rows, strongest, strict=True)]
@@ -403,6 +422,7 @@ def _cut(name: str, most: int) -> str:
 
 
 def _below(g: Generation, method: str, rows: Sequence[Row]) -> list[str]:
+    """Said below a table in a terminal of more words than are shown."""
     lines = []
     left = len(rows) - MOST_ROWS
     if left > 0:
@@ -418,7 +438,10 @@ def _below(g: Generation, method: str, rows: Sequence[Row]) -> list[str]:
 def _matrix(
     g: Generation, method: str, rows: Sequence[Row], theme: Theme, coloured: bool
 ) -> Iterator[Text]:
-    """Written words × units in shades, where there are few of both."""
+    """Written words × units in shades, where there are few of both.
+
+    Said below a matrix that is small enough for a terminal.
+    """
     columns = max((len(row.scores) for row in rows), default=0)
     if not rows or len(rows) > MATRIX_ROWS or columns > MATRIX_COLUMNS:
         return
@@ -467,6 +490,7 @@ def _heads(names: Sequence[str], width: int) -> Iterator[Text]:
 
 
 def _about(g: Generation) -> list[str]:
+    """Said at the end in a terminal; of other methods where there are some."""
     first = next(iter(g.rows.values()))[0]
     others = ", ".join(map(wording.visible, g.methods[1:]))
     lines = [f"{decoding_line(g)} Model: {wording.visible(first.provenance.model)}."]

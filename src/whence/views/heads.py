@@ -45,6 +45,7 @@ MOST = 12
 MOST_LINKS = 5
 ALWAYS_LISTED = ("entropy", "value_change", "output_change")
 WORTH_A_COLUMN = 0.4  # a share of the attention: no head looks there that much, no column
+# Said below all attention maps.
 MISREAD = "Attention says where a head reads, not what matters for the answer."
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
@@ -81,7 +82,11 @@ def _texts(maps: AttentionMaps) -> list[RenderableType]:
 
 
 def _summary(maps: AttentionMaps, kind: str) -> list[RenderableType]:
-    """What the heads of one kind of attention do, in a sentence and a table."""
+    """What the heads of one kind of attention do, in a sentence and a table.
+
+    Said of each kind of attention: ``encoder attention: what its heads do``, and ``“[SEP]” takes 18
+    % of all attention.`` where places are set apart.
+    """
     table = maps.heads(kind)
     layers, heads = maps.weights[kind].shape[:2]
     shape = f"{wording.counted(layers, 'layer')} × {wording.counted(heads, 'head')}"
@@ -100,7 +105,10 @@ def _summary(maps: AttentionMaps, kind: str) -> list[RenderableType]:
 
 
 def _counted(table: HeadTable, every: Sequence[Habit]) -> str:
-    """How many heads do what, in one sentence."""
+    """How many heads do what, in one sentence.
+
+    Said of all heads of one kind of attention; of layers where each has the mean of its heads.
+    """
     total = sum(habit.heads for habit in every)
     parts = []
     for habit in every:
@@ -127,7 +135,10 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _apart_names(maps: AttentionMaps, kind: str) -> str:
-    """The places that are set apart, with the verb that follows them."""
+    """The places that are set apart, with the verb that follows them.
+
+    Said where places are set apart; that it is the first token where it is that alone.
+    """
     names = np.array(maps.to_axis[kind].labels)[maps.set_apart(kind)]
     each = list(dict.fromkeys(names.tolist()))
     verb = "takes" if len(names) == 1 else "take"
@@ -139,7 +150,10 @@ def _apart_names(maps: AttentionMaps, kind: str) -> str:
 
 
 def _habit_table(table: HeadTable, every: Sequence[Habit]) -> Table:
-    """A row for each habit: how many heads have it, and the clearest of them."""
+    """A row for each habit: how many heads have it, and the clearest of them.
+
+    Said of heads that look at nothing in particular: ``no single habit``.
+    """
     out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
     out.header_style = BOLD
     out.add_column(Text("looks at"))
@@ -158,7 +172,10 @@ def _habit_table(table: HeadTable, every: Sequence[Habit]) -> Table:
 
 
 def _worth_a_look(maps: AttentionMaps, opening: Opening) -> list[RenderableType]:
-    """The head that a page would open on, and its strongest links between words."""
+    """The head that a page would open on, and its strongest links between words.
+
+    Said of the head that a page opens on: ``Worth a look: layer 0, head 1``.
+    """
     table = maps.heads(opening.kind)
     name = head_name(table, opening.layer, opening.head)
     if len(maps.kinds) > 1:
@@ -177,6 +194,9 @@ def heads_view(table: HeadTable) -> RenderableType:
     """The grid, its legend, and the heads whose loss changes the output most.
 
     Where that was not measured: the most focused heads.
+
+    Said above the numbers of heads: ``the 12 of 48 heads that are most focused``, or ``all 6 heads,
+    those first whose loss changes the output most`` where that was measured.
     """
     which = "that are most focused"
     order = np.argsort(table["entropy"].ravel(), kind="stable")
@@ -271,6 +291,8 @@ def heads_fragment(table: HeadTable) -> str:
     """What a notebook shows: the grid, darker where a head is more focused.
 
     Pointing at a head gives its numbers.
+
+    Said as the title of the grid.
     """
     rows = []
     for i, layer in enumerate(table.layers):

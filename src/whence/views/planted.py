@@ -46,7 +46,10 @@ def explaining(truth: PlantedTruth) -> list[str]:
 
 
 def _who_finds_all(truth: PlantedTruth) -> str:
-    """The answer: which methods find every mechanism, or which find most of those they tried."""
+    """The answer: which methods find every mechanism, or which find most of those they tried.
+
+    Said first of a planted truth.
+    """
     methods = explaining(truth)
     if not methods:
         return "Only the random control was tried."
@@ -84,7 +87,10 @@ def _finds(truth: PlantedTruth, method: str) -> int:
 
 
 def _which(truth: PlantedTruth, methods: Sequence[str], count: int) -> str:
-    """What the methods that find most find, where they find the same; else only how many."""
+    """What the methods that find most find, where they find the same; else only how many.
+
+    Said where no method finds all: what those find that find most.
+    """
     found = []
     for method in methods:
         of = truth.of(method)
@@ -128,7 +134,10 @@ def _any(names: Sequence[str]) -> str:
 
 
 def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
-    """The methods that put a word first which the output ignores, in most texts."""
+    """The methods that put a word first which the output ignores, in most texts.
+
+    Said of a mechanism in which some method ranks a decoy first in more than half of the texts.
+    """
     for mechanism in truth.mechanisms:
         fooled = []
         for method in explaining(truth):
@@ -163,7 +172,10 @@ def _who_is_lost(truth: PlantedTruth) -> Iterator[str]:
 
 
 def _control(truth: PlantedTruth) -> str:
-    """What random rankings find, on the mechanisms on which the control was tried."""
+    """What random rankings find, on the mechanisms on which the control was tried.
+
+    Said of random rankings: what the control found where it was tried, and what chance gives.
+    """
     control = truth.of(CONTROL)
     mechanisms = [one for one in truth.mechanisms if not control or one.name in control]
     chance = sum(mechanism.chance for mechanism in mechanisms)
@@ -188,7 +200,10 @@ def _left_out(truth: PlantedTruth) -> Iterator[str]:
 
 
 def how_to_read(truth: PlantedTruth) -> list[str]:
-    """What the numbers of the table are."""
+    """What the numbers of the table are.
+
+    Said below the table; of the correction where more than one test was made.
+    """
     tests = sum(finding.method != CONTROL for finding in truth.findings)
     texts = sorted({mechanism.texts for mechanism in truth.mechanisms})
     of = str(texts[0]) if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
@@ -284,7 +299,10 @@ def planted_text(truth: PlantedTruth) -> str:
 
 
 def planted_view(truth: PlantedTruth, console: Console, answered: bool = False) -> RenderableType:
-    """The answer, unless it stands elsewhere, the table, and what its numbers are."""
+    """The answer, unless it stands elsewhere, the table, and what its numbers are.
+
+    Said in a terminal whose answer stands elsewhere: ``Where the truth is known``.
+    """
     first, *rest = planted_sentences(truth)
     head = Text("Where the truth is known" if answered else first, BOLD)
     parts: list[RenderableType] = [head, *(Text(line) for line in rest)]

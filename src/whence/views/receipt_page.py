@@ -26,7 +26,10 @@ CLASSES: dict[Direction, str] = {"feature": "own", "random": "chance", "differen
 
 
 def receipt_page(r: Receipt) -> str:
-    """A whole page for one receipt. It runs no script but that of the shell."""
+    """A whole page for one receipt. It runs no script but that of the shell.
+
+    Said as headings of the page.
+    """
     first, *others = sentences(r)
     top = [
         element("h2", "Steering"),
@@ -52,6 +55,7 @@ def receipt_page(r: Receipt) -> str:
 
 
 def _written(r: Receipt) -> str:
+    """Said above what was written, or what was said of the prompt."""
     rows = []
     for name, dose in shown_doses(r):
         if dose.written is not None:
@@ -81,6 +85,7 @@ def _chances(probabilities: Mapping[str, float]) -> str:
 
 
 def _legend(r: Receipt) -> str:
+    """Said of random directions where some were tried."""
     parts = []
     for direction, name in NAMES.items():
         if r.of(direction):
@@ -92,6 +97,7 @@ def _legend(r: Receipt) -> str:
 
 
 def _figures(r: Receipt) -> str:
+    """Said as titles of the figures of what was measured."""
     panels: list[tuple[str, str, float, Callable[[float], str]]] = [
         ("response", what(r), r.plain.response, wording.percent)
     ]
@@ -184,6 +190,7 @@ def _label(x: float | int, y: float | int, content: str, anchor: str) -> str:
 
 
 def _table(r: Receipt) -> str:
+    """Said as heads of the table of all doses."""
     names = [
         "dose",
         "response",
@@ -211,6 +218,7 @@ def _table(r: Receipt) -> str:
 
 
 def _notes(r: Receipt) -> list[str]:
+    """Said in the notes; of random directions and a difference of means where they were tried."""
     lines = [
         f"At every token the state after block {r.layer} is moved along the feature's direction "
         "until the feature has the wanted activation; what the autoencoder does not reconstruct "

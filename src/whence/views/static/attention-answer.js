@@ -12,6 +12,7 @@ function answerAbove(app) {
   let built = "";
 
   // The places that are set apart, by name: [CLS] and [SEP], or the first token.
+  // Said where places are set apart: by their names, or by what they are where there are more than three.
   function apartNames(kind) {
     const names = [...new Set(kind.to.labels.filter((_, j) => kind.to.apart[j]))].map((name) => short(name, 20));
     const hasFirst = kind.to.apart.some((is, j) => is && !kind.to.special[j]);
@@ -21,6 +22,7 @@ function answerAbove(app) {
     return { names: `${first}${first ? `“${names[0]}”` : listed(names)}`, take: one ? "takes" : "take" };
   }
 
+  // Said of a chosen word: what it looks at, or what looks at it, of the places that are shown; what those set apart take, where it looks.
   function sentence(p) {
     if (!p) return "";
     const kind = app.kind(), from = p.one.side === "from", axis = from ? kind.to : kind.from;
@@ -94,6 +96,7 @@ function answerAbove(app) {
   }
 
   // What the colours mean, in a sentence behind the ramp.
+  // Said behind the ramp: what full colour stands for, and which places are left out of it.
   function explain(p, largest) {
     const kind = app.kind(), grey = state.special === "greyed" && kind.to.apart.includes(1);
     const one = `one ${data.units}`, gets = p && p.one.side === "from" ? `the most that ${one} of this row gets` : `the most that ${one} gives it`;
