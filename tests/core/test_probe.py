@@ -91,10 +91,13 @@ def test_a_change_is_more_than_that_of_neutral_words_only_if_the_numbers_show_it
     """The enemy: "+0.0 points. That is more than neutral words do (… +0.0 points)"."""
     labels = ({"good": 0.7, "bad": 0.3}, {"good": 0.7, "bad": 0.3})
     given: dict[str, Any] = {"predictions": labels, "reading": Reading("good")}
-    control = Control("one", "another", value=0.0001, largest=9.0, mean=0.0)
-    close = answered(values=(0.7, 0.7002), controls=(control,), **given)
-    assert "changes by +0.0 points. That is no more than neutral words do (one" in close
-    larger = replace(control, value=-0.0011)
+    control = Control("one", "another", value=0.0011, largest=9.0, mean=0.0)
+    close = answered(values=(0.7, 0.7013), controls=(control,), **given)
+    assert "changes by +0.1 points. That is no more than neutral words do (one" in close
+    tiny = replace(control, value=0.0001)
+    shown = answered(values=(0.7, 0.7002), controls=(tiny,), **given)
+    assert "+0.02 points. That is more than neutral words do (one → another: +0.01 p" in shown
+    larger = replace(control, value=-0.0014)
     more = answered(values=(0.7, 0.702), controls=(control, larger), **given)
     assert "+0.2 points. That is more than neutral words do (one → another: -0.1 points)" in more
     beyond = answered(values=(0.7, 0.5), controls=(replace(control, value=-0.3),), **given)
@@ -134,6 +137,28 @@ def test_texts_with_the_same_attention_and_other_values_are_not_read_alike() -> 
     assert "the model reads other tokens" in repr(same)
     alike = whence.probe(build("bert"), "the food", "the food")
     assert alike.answer() == ["The model reads both texts alike."]
+
+
+def test_other_tokens_that_nothing_looks_at_otherwise_are_not_read_alike() -> None:
+    """The enemy: "reads both texts alike", and below it "reads other tokens"."""
+    p = whence.probe(build("bert"), "the food is great", "the service is great")
+    flat = {kind: np.zeros_like(weights) for kind, weights in p.difference.items()}
+    for values in ((), (0.2, 0.2)):
+        same = replace(p, difference=flat, values=values, reading=Reading("good"))
+        assert "alike" not in " ".join(same.answer())
+        assert same.answer()[-2].startswith("No weight of attention differs.")
+
+
+def test_of_several_labels_those_are_said_that_hold() -> None:
+    """The enemy: "says threat (27 %)" of a model in which no label reaches one half."""
+    both = ({"toxic": 0.8, "insult": 0.5, "threat": 0.1}, {"threat": 0.27, "toxic": 0.2})
+    shown = answered(
+        predictions=both, reading=Reading("toxic"), values=(0.8, 0.2), several_labels=True
+    )
+    assert (
+        "The model says toxic (80.0 %) and insult (50.0 %) to the first, and none of its labels "
+        "(highest is threat, 27.0 %) to the second."
+    ) in shown
 
 
 # ---------------------------------------------------------------------- over templates

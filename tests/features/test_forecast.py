@@ -49,8 +49,8 @@ def test_centring_is_advised_where_it_helps() -> None:
 
 def test_the_forecast_says_what_will_be_done() -> None:
     told = str(Forecast(1000, 5.0, 0.25, 0.0, True, 90.0, 2_000_000, 30_000))
-    assert "5 spreads long, so 25% of features would never be active" in told
-    assert "taken away, which leaves 0%" in told
+    assert "5 spreads long, so 25 % of features would never be active" in told
+    assert "taken away, which leaves 0 %" in told
     assert "Its steps will take about 1.5 min, and measuring its quality" in told
     assert "2 MB of activations" in told
     plain = str(Forecast(1000, 0.1, 0.0, 0.0, False, 90.0, 2_000_000, 30_000))

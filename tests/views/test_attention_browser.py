@@ -254,7 +254,7 @@ def answer(page: Any, part: str) -> str:
 def test_the_page_opens_on_the_head_and_the_word_that_are_worth_a_look(opened):
     page = opened(linked(), as_it_opens=True)
     assert answer(page, "does").startswith("Layer 1, head 2 ")
-    assert "no other head links distant words so strongly" in answer(page, "does")
+    assert "no other head links distant words more strongly" in answer(page, "does")
     row = re.sub(r"[\d.]+ %", "#", answer(page, "row"))
     assert row == (
         "“e” looks most at “b” (#), “c” (#) and “a” (#). [CLS] and [SEP] take # of this row."

@@ -274,7 +274,10 @@ class ContextUse(WrittenResult):
         return tuple(sorted(chosen.tolist(), key=lambda unit: -sizes[unit]))
 
     def place(self, unit: int) -> str:
-        """Where a unit stands, in words: "sentence 3 of b.txt"."""
+        """Where a unit stands, in words: "sentence 3 of b.txt".
+
+        Said of a unit of the context wherever one is named: in answers, tips and tables.
+        """
         kind = self.passage.kind
         _, start, _ = self.passage.unit_spans[unit]
         for section in self.passage.sections:
@@ -361,6 +364,7 @@ class ContextUse(WrittenResult):
     # ------------------------------------------------------------------ shown and stored
 
     def __repr__(self) -> str:
+        """Said where a result stands at a prompt by itself."""
         found = ", ".join(repr(self.outputs[number].name) for number in self.selected[:3])
         return visible(
             f"ContextUse({len(self.selected)} of {len(self.outputs)} outputs depend on "

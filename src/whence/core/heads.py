@@ -14,6 +14,7 @@ from whence.core.errors import unknown_name
 from whence.core.once import once
 from whence.core.showing import visible
 
+ALIKE = 9  # decimals of a share: what differs beyond them is equal
 # of equal shares the earlier counts: one word that is a comma is called punctuation
 PATTERNS = (
     "previous",
@@ -28,6 +29,7 @@ PATTERNS = (
 DOMINANT = 0.5  # of a head's attention, from which on the head is called after it
 BROAD = 0.9  # of the entropy of looking everywhere alike
 
+# Said of each column of numbers about heads, by their tables and by the reference.
 MEANING = {
     "entropy": "nats; 0 looks at one place, log of the number of places at all alike",
     "breadth": "entropy over that of looking at every visible place alike",
@@ -75,7 +77,7 @@ class HeadTable:
         nothing = np.zeros_like(self["entropy"])
         shares = np.stack([self.columns.get(pattern, nothing) for pattern in PATTERNS])
         otherwise = np.where(self["breadth"] >= BROAD, "broad", "mixed")
-        strongest = np.array(PATTERNS)[shares.argmax(0)]
+        strongest = np.array(PATTERNS)[shares.round(ALIKE).argmax(0)]
         return np.where(shares.max(0) >= DOMINANT, strongest, otherwise)
 
     @once
@@ -202,21 +204,48 @@ def reaches(
     >>> reaches(both, ["a", "b", "c", "d"], np.zeros(4, dtype=bool)).tolist()
     [[[0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]]
     """
-    marks = np.array([is_punctuation(label) for label in labels], dtype=bool)
-    rows, columns = weights.shape[2:]
-    distance = np.full((rows, columns), columns)
-    if looks_at_itself:
-        distance = np.abs(np.arange(rows)[:, None] - np.arange(columns)[None])
-
-    far_words = (distance > 1) & ~(marks | apart)
+    distance = _distances(*weights.shape[2:], looks_at_itself)
+    far_words = _far_words(distance, labels, apart)
     other_words = (distance > 0) & ~apart
-    everything = np.ones((rows, columns), dtype=bool)
+    everything = np.ones_like(far_words)
     for allowed in (far_words, other_words, everything):
         # layer by layer: the maps of a long text are large
         largest = [np.where(allowed, layer, 0.0).max(-1, initial=0.0) for layer in weights]
         if np.any(largest):
             break
     return np.array(largest)
+
+
+def looks_far(
+    weights: Float[np.ndarray, "layer head from to"],
+    labels: Sequence[str],
+    apart: Bool[np.ndarray, " to"],
+    looks_at_itself: bool = True,
+) -> bool:
+    """Whether some weight is on a word further away, so that ``reaches`` are of such words.
+
+    >>> far = np.eye(3)[[2, 0, 0]][None, None]
+    >>> nothing = np.zeros(3, dtype=bool)
+    >>> looks_far(far, list("abc"), nothing), looks_far(far[..., :2, :2], list("ab"), nothing[:2])
+    (True, False)
+    """
+    distance = _distances(*weights.shape[2:], looks_at_itself)
+    far_words = _far_words(distance, labels, apart)
+    return any(bool(np.any(np.nan_to_num(layer)[:, far_words])) for layer in weights)
+
+
+def _distances(rows: int, columns: int, looks_at_itself: bool) -> Int[np.ndarray, "from to"]:
+    """How far places are apart; those of another text are far."""
+    if not looks_at_itself:
+        return np.full((rows, columns), columns)
+    return np.abs(np.arange(rows)[:, None] - np.arange(columns)[None])
+
+
+def _far_words(
+    distance: Int[np.ndarray, "from to"], labels: Sequence[str], apart: Bool[np.ndarray, " to"]
+) -> Bool[np.ndarray, "from to"]:
+    marks = np.array([is_punctuation(label) for label in labels], dtype=bool)
+    return (distance > 1) & ~(marks | apart)
 
 
 def _repeats(

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.aggregate import Together, across_heads, across_layers, with_residual
 from whence.core.errors import SettingsError, unknown_name
-from whence.core.heads import HeadTable, measured, reaches
+from whence.core.heads import HeadTable, looks_far, measured, reaches
 from whence.core.passage import SPECIAL, Passage
 from whence.core.render import draw, render
 from whence.core.showing import visible
@@ -70,14 +70,15 @@ class Opening:
     """What to look at first: the place of a head in its maps, and a word that looks.
 
     ``by`` says how the head was found: by what is lost without it ("effects"), else by how strongly
-    its words look at words further away ("reach").
+    its words look at words further away ("reach"), or at any other place where there are none such
+    ("nearest").
     """
 
     kind: str
     layer: int
     head: int
     place: int
-    by: Literal["effects", "reach"]
+    by: Literal["effects", "reach", "nearest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,9 @@ class AttentionMaps:
         seen_first = next((k for k in SEEN_FIRST if k in self.weights), None)
         kind = self._kind(kind or seen_first)
         table = self.heads(kind)
-        by: Literal["effects", "reach"] = "reach"
+        labels, apart = self.to_axis[kind].labels, self.set_apart(kind)
+        is_far = looks_far(self.weights[kind], labels, apart, self.looks_at_itself(kind))
+        by: Literal["effects", "reach", "nearest"] = "reach" if is_far else "nearest"
         column = table["reach"]
         if "output_change" in table.columns:
             by, column = "effects", table["output_change"]
@@ -156,8 +159,7 @@ class AttentionMaps:
         # the words of this head alone, and not its special tokens, if it has words
         looks = self.from_axis[kind].special
         of_head = self.weights[kind][layer, head][None, None]
-        labels = self.to_axis[kind].labels
-        reach = reaches(of_head, labels, self.set_apart(kind), self.looks_at_itself(kind))[0, 0]
+        reach = reaches(of_head, labels, apart, self.looks_at_itself(kind))[0, 0]
         if not looks.all():
             reach = np.where(looks, -1.0, reach)
         return Opening(kind, int(layer), int(head), int(np.nan_to_num(reach).argmax()), by)

@@ -15,15 +15,18 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from whence.core.attribution import HOLDS
 from whence.core.bootstrap import FEWEST_TEXTS
 from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
-from whence.core.percent import percent
+from whence.core.percent import digits, percent
 from whence.core.render import render
 from whence.core.showing import visible
 from whence.core.templates import Templates
 from whence.core.units import distinct
 from whence.core.writing import write_text
+
+LAST_DIGITS = 1e-4  # points, or of another number: what is less may be a model's rounding
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Reading:
     @property
     def name(self) -> str:
         """What the number is."""
-        return f"probability of {self.of}" if self.is_probability else self.of
+        return f"probability of {_label(self.of)}" if self.is_probability else self.of
 
     def worded(self, change: float) -> str:
         """A change, as it is read."""
@@ -97,10 +100,20 @@ class Reading:
         return " points" if self.is_probability else ""
 
     def _number(self, change: float) -> str:
-        """Without the sign of a zero."""
-        if self.is_probability:
-            return f"{round(100 * change, 1) + 0.0:+.1f}"
-        return f"{round(change, 3) + 0.0:+.3f}"
+        """Without the sign of a zero; what is not zero is shown, unless a model's rounding is more.
+
+        >>> Reading("good").worded(0.0004), Reading("good").worded(-1e-9)
+        ('+0.04 points', '+0.0 points')
+        """
+        scaled, decimals = (100 * change, 1) if self.is_probability else (change, 3)
+        rounded = round(scaled, decimals)
+        if rounded or self.is_rounding(change):
+            return f"{rounded + 0.0:+.{decimals}f}"
+        return f"{scaled:+.1g}"
+
+    def is_rounding(self, change: float) -> bool:
+        """Whether a change is no more than the last digits of a model's numbers."""
+        return abs(100 * change if self.is_probability else change) < LAST_DIGITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +137,7 @@ class Probe:
     reading: Reading | None = None
     values: tuple[float, ...] = ()
     controls: tuple[Control, ...] = ()
+    several_labels: bool = False  # each label has its own yes or no
 
     @property
     def largest(self) -> float:
@@ -141,8 +155,11 @@ class Probe:
 
         A change counts as more than that of neutral words where it is larger than the largest of
         theirs. There are few of them, so this is a caution and no test.
+
+        Said first of any two texts; that both are read alike only where the tokens, the image, the
+        attention and the numbers are the same, and that a pair says little where they are not.
         """
-        if self.is_same and len(set(self.values)) < 2:
+        if self.is_same and self._has_the_same_input and len(set(self.values)) < 2:
             return ["The model reads both texts alike."]
         lines = []
         if self.predictions:
@@ -155,14 +172,30 @@ class Probe:
         return [line.strip() for line in lines]
 
     def _said(self) -> str:
+        """What the model says to each text. Said where it predicts."""
+        if self.several_labels:
+            first, second = map(self._that_hold, self.predictions)
+            return f"The model says {first} to the first, and {second} to the second."
         one, two = (next(iter(p.items())) for p in self.predictions)
         first, second = self._number(one[1]), self._number(two[1])
         if one[0] == two[0]:
-            return f"The model says {one[0]} to both: {first}, then {second}."
+            return f"The model says {_label(one[0])} to both: {first}, then {second}."
         return (
-            f"The model says {one[0]} ({first}) to the first, "
-            f"and {two[0]} ({second}) to the second."
+            f"The model says {_label(one[0])} ({first}) to the first, "
+            f"and {_label(two[0])} ({second}) to the second."
         )
+
+    def _that_hold(self, said: Mapping[str, float]) -> str:
+        """The labels of one text that hold; of none that does, the nearest to it.
+
+        Said where each label has its own yes or no: which of them hold for a text.
+        """
+        shown = [f"{_label(name)} ({self._number(p)})" for name, p in said.items() if p >= HOLDS]
+        if shown:
+            return " and ".join(shown)
+        highest = max(said, key=lambda name: said[name])
+        nearest = f"{_label(highest)}, {self._number(said[highest])}"
+        return f"none of its labels (highest is {nearest})"
 
     def _number(self, said: float) -> str:
         """A probability, or the one number of a model whose scale is its own."""
@@ -171,6 +204,7 @@ class Probe:
         return _percent(said) if is_probability else f"{said:.3f}"
 
     def _of_attention(self) -> str:
+        """Said where texts are not read alike: the largest change of a weight, if there is any."""
         if self.is_same:
             return "No weight of attention differs."
         return f"The largest change of a head's attention is {_points(self.largest)}."
@@ -188,6 +222,9 @@ class Probe:
         return f"That is {verdict} neutral words do ({most.name}: {change})."
 
     def _beside_attention(self) -> str:
+        """Said after the largest change: whether neutral words change a weight as far; or, without
+        a control, that nothing says so.
+        """
         if not self.controls:
             return "There is no control, so nothing says what neutral words do here."
         most = max(self.controls, key=lambda control: control.largest)
@@ -282,14 +319,30 @@ class Probe:
         """
         return not any(d.any() for d in self.difference.values())
 
-    def about(self) -> list[str]:
-        """What was aligned, what was not, and which maps were compared, in a line each."""
-        apart = [label for label, changed in zip(self.labels, self.changed, strict=True) if changed]
+    @property
+    def _has_the_same_ids(self) -> bool:
+        return np.array_equal(self.first.passage.ids, self.second.passage.ids)
+
+    @property
+    def _has_another_image(self) -> bool:
         one, two = self.first.passage.pixels, self.second.passage.pixels
-        if one is not None and two is not None and not np.array_equal(one, two):
+        return one is not None and two is not None and not np.array_equal(one, two)
+
+    @property
+    def _has_the_same_input(self) -> bool:
+        return self._has_the_same_ids and not self._has_another_image
+
+    def about(self) -> list[str]:
+        """What was aligned, what was not, and which maps were compared, in a line each.
+
+        Said below the answer: where the texts differ, if they do, and which maps were not compared.
+        """
+        apart = [label for label, changed in zip(self.labels, self.changed, strict=True) if changed]
+        if self._has_another_image:
             apart.append("the image")
 
-        aligned = f"{len(self.labels)} places aligned"
+        count = len(self.labels)
+        aligned = "1 place aligned" if count == 1 else f"{count} places aligned"
         if apart:
             aligned += f"; they differ in: {', '.join(apart)}"
         lines = [aligned]
@@ -308,13 +361,22 @@ class Probe:
 
     def _why_same(self, has_other_words: bool) -> str:
         """Said where no weight differs."""
-        if not np.array_equal(self.first.passage.ids, self.second.passage.ids):
+        if not self._has_the_same_ids:
             return "no weight differs, though the model reads other tokens from the second text"
         same = "no weight differs: the model reads the same tokens from both texts"
         return f"{same} (their words may be unknown to its tokenizer)" if has_other_words else same
 
     def __repr__(self) -> str:
         return visible(f"Probe({'; '.join(self.about())})")
+
+
+def _label(name: str) -> str:
+    """A label; in quotes where white space is part of it, as in some tokens.
+
+    >>> _label("good"), _label(" good")
+    ('good', "' good'")
+    """
+    return name if name and name == name.strip() else f"'{name}'"
 
 
 def _percent(share: float) -> str:
@@ -324,11 +386,11 @@ def _percent(share: float) -> str:
 def _points(change: float) -> str:
     """A change of a weight in hundredths; a small one is never none.
 
-    >>> _points(0.123), _points(0.01), _points(0.004)
-    ('12 points', '1 point', '0.4 points')
+    >>> _points(0.123), _points(0.01), _points(0.004), _points(0.998)
+    ('12 points', '1 point', '0.4 points', '99.8 points')
     """
     points = 100 * change
-    shown = f"{points:.0f}" if points >= 1 else f"{points:.1g}"
+    shown = digits(change) if points >= 1 else f"{points:.1g}"
     return f"{shown} point{'' if shown == '1' else 's'}"
 
 
@@ -508,7 +570,7 @@ class TemplateProbe:
         "differs": the interval excludes 0, and the mean is further from 0 than every end of a
         control's interval. "as neutral words": it excludes 0, but neutral words may reach as far.
         "no control": it excludes 0, and nothing is there to hold it against. "not separable": it
-        holds 0. The others say why there is no interval.
+        holds 0, or the mean is no more than rounding. The others say why there is no interval.
         """
         if len(self.templates) < 2:
             return "one template"
@@ -516,7 +578,7 @@ class TemplateProbe:
             return "too few templates"
         if not self.contrast.has_interval:
             return "all the same"
-        if not self.contrast.excludes_zero:
+        if not self.contrast.excludes_zero or self.reading.is_rounding(self.contrast.mean):
             return "not separable"
         if not self.controls:
             return "no control"
@@ -524,7 +586,11 @@ class TemplateProbe:
         return "differs" if abs(self.contrast.mean) > reach else "as neutral words"
 
     def answer(self) -> list[str]:
-        """What was found, in sentences."""
+        """What was found, in sentences.
+
+        Said first of templates: the mean change, its interval where there is one, in how many it
+        rises and falls, and what that may be taken for.
+        """
         c, worded = self.contrast, self.reading.worded
         count = len(self.templates)
         lines = [
@@ -585,6 +651,7 @@ def _templates(count: int) -> str:
 
 
 WITHOUT_INTERVAL = ("one template", "too few templates", "all the same")
+# Said behind the mean change over templates, by the verdict.
 CONCLUSIONS = {
     "one template": "One template says nothing about others: give several.",
     "too few templates": (

@@ -188,7 +188,11 @@ def _with_words(line: str, words: Sequence[str]) -> str:
 
 
 def _of_pairs(lines: Sequence[str], source: str) -> Templates:
-    """Pairs of texts as they are, with a tab between them."""
+    """Pairs of texts as they are, with a tab between them.
+
+    Said of lines that are pairs of texts as they are: ``the first text`` stands for the words of
+    the first.
+    """
     templates = []
     for line in lines:
         first, second = (part.strip() for part in line.split("\t")[:2])

@@ -57,6 +57,8 @@ def closed_forms(
 ) -> tuple[Comparison, Notebook]:
     """Explain a text by every method of the paper's figure, beside the closed forms.
 
+    Said as the title of the notebook: ``Closed forms beside measured values``.
+
     >>> import whence
     >>> model = whence.load("single-layer")
     >>> comparison, forms = whence.closed_forms(model, "a fine film", evidence=False)
@@ -112,6 +114,9 @@ def measured_gradient(
 def _gradients(
     book: Notebook, model: Model, passage: Passage, heads: Heads, target: Target
 ) -> None:
+    """Said with the numbers of a text, where its model is one of those that have closed forms:
+    ``The gradient theorem, with the further term of the [CLS] row, equals autograd``.
+    """
     measured = measured_gradient(model, passage, target)  # (place, width)
     off = np.abs(gradient(heads) - measured).max(1)  # (place,)
     columns = importances(heads)
@@ -150,6 +155,9 @@ def _passage_of(attribution: Attribution) -> Passage:
 
 
 def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -> None:
+    """Said with the numbers of a text, where its model is one of those that have closed forms:
+    ``LIME over all masks equals the exact value``.
+    """
     ratio = ratio_of(model, _passage_of(first), first.target, "mask")
     exact, infinite = exact_lime(ratio, 0.25), exact_lime(ratio, None)  # (unit,) each
     shapley = exact_shapley(ratio)

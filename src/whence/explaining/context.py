@@ -47,6 +47,7 @@ from whence.models.writing import only_prompt, written_after
 
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 MOST_WITH_EVIDENCE = 5  # outputs, if nothing is said: each costs as much as a whole explanation
+# Said of what a divergence is measured from, where read="kl" was asked for.
 WITHOUT_CONTEXT = "the same output without context"
 FEWEST_TO_STAND_OUT = 3  # of two scores, neither can be a standard deviation above their mean
 
@@ -254,7 +255,11 @@ def _is_judged_token_by_token(tokens: int, asked: Selection) -> bool:
 def _selected(
     outputs: Sequence[Dependence], asked: Selection
 ) -> tuple[Selection, tuple[int, ...], tuple[str, ...]]:
-    """The outputs that depend on the context, and how they were selected in the end."""
+    """The outputs that depend on the context, and how they were selected in the end.
+
+    Said where fewer tokens were written than could stand out of each other: ``of 2 written tokens
+    none can stand out of the others, so the floor alone decided which depend on the context``.
+    """
     scores = np.array([output.score for output in outputs])
     notes = []
     if asked.deviations is not None and len(scores) < FEWEST_TO_STAND_OUT:
@@ -302,6 +307,9 @@ def _judged(
 
 
 def _about_evidence(judged: int, found: int, evidence: bool | None) -> str:
+    """Said where some tokens that depend on the context have no evidence: ``the 5 strongest of 9
+    tokens have evidence; evidence=True (--evidence) asks for that of all``.
+    """
     if evidence is False:
         return "there is no evidence for the sources, as none was asked for: nothing says they hold"
     return (

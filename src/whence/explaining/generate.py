@@ -39,6 +39,7 @@ from whence.models.writing import notes_on_border, only_prompt, written_after
 Methods = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 Scored = Literal["all", "prompt"]
 ALTERNATIVES = 5
+# Said where several outputs have rivals of their own, and the evidence is about all of them.
 NOT_OF_CONTRAST = (
     "the evidence is about what was written, and not about the contrast; for that, name one output "
     "that is explained (target=…, --at)"
@@ -337,7 +338,11 @@ def _with_a_rival(
     places: _Places,
     read: Reading,
 ) -> _Asked:
-    """The same with what could have stood there; what cannot be contrasted is refused."""
+    """The same with what could have stood there; what cannot be contrasted is refused.
+
+    Said where a contrast is of several tokens and another reading was asked for: ``a contrast of
+    several tokens is one of log-probabilities``.
+    """
     if places.outputs is not None and not places.is_named and not other.is_whole:
         return _at_each(model, whole, asked, other)
     span, ids = place_of(model, prompt, whole, other, asked.about if places.is_named else None)
@@ -408,7 +413,11 @@ def _check_other(passage: Passage, number: int, rival: int) -> None:
 
 
 def _on_left_out(passage: Passage, asked: Sequence[int], rivals: Mapping[int, int]) -> list[str]:
-    """Which outputs that were asked about have no contrast, and why."""
+    """Which outputs that were asked about have no contrast, and why.
+
+    Said where a rival is several tokens in the place of some outputs: ``left out of the contrast,
+    as the rival is not one token in its place: output 3 (“ly”)``.
+    """
     left = [number for number in asked if number not in rivals]
     names = ", ".join(f"{n} (“{passage.output_text(n).strip()}”)" for n in left[:4])
     more = f" and {len(left) - 4} more" if len(left) > 4 else ""

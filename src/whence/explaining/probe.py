@@ -105,6 +105,7 @@ def _with_predictions(model: Model, p: Probe, target: Target) -> Probe:
         predictions=tuple(dict(s.probabilities or s.logits) for s in said),
         reading=_reading(target),
         values=tuple(values.tolist()),
+        several_labels=model.several_labels,
     )
 
 
@@ -176,7 +177,11 @@ Measure = Callable[[Sequence[Pair]], Float[np.ndarray, " pair"]]
 def _measure(
     model: Model, templates: Templates, target: Target | str | int | None
 ) -> tuple[Measure, Reading]:
-    """What is compared within a pair, second less first, and what it is called."""
+    """What is compared within a pair, second less first, and what it is called.
+
+    Said of a masked language model, which is asked for the word itself: ``log-probability of the
+    word at its place``.
+    """
     if not model.kind.has_head:
         raise Unsupported("templates compare predictions, and this model makes none.")
     if model.kind.fills_a_mask:

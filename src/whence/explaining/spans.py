@@ -16,6 +16,7 @@ from whence.core.passage import Passage
 from whence.core.registry import ANY_ATTENTION, Needs, find_method
 from whence.core.target import Target
 
+# Said of attention that is read for several outputs together.
 NOTE = "the mean over {} outputs, as attention has a row for each of them and none for all"
 
 

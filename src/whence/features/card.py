@@ -9,6 +9,7 @@ from whence.core.features_quality import Fit, Quality
 from whence.core.percent import digits
 from whence.features.autoencoder import Autoencoder
 
+# Said of the loss on a card, by what the model predicts.
 LOSSES = {
     "next token": "cross-entropy of the next token, in nats",
     "divergence": "divergence of the output from the model's own, in nats",
@@ -17,7 +18,10 @@ LOSSES = {
 
 
 def card(autoencoder: Autoencoder, quality: Quality, more: Sequence[str] = ()) -> str:
-    """Markdown for people; ``more`` are paragraphs at the end."""
+    """Markdown for people; ``more`` are paragraphs at the end.
+
+    Said on the card beside the weights; of a second training where there was one.
+    """
     about = autoencoder.about
     own = quality.own
     said = about.settings

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whence.core.durations import about
+from whence.core.percent import percent
 from whence.core.sizes import human
 from whence.features.cache import Moments
 
@@ -45,14 +46,20 @@ class Forecast:
     seconds_of_measuring: float = 0.0
 
     def __str__(self) -> str:
-        """Two sentences for people."""
+        """Two sentences for people.
+
+        Said once, before the first step of a training.
+
+        >>> str(Forecast(9000, 3.0, 0.4, 0.004, True, 40.0, 1000, 1000, 9.0)).split("; ")[1]
+        'their mean is 3 spreads long, so 40 % of features would never be active'
+        """
         asleep = self.asleep_centred if self.centred else self.asleep
         first = (
             f"{self.rows:,} activations; their mean is {self.ratio:.2g} spreads long, so "
-            f"{self.asleep:.0%} of features would never be active"
+            f"{percent(self.asleep)} of features would never be active"
         )
         if self.centred:
-            first += f"; the mean is taken away, which leaves {asleep:.0%}"
+            first += f"; the mean is taken away, which leaves {percent(asleep)}"
         return (
             f"{first}. Its steps will take {about(self.seconds)}, and measuring its quality beside "
             f"simpler things {about(self.seconds_of_measuring)}; "

@@ -68,6 +68,9 @@ def receipt(
     without any, a few plain sentences are used. ``random`` directions are drawn with ``seed``.
     ``decoding`` goes to ``generate``, such as ``do_sample=True``.
 
+    Said in a note where no text of a language model has a second token: ``No perplexity: every text
+    has one token, and none that follows it.``
+
     >>> import whence
     >>> from whence.features.mirrors import mirror
     >>> model = whence.load("writer")
@@ -152,10 +155,7 @@ def _sample(
     active = [autoencoder.encode(h)[:, feature] > 0 for h in states]
     silent = [i for i, fires in enumerate(active) if not fires.any()]
     if len(silent) < min(4, len(passages)):
-        notes.append(
-            f"The feature fires in {len(passages) - len(silent)} of {len(passages)} texts, so all "
-            "of them stand for unrelated text."
-        )
+        notes.append(_on_unrelated(len(passages) - len(silent), len(passages)))
         silent = list(range(len(passages)))
     silent = silent[:MOST_TEXTS]
     rows, fires = torch.cat(states), torch.cat(active)
@@ -163,12 +163,38 @@ def _sample(
     if int(fires.sum()) >= FEW_TOKENS and not bool(fires.all()):
         difference = rows[fires].mean(0) - rows[~fires].mean(0)
     else:
-        notes.append(
-            f"No difference of means: the feature fires on {int(fires.sum())} of {len(rows)} "
-            f"tokens here, and {FEW_TOKENS} are needed. Give texts on which it fires (texts=…, "
-            "--data)."
-        )
+        notes.append(_on_no_difference(int(fires.sum()), len(rows)))
     return Sample([passages[i] for i in silent], [states[i] for i in silent], difference)
+
+
+def _on_unrelated(firing: int, texts: int) -> str:
+    """Said where the feature is silent in fewer than four texts, and in some it fires.
+
+    >>> _on_unrelated(1, 1)
+    'The feature fires in 1 of 1 text, so all of it stands for unrelated text.'
+    """
+    if texts == 1:
+        return f"The feature fires in {firing} of 1 text, so all of it stands for unrelated text."
+    return (
+        f"The feature fires in {firing} of {texts} texts, so all of them stand for unrelated text."
+    )
+
+
+def _on_no_difference(firing: int, tokens: int) -> str:
+    """Said where the feature fires on too few tokens for a difference of means, or on all.
+
+    >>> _on_no_difference(9, 9)
+    'No difference of means: the feature fires on all 9 tokens here. Give texts with other tokens.'
+    """
+    if firing and firing == tokens and firing >= FEW_TOKENS:
+        return (
+            f"No difference of means: the feature fires on all {tokens} tokens here. Give texts "
+            "with other tokens."
+        )
+    return (
+        f"No difference of means: the feature fires on {firing} of {tokens} tokens here, and "
+        f"{FEW_TOKENS} are needed. Give texts on which it fires (texts=…, --data)."
+    )
 
 
 def _directions(
@@ -179,7 +205,11 @@ def _directions(
     random: int,
     notes: list[str],
 ) -> list[tuple[Direction, int, Float[Tensor, " dim"]]]:
-    """The feature's own direction, random ones, and the difference of means, each of length 1."""
+    """The feature's own direction, random ones, and the difference of means, each of length 1.
+
+    Said in a note where there is a difference of means: ``The cosine of the feature's direction and
+    the difference of means: 0.12.``
+    """
     own = nn.functional.normalize(autoencoder.decoder[feature], dim=0)
     directions: list[tuple[Direction, int, Tensor]] = [("feature", 0, own)]
     generator = torch.Generator().manual_seed(seed)

@@ -79,7 +79,9 @@ def dashboard(
     notes = [note] if note else []
     left_out = len(seen.live) - len(shown)
     if left_out:
-        notes.append(f"{left_out:,} live features, which fire less often, were left out.")
+        rest = np.setdiff1d(seen.live, shown)
+        is_by_frequency = bool(seen.active[rest].max() <= seen.active[shown].min())
+        notes.append(_on_left_out(left_out, is_by_frequency))
     first, last = _used_bins(seen.histogram)
     for i, card in enumerate(cards):
         cards[i] = _with_bins(card, first, last)
@@ -122,6 +124,25 @@ def _shown(seen: Seen, most: int | None, always: Collection[int]) -> list[int]:
     return live.tolist()
 
 
+def _on_left_out(count: int, is_by_frequency: bool) -> str:
+    """Said where live features are not shown; a rare one may have been asked for.
+
+    >>> _on_left_out(1, True)
+    '1 live feature, which fires less often, was left out.'
+    >>> _on_left_out(3, False)[31:]
+    'shown are those that fire most often, and those that were asked for.'
+    """
+    if not is_by_frequency:
+        was = "feature was" if count == 1 else "features were"
+        return (
+            f"{count:,} live {was} left out: shown are those that fire most often, and those that "
+            "were asked for."
+        )
+    if count == 1:
+        return "1 live feature, which fires less often, was left out."
+    return f"{count:,} live features, which fire less often, were left out."
+
+
 def _used_bins(histogram: np.ndarray) -> tuple[int, int]:
     """The first and the last bin that some feature uses."""
     used = np.flatnonzero(histogram.sum(0))
@@ -140,7 +161,11 @@ def _with_bins(card: FeatureCard, first: int, last: int) -> FeatureCard:
 def _effects(
     model: Model, autoencoder: Autoencoder, seen: Seen, shown: list[int], count: int
 ) -> Effects:
-    """What features promote, how that was found, and what to say where it cannot be."""
+    """What features promote, how that was found, and what to say where it cannot be.
+
+    Said in a note where a model neither writes nor has classes: ``What features do to the output is
+    not shown for this kind of model.``
+    """
     if model.kind.generates and not (
         model.is_encoder_decoder and autoencoder.about.kind == "encoder"
     ):

@@ -43,6 +43,7 @@ APART = {
     "hidden": "hidden",
 }
 FULL_COLOUR = {"shown": "the strongest word shown", "one": "100 % of a row, everywhere"}
+# Said in the menu of the kinds of attention, where a model has several.
 KINDS = {
     "encoder": "encoder: within the text that is read",
     "decoder": "decoder: within the text that is written",
@@ -54,11 +55,19 @@ EXPORTS = {
     "save-svg": "Download SVG",
     "save-png": "Download PNG",
 }
+# Said in the notes of what counts as a distant word.
+DISTANT = "a word that is neither itself, nor beside it, nor punctuation, nor set apart"
+# Said in the notes, by how the head was found that the page opens on.
 RULE = {
-    "effects": "Without it, the model's output changes most: every head was switched off once.",
-    "reach": "Its words look most strongly at one word that is neither themselves, nor beside "
-    "them, nor punctuation, nor set apart.",
+    "effects": "No other head{} changes the model's output more when it is switched off: every "
+    "head was, once. The word is the one that looks most strongly at another place, at a distant "
+    "one if it can.",
+    "reach": f"In no other head{{}} a word looks, on average, more strongly at {DISTANT}. The word "
+    "is the one that does so most.",
+    "nearest": f"No word looks at {DISTANT}; so in no other head{{}} a word looks, on average, "
+    "more strongly at one place. The word is the one that does so most.",
 }
+# Said at the end of the notes.
 KEYS = (
     "Keys: arrows move along tabs, places, maps and cells; "
     "<kbd>[</kbd> and <kbd>]</kbd> change the layer; "
@@ -116,10 +125,11 @@ def _program(name: str) -> str:
 
 
 def _header(maps: AttentionMaps) -> str:
+    """Said on top of a page of maps; how much was cut off where something was."""
     about = element("h2", "Where each head looks") + soft(_about(maps))
     if maps.passage.dropped:
-        cut = f"{maps.passage.dropped:,} characters were cut off."
-        about += soft(f"Only the beginning was read: {cut}")
+        cut = wording.cut_off(maps.passage.dropped)
+        about += soft(f"Only the beginning was read: {cut}.")
     without = "The maps are drawn by a script inside this page; please allow it."
     top = element("div", element("div", about), class_="top")
     return top + element("noscript", element("p", without))
@@ -130,7 +140,8 @@ def _about(maps: AttentionMaps) -> str:
     kinds = []
     for kind, weights in maps.weights.items():
         layers, heads = weights.shape[:2]
-        kinds.append(f"{kind} {layers} layers × {heads} heads")
+        layers, heads = wording.counted(layers, "layer"), wording.counted(heads, "head")
+        kinds.append(f"{kind} {layers} × {heads}")
     parts = [wording.visible(maps.model), "; ".join(kinds)]
     return escape(" · ".join(part for part in parts if part))
 
@@ -259,13 +270,16 @@ def _image(maps: AttentionMaps) -> str:
 
 
 def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
+    """Said below the maps: what places are, why the page opens where it does, and how far it
+    rounds.
+    """
     errors = "; ".join(_error(kind, p) for kind, p in packed.items())
     paragraphs = [
         MISREAD,
         f"{_places(maps)} Hiding special tokens, or showing one text of two, leaves out places; "
         "the other weights stay as they are.",
         "A head is named after what gets at least half of its attention in this text. The page "
-        f"opens on one head. {RULE[maps.opening().by]} The word is the one that does so most.",
+        f"opens on one head. {_rule(maps)}",
         f"{_set_apart(maps)} Such places take attention whatever the words are, so they are grey "
         "and left out of the colours. Their share is always given.",
         "The page rounds: a weight is off by at most half a step, and the steps are equal. "
@@ -276,14 +290,22 @@ def _notes(maps: AttentionMaps, packed: Mapping[str, Packed]) -> str:
     return element("details", summary + elements("p", paragraphs), class_="notes")
 
 
+def _rule(maps: AttentionMaps) -> str:
+    """Why the page opens where it does; a head is held against those of its own kind alone."""
+    begins = maps.opening()
+    of_kind = f" of {begins.kind} attention" if len(maps.kinds) > 1 else ""
+    return RULE[begins.by].format(of_kind)
+
+
 def _set_apart(maps: AttentionMaps) -> str:
+    """Said in the notes: of the first token too where some kind of map does not look ahead."""
     if any(maps.is_causal(kind) for kind in maps.kinds):
         return "Set apart are special tokens, and the first token where no word looks ahead."
     return "Set apart are special tokens."
 
 
 def _places(maps: AttentionMaps) -> str:
-    """What a row and a column of a map stand for."""
+    """What a row and a column of a map stand for. Said in the notes, by the units of the maps."""
     if maps.passage.pixels is not None:
         return "The places are patches of the image (row, column) and special tokens."
     if maps.units == "token":
@@ -298,7 +320,11 @@ def _places(maps: AttentionMaps) -> str:
 
 
 def _error(kind: str, packed: Packed) -> str:
-    """How far a weight of this kind may be off, and in how many steps it is stored."""
+    """How far a weight of this kind may be off, and in how many steps it is stored.
+
+    Said in the notes of each kind of attention: ``encoder 0.002 (127 to 255 steps, by layer: noise
+    does not fit into more)``.
+    """
     low, high = min(packed.levels), max(packed.levels)
     steps = f"{high} steps"
     if low != high:

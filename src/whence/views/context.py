@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from whence.core.context_use import LARGE_CHANGE
-from whence.core.contextual import ContextUse
+from whence.core.contextual import ContextUse, Dependence
 from whence.views import wording
 from whence.views.generation import decoding_line_of, output_name, percent
 from whence.views.terminal import fit, to_text
@@ -41,7 +41,8 @@ class Found:
     probability: float
     without: float
     score: float
-    instead: str | None  # the first piece of what would stand there; None where it is the same
+    # the token that would stand there where they part; None where the whole word would
+    instead: str | None
 
     def scores(self, use: ContextUse, method: str) -> Float[np.ndarray, " unit"]:
         """What each unit of the context did for its selected tokens together."""
@@ -65,7 +66,7 @@ def found_words(use: ContextUse) -> list[Found]:
 
 def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
     tokens = [use.outputs[number] for number in outputs]
-    first = use.outputs[numbers[0]]
+    others = [token.instead for token in tokens if not _is_the_same(token)]
     return Found(
         outputs=outputs,
         numbers=numbers,
@@ -73,8 +74,13 @@ def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
         probability=prod(token.probability for token in tokens),
         without=prod(token.without for token in tokens),
         score=max((use.outputs[number].score for number in numbers), key=abs),
-        instead=None if first.is_same else first.instead,
+        instead=others[0] if others else None,
     )
+
+
+def _is_the_same(token: Dependence) -> bool:
+    """Whether a reader sees the same token without context, perhaps spelt by another of its ids."""
+    return token.is_same or output_name(token.instead) == output_name(token.name)
 
 
 def word_name(use: ContextUse, outputs: range) -> str:
@@ -92,7 +98,10 @@ def _output_text(use: ContextUse) -> str:
 
 
 def question(use: ContextUse) -> str:
-    """What was asked, and of which text: the first line of every view."""
+    """What was asked, and of which text: the first line of every view.
+
+    Said first in every view of a context's use.
+    """
     text = wording.beginning(_output_text(use), LONGEST_SAID)
     asked = wording.beginning(use.input, LONGEST_SAID)
     said = wording.goes_on(is_by_model(use))
@@ -130,33 +139,62 @@ def _others(use: ContextUse) -> list[str]:
 
     Said where there are such words, of the one whose own probability changes most.
     """
-    others = [
-        outputs
-        for outputs in use.words
-        if use.outputs[outputs.start].word is not None
-        and not any(number in use.selected for number in outputs)
-    ]
+    words = [outputs for outputs in use.words if use.outputs[outputs.start].word is not None]
+    others = [outputs for outputs in words if not any(number in use.selected for number in outputs)]
     if not others:
         return []
     largest = max(others, key=lambda outputs: _times(use, outputs))
-    with_it, without = map(percent, _both(use, largest))
+    with_it, without = both_shown(*_both(use, largest))
     name = wording.quoted(word_name(use, largest))
     chances = f"{with_it} with the context, {without} without"
     times = _times(use, largest)
-    whom = "The other word" if len(others) == 1 else "The other words"
+    whom = "other word" if len(others) < len(words) else "word"
+    if len(others) > 1:
+        whom += "s"
     if with_it == without:
         verb = "is" if len(others) == 1 else "are"
-        return [f"{whom} {verb} about as likely without it."]
+        return [f"The {whom} {verb} about as likely without it."]
     if times >= LARGE_CHANGE:
-        many = sum(_times(use, outputs) >= LARGE_CHANGE for outputs in others) - 1
-        more = f", and {many} more" if many else ""
-        return [f"Less far out stands {name}: {chances}{more}."]
+        return [f"{_far_out(use, others, name, chances)}."]
     if len(others) == 1:
         verb = "hardly changes" if times < HARDLY else "changes less"
-        return [f"{whom}, {name}, {verb}: {chances}."]
+        if times >= HARDLY and not use.selected:
+            verb = "changes"
+        return [f"The {whom}, {name}, {verb}: {chances}."]
     if times < HARDLY:
-        return [f"{whom} hardly change, most of all {name}: {chances}."]
-    return [f"Of the other words {name} changes most: {chances}."]
+        return [f"The {whom} hardly change, most of all {name}: {chances}."]
+    return [f"Of the {whom} {name} changes most: {chances}."]
+
+
+def _far_out(use: ContextUse, others: Sequence[range], name: str, chances: str) -> str:
+    """Said where a word was not selected though its own probability changes fourfold, or more.
+
+    It stands less far out than the selected ones only where its score says so: a rule may have
+    another reason to leave it out.
+    """
+    far = [outputs for outputs in others if _times(use, outputs) >= LARGE_CHANGE]
+    many = len(far) - 1
+    if not use.selected:
+        more = f"; {many} more {'changes' if many == 1 else 'change'} far" if many else ""
+        return f"Most of all changes {name}: {chances}{more}"
+    farthest = max(abs(use.outputs[number].score) for outputs in far for number in outputs)
+    nearest = min(abs(use.outputs[number].score) for number in use.selected)
+    which = "Less far out stands" if farthest <= nearest else "Not selected was"
+    return f"{which} {name}: {chances}{f', and {many} more' if many else ''}"
+
+
+def both_shown(with_it: float, without: float) -> tuple[str, str]:
+    """Two probabilities of one word, with more digits where they would look the same.
+
+    >>> both_shown(0.15, 0.0003), both_shown(2e-5, 3e-7)
+    (('15 %', '0.03 %'), ('0.002 %', '3e−05 %'))
+    """
+    shown_both = percent(with_it), percent(without)
+    low, high = sorted((with_it, without))
+    if shown_both[0] != shown_both[1] or high < HARDLY * low or low == high:
+        return shown_both
+    one, other = (f"{100 * chance:.2g} %".replace("-", "−") for chance in (with_it, without))
+    return one, other
 
 
 def _both(use: ContextUse, outputs: range) -> tuple[float, float]:
@@ -174,22 +212,25 @@ def _times(use: ContextUse, outputs: range) -> float:
 
 
 def _counted(use: ContextUse, words: Sequence[Found]) -> str:
-    """How many words depend on the context, and which; a special token is none, and told apart."""
+    """How many words depend on the context, and which; a special token is none, and told apart.
+
+    Said where something was selected.
+    """
     starts = {o.start for o in use.words if use.outputs[o.start].word is not None}
     real = [word for word in words if word.outputs.start in starts]
     special = [word for word in words if word.outputs.start not in starts]
-    of_all = f"{len(starts)} {standing(use)} {'word' if len(starts) == 1 else 'words'}"
+    kind, verb = ("token", "does") if len(special) == 1 else ("tokens", "do")
+    tokens = f"the special {kind} {wording.few([wording.quoted(w.name) for w in special], 6)}"
+    if not real:
+        depends = "stands out as depending" if use.selection.is_relative else "depends"
+        return f"No {standing(use)} word {depends} on the context, but {tokens} {verb}."
     depend = "depends" if len(real) == 1 else "depend"
-    if use.selection.is_relative:  # others may depend on it as well, only less
-        depend = f"{depend} most" if real else "stand out as depending"
-    said = f"{len(real)} of {of_all} {depend} on the context"
-    if real:
-        said += f": {wording.few([wording.quoted(word.name) for word in real], 6)}"
-    if special:
-        kind, verb = ("token", "does") if len(special) == 1 else ("tokens", "do")
-        tokens = f"the special {kind} {wording.few([wording.quoted(w.name) for w in special], 6)}"
-        said += f"; so {verb} {tokens}" if real else f", but {tokens} {verb}"
-    return f"{said}."
+    if use.selection.is_relative and len(real) < len(starts):
+        depend = f"{depend} most"  # others may depend on it as well, only less
+    of_all = wording.counted(len(starts), f"{standing(use)} word")
+    names = wording.few([wording.quoted(word.name) for word in real], 6)
+    so_do = f"; so {verb} {tokens}" if special else ""
+    return f"{len(real)} of {of_all} {depend} on the context: {names}{so_do}."
 
 
 def is_of_texts(use: ContextUse) -> bool:
@@ -201,12 +242,13 @@ def _rests_on(use: ContextUse) -> Iterator[str]:
     """What the answer rests on. Where several sentences were written, each is told by itself.
 
     Added up, the words of a long sentence that was merely copied would outweigh a short answer.
+    Said where the units are whole sentences or documents.
     """
-    method = wording.visible(use.methods[0])
+    by = f"By {wording.visible(use.methods[0])}"
     if len(use.sentences) == 1:
         sources = use.sources()
         if sources:
-            yield f"By {method}, this answer rests most on {_quoted(use, sources[0])}"
+            yield f"{by}, {_what_rests(use, 'this answer')} {_quoted(use, sources[0])}"
         return
 
     whole = "what was written" if is_by_model(use) else "the given continuation"
@@ -215,34 +257,52 @@ def _rests_on(use: ContextUse) -> Iterator[str]:
         sources = use.sources(outputs)
         if sources:
             by_number[number] = sources[0]
-    if 1 not in by_number:
+    if not any(number in use.selected for number in use.sentences[0]):
         yield f"No word of the first sentence of {whole} stands out as depending on the context."
     for number, unit in list(by_number.items())[:MOST_SENTENCES]:
         which = f"sentence {number} of {whole}"
-        yield f"By {method}, {which} rests most on {_quoted(use, unit)}"
+        yield f"{by}, {_what_rests(use, which)} {_quoted(use, unit)}"
     left = len(by_number) - MOST_SENTENCES
     if left > 0:
         rest = "1 further sentence rests" if left == 1 else f"{left} further sentences rest"
         yield f"{rest} on the context, too."
 
 
+def _what_rests(use: ContextUse, which: str) -> str:
+    """What is said before the part of the context that does most; a divergence has no sides.
+
+    Said where the units are whole sentences or documents, before the one that does most.
+    """
+    if use[use.methods[0]][0].target.sign_of_support:
+        return f"{which} rests most on"
+    return f"what could stand in place of {which} is moved most by"
+
+
 def _quoted(use: ContextUse, unit: int) -> str:
     """Where a unit of the context stands, and how it begins; it ends a sentence."""
-    content = use.units.texts[unit].strip()
+    content = use.units.texts[unit]
     quote = wording.beginning(content, LONGEST_QUOTE)
+    content = content.strip()
     end = "" if content.endswith((".", "!", "?", "…")) else "."
     return f"{wording.visible(use.place(unit))}: {quote}{end}"
 
 
 def _about(use: ContextUse, word: Found) -> str:
-    """One word: what it rests on, and what would have stood there."""
-    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
-    name = f"{wording.quoted(word.name)} ({chances})"
+    """One word: what it rests on, and what would have stood there.
+
+    Said of the three selected words that stand out farthest.
+    """
+    with_it, without = both_shown(word.probability, word.without)
+    name = f"{wording.quoted(word.name)} ({with_it} with the context, {without} without)"
     return f"{_rests(use, word, name)}; {_without(word)}{_evidence(use, word)}."
 
 
 def _rests(use: ContextUse, word: Found, name: str) -> str:
-    """What a word rests on; and what speaks against it, where that is stronger."""
+    """What a word rests on; and what speaks against it, where that is stronger.
+
+    Said of a selected word: of what speaks against it where that is stronger than all that speaks
+    for it.
+    """
     sources = use.sources(word.strongest)
     against = use.opposing(word.strongest) if is_opposed(use, word, use.methods[0]) else ()
     if not use.of(word.strongest).target.sign_of_support:
@@ -258,7 +318,10 @@ def _rests(use: ContextUse, word: Found, name: str) -> str:
 
 
 def _moves(use: ContextUse, name: str, sources: Sequence[int], against: Sequence[int]) -> str:
-    """What moves all that could stand in place of a word, where that is read (``kl``)."""
+    """What moves all that could stand in place of a word, where that is read (``kl``).
+
+    Said in place of what a word rests on where a divergence is explained.
+    """
     place = f"What could stand in place of {name}"
     if not sources and not against:
         return f"{place} is moved by no part of the context in particular"
@@ -271,7 +334,11 @@ def _moves(use: ContextUse, name: str, sources: Sequence[int], against: Sequence
 
 
 def opposed_words(use: ContextUse, word: Found, method: str) -> str:
-    """What is said before units that score below zero: what they do to the word."""
+    """What is said before units that score below zero: what they do to the word.
+
+    Said where most that a unit does goes against the word: ``against it``, or ``kept as without
+    context by``.
+    """
     has_sides = use.of(word.strongest, method).target.sign_of_support
     return "against it" if has_sides else "kept as without context by"
 
@@ -293,16 +360,20 @@ def _units(use: ContextUse, units: Sequence[int]) -> str:
 
 
 def _without(word: Found) -> str:
+    """Said of a selected word: that another token would be likelier where one of its tokens would
+    be another; that it would be likelier itself only where its probability shows so.
+    """
     if word.instead is not None:
         return f"without context {wording.quoted(word.instead)} would be likelier"
     too = "without context it would stand there too"
-    was_likelier = word.probability < word.without
-    if was_likelier and percent(word.probability) != percent(word.without):
+    with_it, without = both_shown(word.probability, word.without)
+    if word.probability < word.without and with_it != without:
         return f"{too}, and be likelier"
     return too
 
 
 def _evidence(use: ContextUse, word: Found) -> str:
+    """Said of a selected word whose sources were held against random ones."""
     ruling = overall(use.of(word.strongest))
     if ruling is None:
         return ""
@@ -316,43 +387,68 @@ def nothing_found(use: ContextUse) -> str:
     depends on the context, but that none stands out.
     """
     selection = use.selection
-    largest = max(use.scores.tolist(), key=abs)
+    # the rule of the paper does not take a score below zero for one that stands out
+    size = abs if selection.rule == "tool" else float
+    largest = max(use.scores.tolist(), key=size)
     floor = "" if selection.least is None else f", where {shown(use, selection.least)} is the floor"
-    is_below = selection.least is not None and abs(largest) <= selection.least
+    is_below = selection.least is not None and size(largest) <= selection.least
     changes = any(_times(use, outputs) >= LARGE_CHANGE for outputs in use.words)
     depends = "depends" if is_below and not changes else "stands out as depending"
+    farthest = "largest" if largest >= 0 or size is float else "farthest from zero"
+    which = f"largest {selection.measure}"
+    if farthest != "largest":
+        which = f"{selection.measure} {farthest}"
     return (
-        f"No word of the output {depends} on the context: the largest "
-        f"{selection.measure} is {shown(use, largest)}{floor}."
+        f"No word of the output {depends} on the context: the {which} is "
+        f"{shown(use, largest)}{floor}."
     )
 
 
 def shown(use: ContextUse, score: float) -> str:
     """A score of the measure with its unit."""
-    return f"{score:.3g}{UNITS_OF.get(use.selection.measure, '')}".replace("-", "−")
+    number, unit = f"{score:.3g}", UNITS_OF.get(use.selection.measure, "")
+    if number in ("1", "-1"):
+        unit = unit.removesuffix("s")
+    return f"{number}{unit}".replace("-", "−")
 
 
 def selection_line(use: ContextUse) -> str:
-    """How words were selected."""
+    """How words were selected.
+
+    Said below the answer: the threshold, the floor, the factor and the number that were asked for.
+    """
     selection = use.selection
+    size = "size" if selection.rule == "tool" and min(use.scores.tolist()) < 0 else "score"
     parts = []
     if selection.threshold is not None:
+        at = "is at least" if selection.rule == "tool" else "is above"
         parts.append(
-            f"at {shown(use, selection.threshold)} (mean + {selection.deviations:g} × standard "
+            f"{at} {shown(use, selection.threshold)} (mean + {selection.deviations:g} × standard "
             "deviation of this output)"
         )
     if selection.least is not None:
-        parts.append(f"above the floor of {shown(use, selection.least)}")
-    said = " and ".join(parts)
+        floor = f"above the floor of {shown(use, selection.least)}"
+        parts.append(floor if parts else f"is {floor}")
+    if not parts:
+        parts.append("is not zero" if selection.rule == "tool" else "is above zero")
+    said = f"Tokens depend on the context whose {size} {' and '.join(parts)}"
     if selection.factor is not None:
-        said += f", or if it makes them {selection.factor:g} times as likely or as unlikely"
+        said += f", or which it makes at least {selection.factor:g} times as likely or as unlikely"
     if selection.most is not None:
-        said += f"{' and ' if said else ''}the {selection.most} strongest at most"
-    return f"Tokens depend on the context {said}; measure: {selection.measure}."
+        said += f"; {_at_most(selection.most)}"
+    return f"{said}. Measure: {selection.measure}."
+
+
+def _at_most(most: int) -> str:
+    """Said where no more than so many tokens were to be selected."""
+    return "only the strongest of them" if most == 1 else f"the {most} strongest of them at most"
 
 
 def remarks(use: ContextUse) -> list[str]:
-    """How it came about, and what else is to be known."""
+    """How it came about, and what else is to be known.
+
+    Said below the answer; what was left out where something was.
+    """
     lines = [selection_line(use), decoding_line_of(_decoding(use))]
     lines += [f"{wording.visible(note[:1].upper() + note[1:])}." for note in use.notes]
     for name, why in use.skipped.items():
@@ -380,15 +476,19 @@ def context_text(use: ContextUse) -> str:
 
 
 def context_view(use: ContextUse, console: Console) -> RenderableType:
-    """The texts, the answer, every written word in both runs, and how it came about."""
+    """The texts, the answer, every written word in both runs, and how it came about.
+
+    Said in a terminal: ``3 more are in the page and in .table().`` where more words were written
+    than are shown, and that other methods have scores where there are some.
+    """
     del console
     asked, *said = answer(use)
     parts: list[RenderableType] = [Text(asked, BOLD), Text(), _texts(use), Text()]
     parts += [Text("\n".join(said)), Text(), _table(use)]
-    if len(use.words) > MOST_ROWS:
-        parts.append(
-            Text(f"{len(use.words) - MOST_ROWS} more are in the page and in .table().", DIM)
-        )
+    left = len(use.words) - MOST_ROWS
+    if left > 0:
+        verb = "is" if left == 1 else "are"
+        parts.append(Text(f"{left} more {verb} in the page and in .table().", DIM))
     parts.append(Text())
     lines = [*remarks(use), model_line(use)]
     if len(use.methods) > 1:

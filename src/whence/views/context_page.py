@@ -18,6 +18,7 @@ from whence.views import wording
 from whence.views.context import (
     Found,
     answer,
+    both_shown,
     found_words,
     is_of_texts,
     is_opposed,
@@ -57,6 +58,7 @@ from whence.views.sides import sides_of
 FAINT = 0.02  # of full colour; what is fainter would only blur the others
 DIGITS = 4  # of a level on the page
 SOURCES = 5
+# Said below the picture where some word was selected.
 HOW_TO_READ = (
     "A {standing} word is underlined the more it depends on the context. Point at a framed one, or "
     "move to it with Tab, and what it rests on is coloured above; a click (Enter) keeps it, Esc "
@@ -65,7 +67,7 @@ HOW_TO_READ = (
 
 
 def context_page(use: ContextUse) -> str:
-    """A whole page."""
+    """A whole page. Said as the title of a page whose input is empty."""
     return document(
         f"whence: {title_of(use.input, 'the use of context')}",
         element("main", f"\n{_section(use, 'whence-0')}\n", class_="whence-many"),
@@ -80,6 +82,7 @@ def context_fragment(use: ContextUse) -> str:
 
 
 def _section(use: ContextUse, name: str) -> str:
+    """Said as headings of what can be opened."""
     words = found_words(use)
     parts = [
         _top(use),
@@ -117,6 +120,7 @@ def _top(use: ContextUse) -> str:
 
 
 def _picture(use: ContextUse, words: Sequence[Found]) -> str:
+    """Said as the heading of the picture."""
     levels = np.zeros(len(use.units))
     signed = True
     if words:
@@ -218,6 +222,7 @@ def _is_signed(use: ContextUse, method: str) -> bool:
 
 
 def _legend(use: ContextUse) -> str:
+    """Said of methods without signs, where one explained."""
     parts = []
     signed = [_is_signed(use, method) for method in use.methods]
     if any(signed):
@@ -243,8 +248,9 @@ def _data(use: ContextUse, words: Sequence[Found]) -> dict[str, Any]:
 
 
 def _told(word: Found) -> str:
-    """What is said of a word while it is chosen."""
-    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
+    """What is said of a word while it is chosen. Said of a selected word while it is chosen."""
+    with_it, without = both_shown(word.probability, word.without)
+    chances = f"{with_it} with the context, {without} without"
     instead = "the same word is likeliest without it"
     if word.instead is not None:
         instead = f"without it, {wording.quoted(word.instead)} is likelier"
@@ -255,7 +261,10 @@ def _told(word: Found) -> str:
 
 
 def _sources(use: ContextUse, words: Sequence[Found]) -> str:
-    """What each word rests on, by each method, with what the evidence says."""
+    """What each word rests on, by each method, with what the evidence says.
+
+    Said as a heading where some word was selected.
+    """
     if not words:
         return ""
     heads = (standing(use), "by", "rests on", "evidence")
@@ -293,6 +302,7 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
 
 
 def _outputs(use: ContextUse) -> str:
+    """Said as the name of the table of all tokens."""
     heads = ("token", "with", "without", use.selection.measure, "without, likeliest")
     head = "".join(element("th", text(name), scope="col") for name in heads)
     rows = []
@@ -312,6 +322,7 @@ def _outputs(use: ContextUse) -> str:
 
 
 def _about(use: ContextUse) -> str:
+    """Said at the end of a page."""
     lines = [
         *remarks(use),
         f"In all {wording.cost(use.cost)}.",

@@ -15,6 +15,7 @@ from whence.core.contextual import ContextUse
 from whence.views import wording
 from whence.views.markup import element, kind, soft, text
 
+# Said below rows of documents, sentences or words that can be opened.
 ABOUT = "A bar is the sum of the scores below it. Open a row to see them."
 
 

@@ -21,27 +21,49 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 
 def headline(board: Dashboard) -> str:
     """What this is about, in one line."""
-    count = f"{len(board.features):,} of {board.live:,}" if board.left_out else f"{board.live:,}"
-    return f"{count} live features of {wording.visible(board.model)}, after block {board.layer}"
+    live = wording.counted(board.live, "live feature")
+    count = f"{len(board.features):,} of {live}" if board.left_out else live
+    return f"{count} of {wording.visible(board.model)}, after block {board.layer}"
 
 
 def sentences(board: Dashboard) -> list[str]:
-    """How many features there are, and how well they hold what the model holds."""
-    first = (
-        f"On {board.tokens:,} tokens of {wording.visible(board.data)} in {board.passages:,} "
-        f"passages, {board.live:,} of {board.size:,} features fire at least once; "
-        f"{board.l0:.1f} on a token, on average."
+    """How many features there are, and how well they hold what the model holds.
+
+    Said below the headline of a dashboard; of the variance where it was measured.
+    """
+    tokens, passages = (
+        wording.counted(count, what)
+        for count, what in ((board.tokens, "token"), (board.passages, "passage"))
     )
-    dense = f"{board.dense:,} fire on more than {100 * DENSE:.0f} % of all tokens"
+    fire = "fires" if board.live == 1 else "fire"
+    first = (
+        f"On {tokens} of {wording.visible(board.data)} in {passages}, {board.live:,} of "
+        f"{wording.counted(board.size, 'feature')} {fire} at least once; "
+        f"{_mean(board.l0)} on a token, on average."
+    )
+    fire = "fires" if board.dense == 1 else "fire"
+    dense = f"{board.dense:,} {fire} on more than {100 * DENSE:.0f} % of all tokens"
     if board.variance_explained is not None:
-        explained = percent(board.variance_explained, 1)
+        explained = percent(board.variance_explained, 1).replace("-", "−")
         dense += f"; all features together explain {explained} of the variance"
     variant = f"Autoencoder: {wording.visible(board.variant)}, {board.dim} → {board.size:,}."
     return [first, f"{dense}. {variant}"]
 
 
+def _mean(count: float) -> str:
+    """A mean count; what is not zero is not rounded to it.
+
+    >>> _mean(19.52), _mean(0.004), _mean(0.0)
+    ('19.5', '0.004', '0.0')
+    """
+    return f"{count:.1f}" if count >= 0.05 or not count else f"{count:.1g}"
+
+
 def about_effects(board: Dashboard) -> str:
-    """How it was found out what features do to the output, and what that is worth."""
+    """How it was found out what features do to the output, and what that is worth.
+
+    Said where it was found out what features do, by how.
+    """
     if board.effects == "lens":
         return (
             "What a feature promotes is read from the weights: its direction through the final "
@@ -60,7 +82,10 @@ def about_effects(board: Dashboard) -> str:
 
 
 def unit_of_effects(board: Dashboard) -> str:
-    """What the numbers beside promoted tokens or classes are, or nothing."""
+    """What the numbers beside promoted tokens or classes are, or nothing.
+
+    Said beside tokens or classes that a feature promotes.
+    """
     units = {
         "lens": "logits for an activation of 1, above the vocabulary's mean",
         "clamped": "logits lost when the feature is set to 0",
@@ -105,7 +130,8 @@ def dashboard_view(
 
 def _in_full(board: Dashboard, card: FeatureCard, console: Console) -> RenderableType:
     facts = (
-        f"active on {wording.percent(card.frequency)} of {board.tokens:,} tokens, "
+        f"active on {wording.percent(card.frequency)} of "
+        f"{wording.counted(board.tokens, 'token')}, "
         f"largest {card.peak:.3g}, mean {card.mean:.3g}"
     )
     lines = [Text(f"Feature {card.number}", style=BOLD), Text(facts, style=DIM)]

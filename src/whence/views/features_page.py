@@ -32,6 +32,7 @@ WHERE = {
     "passages": "its passages",
     "promotes": "what it promotes",
 }
+# Said below the list of features.
 KEYS = (
     "Keys: <kbd>↑</kbd> <kbd>↓</kbd> (or <kbd>k</kbd> <kbd>j</kbd>) another feature, "
     "<kbd>/</kbd> search, <kbd>Esc</kbd> end the search, <kbd>r</kbd> a random one."
@@ -39,7 +40,7 @@ KEYS = (
 
 
 def dashboard_page(board: Dashboard) -> str:
-    """A whole page for one autoencoder."""
+    """A whole page for one autoencoder. Said as the heading of the notes."""
     content = "\n".join(
         [
             _top(board),
@@ -64,6 +65,7 @@ def _program() -> str:
 
 
 def _top(board: Dashboard) -> str:
+    """Said below the picture of all features."""
     about = [
         element("h2", "Features"),
         element("p", text(headline(board)), class_="answer"),
@@ -123,6 +125,7 @@ def _select(name: str, title: str, options: dict[str, str]) -> str:
 
 
 def _table(board: Dashboard) -> str:
+    """Said as the heading of the table: of the most frequent features where others are left out."""
     heads = ["feature", "fires on", "of all tokens", "largest", "strongest passage", "promotes"]
     left = {"fires on", "strongest passage", "promotes"}
     head = "".join(
@@ -132,6 +135,8 @@ def _table(board: Dashboard) -> str:
     rows = [_row(board, card) for card in shown]
     whole = table(element("tr", head), rows, class_="costs")
     title = f"As a table: the {len(rows)} most frequent features"
+    if len(rows) == len(board.features):
+        title = "As a table"
     return fold(title, scrolling("features", whole))
 
 
@@ -149,6 +154,7 @@ def _row(board: Dashboard, card: FeatureCard) -> str:
 
 
 def _notes(board: Dashboard) -> list[str]:
+    """Said in the notes of a dashboard; of effects where these were found out."""
     lines = [
         "An activation is the number of the encoder times the length of the feature's direction, "
         "so that features can be compared. Colours are by the largest of each feature.",

@@ -35,6 +35,12 @@ LONGEST_OPTION = 40  # characters of its value
 LONGEST_SAID = 120  # characters of what was written, in a sentence
 # what it means to draw a token by its probability, as options of decoding
 AS_PROBABLE = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+# what a sum of scores is a sum of, by the reading
+ADDED = {
+    "log-probability": "log-probabilities",
+    "cross-entropy": "cross-entropies",
+    "kl": "divergences",
+}
 SHADES = " ░▒▓█"
 DIM, BOLD = Style(dim=True), Style(bold=True)
 NO_SOURCE = "–"
@@ -143,8 +149,9 @@ def _asked_contrast(g: Generation) -> str:
         target = g.contrast.first.target
         sides = (str(target.label), str(target.against))
         return " rather than ".join(wording.beginning(side, LONGEST_SAID) for side in sides)
-    targets = [a.target for a in next(iter(g.rows.values()))]
-    rivals = dict.fromkeys(wording.quoted(t.against) for t in targets if t.against is not None)
+    every = [a.target for a in next(iter(g.rows.values()))]
+    targets = [target for target in every if target.against is not None]
+    rivals = dict.fromkeys(wording.quoted(t.against) for t in targets)
     if not rivals or targets[0].read == "margin":
         return ""
     names = wording.few([wording.quoted(t.label) for t in targets])
@@ -186,7 +193,11 @@ def decoding_line(g: Generation) -> str:
 
 
 def decoding_line_of(decoding: Mapping[str, Any]) -> str:
-    """The same, from the options of decoding."""
+    """The same, from the options of decoding.
+
+    Said of how a text came about; that it was given where the model did not write it, and that it
+    was drawn where it was.
+    """
     options = dict(decoding)
     if "given" in options:
         return f"What follows the prompt was given, as {wording.visible(str(options['given']))}."
@@ -197,7 +208,7 @@ def decoding_line_of(decoding: Mapping[str, Any]) -> str:
     if beams and beams != 1:
         how = f"beam search with {beams} beams"
     if is_drawn:
-        how = "tokens drawn at random" if beams == 1 else f"{how}, drawn at random"
+        how = f"{how}, drawn at random" if beams and beams != 1 else "tokens drawn at random"
         if all(options.get(name) == neutral for name, neutral in AS_PROBABLE.items()):
             how += ", each by its probability"
             options = {k: v for k, v in options.items() if k not in AS_PROBABLE}
@@ -227,12 +238,16 @@ def contrast_of(g: Generation) -> str:
 
 
 def about_wholes(g: Generation, method: str) -> str:
-    """How the tokens of one word are taken together; empty where each stands alone."""
+    """How the tokens of one word are taken together; empty where each stands alone.
+
+    Said where all tokens of some word were explained.
+    """
     if all(len(outputs) == 1 for outputs in g.wholes):
         return ""
     if g.adds_up(method):
+        read = g[method][0].target.read
         return (
-            "A word of several tokens has the sum of their scores, as log-probabilities add up, "
+            f"A word of several tokens has the sum of their scores, as {ADDED[read]} add up, "
             "and the product of their probabilities."
         )
     return (
@@ -242,7 +257,11 @@ def about_wholes(g: Generation, method: str) -> str:
 
 
 def remarks(g: Generation) -> list[str]:
-    """What else is to be known: what is missing, how far scores may be off, and notes."""
+    """What else is to be known: what is missing, how far scores may be off, and notes.
+
+    Said at the end: which tokens were explained where not all were, what was cut off or left out,
+    how far scores may be off, and notes.
+    """
     lines = []
     if len(g.explained) < len(g.outputs):
         verb = "was" if len(g.explained) == 1 else "were"
@@ -257,7 +276,7 @@ def remarks(g: Generation) -> list[str]:
         notes = dict.fromkeys(note for a in attributions if (note := wording.note(a)))
         lines += [f"{method}: {wording.visible(note)}" for note in notes]
     if g.passage.dropped:
-        lines.append(f"{g.passage.dropped:,} characters of the prompt were cut off.")
+        lines.append(f"{wording.cut_off(g.passage.dropped, ' of the prompt')}.")
     for name, why in g.skipped.items():
         if name != "evidence":
             lines.append(f"{wording.visible(name)} was left out: {wording.visible(why)}")
@@ -324,7 +343,11 @@ def _reasons(g: Generation) -> Iterator[RenderableType]:
 
 
 def _contrast(g: Generation) -> Iterator[RenderableType]:
-    """The strongest units of a contrast of whole texts, a line for each method."""
+    """The strongest units of a contrast of whole texts, a line for each method.
+
+    Said of a contrast of whole texts: ``Scores of the contrast, the log-probability of “few” less
+    that of “a little”: for +, against −``.
+    """
     if g.contrast is None:
         return
     signs = any(a.signed for a in g.contrast.attributions.values())
@@ -346,7 +369,11 @@ def _contrast(g: Generation) -> Iterator[RenderableType]:
 def _table(
     g: Generation, method: str, rows: Sequence[Row], theme: Theme, console: Console
 ) -> RenderableType:
-    """A line for each word: its probability, and the strongest of what stands before it."""
+    """A line for each word: its probability, and the strongest of what stands before it.
+
+    Said above the table of a terminal: ``by occlusion, the strongest sources of each: for +,
+    against −``.
+    """
     signed = is_signed(g, method)
     strongest = [row.strongest(SOURCES) for row in rows]
     named = [row.scores[units] for row, units in zip(rows, strongest, strict=True)]
@@ -395,9 +422,12 @@ def _cut(name: str, most: int) -> str:
 
 
 def _below(g: Generation, method: str, rows: Sequence[Row]) -> list[str]:
+    """Said below a table in a terminal of more words than are shown."""
     lines = []
-    if len(rows) > MOST_ROWS:
-        lines.append(f"{len(rows) - MOST_ROWS} more are in the page (.to_html) and in .table().")
+    left = len(rows) - MOST_ROWS
+    if left > 0:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{left} more {verb} in the page (.to_html) and in .table().")
     lines.append(about_wholes(g, method))
     return [line for line in lines if line]
 
@@ -408,7 +438,10 @@ def _below(g: Generation, method: str, rows: Sequence[Row]) -> list[str]:
 def _matrix(
     g: Generation, method: str, rows: Sequence[Row], theme: Theme, coloured: bool
 ) -> Iterator[Text]:
-    """Written words × units in shades, where there are few of both."""
+    """Written words × units in shades, where there are few of both.
+
+    Said below a matrix that is small enough for a terminal.
+    """
     columns = max((len(row.scores) for row in rows), default=0)
     if not rows or len(rows) > MATRIX_ROWS or columns > MATRIX_COLUMNS:
         return
@@ -457,6 +490,7 @@ def _heads(names: Sequence[str], width: int) -> Iterator[Text]:
 
 
 def _about(g: Generation) -> list[str]:
+    """Said at the end in a terminal; of other methods where there are some."""
     first = next(iter(g.rows.values()))[0]
     others = ", ".join(map(wording.visible, g.methods[1:]))
     lines = [f"{decoding_line(g)} Model: {wording.visible(first.provenance.model)}."]

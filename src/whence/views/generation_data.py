@@ -70,7 +70,7 @@ def _contrast(g: Generation) -> dict[str, Any] | None:
         scores.append(own)
     target = g.contrast.first.target
     both = (target.label, target.against)
-    name, other = (wording.beginning(str(one).strip(), LONGEST_OF_CONTRAST) for one in both)
+    name, other = (wording.beginning(str(one), LONGEST_OF_CONTRAST) for one in both)
     return {"name": f"{name} rather than {other}", "of": contrast_of(g), "scores": scores}
 
 

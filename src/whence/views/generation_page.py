@@ -60,15 +60,18 @@ SCRIPTS = (
     "generation.js",
 )
 SOURCES = 5  # of each written word, in the table
+# Said below the text.
 HOW_TO_READ = (
     "Point at a {standing} word, or move to it with Tab and the arrow keys, and what it rests on "
     "is coloured. A click (Enter) keeps it chosen, Esc lets it go. A click on a word of the prompt "
     "shows what rests on it."
 )
+# Said below the matrix.
 HOW_TO_READ_MATRIX = (
     "A row is a {standing} word, a column what stands before it; empty is what comes after. Point "
     "at a cell, or move with the arrow keys, to read it; a click (Enter) chooses the word above."
 )
+# Said below the matrix where its columns are sentences that open.
 HOW_TO_OPEN = "A click on a column's name, or the key <kbd>o</kbd>, opens and closes its sentence."
 
 
@@ -93,6 +96,7 @@ def generation_fragment(g: Generation) -> str:
 
 
 def _section(g: Generation, name: str) -> str:
+    """Said as the heading of the notes."""
     parts = [
         _top(g),
         _reader(g),
@@ -118,7 +122,10 @@ def _program(name: str) -> str:
 
 
 def _top(g: Generation) -> str:
-    """What was written, what it rests on, and how far to trust that."""
+    """What was written, what it rests on, and how far to trust that.
+
+    Said above a page: what the evidence is about, where there is some.
+    """
     if g.chosen is None:
         about = [element("h2", "Answer"), element("p", text(without_evidence(g)), class_="answer")]
     else:
@@ -134,7 +141,10 @@ def _top(g: Generation) -> str:
 
 
 def _reader(g: Generation) -> str:
-    """The text, which the script makes a reader; beside it what is told of the chosen word."""
+    """The text, which the script makes a reader; beside it what is told of the chosen word.
+
+    Said as the heading of the text.
+    """
     judged = {} if g.chosen is None else g.chosen.attributions
     methods = {}
     for place, method in enumerate(g.methods):
@@ -166,6 +176,7 @@ def _reader(g: Generation) -> str:
 
 
 def _about_scores(g: Generation) -> str:
+    """Said below that heading; of the colours where a contrast of whole texts was asked for."""
     about = scores_line(g, g.methods[0])
     if g.contrast is None:
         return about
@@ -179,6 +190,7 @@ def _select(name: str, title: str, options: Mapping[str, str]) -> str:
 
 
 def _legend(g: Generation) -> str:
+    """Said of methods without signs, where one explained."""
     parts = []
     signed = [is_signed(g, method) for method in g.methods]
     if any(signed):
@@ -189,6 +201,7 @@ def _legend(g: Generation) -> str:
 
 
 def _matrix(g: Generation) -> str:
+    """Said beside the matrix, by its menus."""
     scales = {"row": "the strongest of each row", "all": "the strongest of all"}
     columns = {"open": f"each {g.passage.kind}", "folded": "sentences"}
     controls = [
@@ -211,7 +224,10 @@ def _matrix(g: Generation) -> str:
 
 
 def _tables(g: Generation) -> str:
-    """The strongest sources of every written word, as text: by the method that is chosen."""
+    """The strongest sources of every written word, as text: by the method that is chosen.
+
+    Said as the heading of the tables.
+    """
     tables = []
     for place, method in enumerate(g.methods):
         shown = _table(g, method)
@@ -223,6 +239,7 @@ def _tables(g: Generation) -> str:
 
 
 def _table(g: Generation, method: str) -> str:
+    """Said as the head of a table: by which method."""
     signed = is_signed(g, method)
     heads = element("th", standing(g), scope="col", class_="left")
     heads += element("th", "probability", scope="col")
@@ -266,6 +283,7 @@ def _table_row(row: Row, signed: bool) -> str:
 
 
 def _about(g: Generation) -> str:
+    """Said in the notes of a page."""
     lines = [
         decoding_line(g),
         *remarks(g),

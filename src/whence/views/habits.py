@@ -14,8 +14,9 @@ from whence.views import wording
 NAMED = 0.1
 # Said of the head that is shown first, by how it was chosen.
 WHY = {
-    "effects": "It is shown first because the output changes most without it.",
-    "reach": "It is shown first because no other head links distant words so strongly.",
+    "effects": "no other head{} changes the output more when it is switched off",
+    "reach": "no other head{} links distant words more strongly",
+    "nearest": "no other head{} looks more strongly at one place",
 }
 
 
@@ -52,7 +53,9 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
     unit = table.units
     if pattern == "first":
         name = f" {quoted(table.names[0])}" if table.names else ""
-        return f"the first {unit if unit == 'patch' else 'token'}{name}"
+        # what is set apart may be a special token in front of the words
+        is_unit = unit == "patch" or (table.apart is not None and not table.apart[0])
+        return f"the first {unit if is_unit else 'token'}{name}"
     if pattern == "one":
         favourite = int(table.favourite[layer, head])
         return f"the {unit} {quoted(table.names[favourite])}" if table.names else f"one {unit}"
@@ -86,6 +89,33 @@ def does(table: HeadTable, layer: int, head: int) -> str:
     # shares may overlap, as the word before may be a comma; so they are not added up
     parts = [f"at {aim(table, p, layer, head)} ({wording.percent(shares[p])})" for p in named[:2]]
     return f"has no single habit: it looks {' and '.join(parts)}, among others"
+
+
+def why(maps: AttentionMaps, opening: Opening) -> str:
+    """Why a head is shown first; it is held against those of its own kind of attention alone.
+
+    Said where there is more than one head of this kind.
+    """
+    table = maps.heads(opening.kind)
+    if table.pattern.size == 1:
+        return ""
+    of_kind = f" of {opening.kind} attention" if len(maps.kinds) > 1 else ""
+    because = WHY[opening.by].format(of_kind)
+    if not are_heads(table):
+        because = because.replace("no other head", "the mean of no other layer")
+    return f"It is shown first because {because}."
+
+
+def are_heads(table: HeadTable) -> bool:
+    """Whether what is told apart are heads, and not one map of each layer."""
+    return all(name.isdigit() for name in table.heads)
+
+
+def head_name(table: HeadTable, layer: int, head: int) -> str:
+    """A head by its layer and number; of a layer whose heads were brought together, how."""
+    name = table.heads[head]
+    of_layer = f"head {name}" if name.isdigit() else f"the {name} of its heads"
+    return f"layer {table.layers[layer]}, {of_layer}"
 
 
 def quoted(name: str) -> str:

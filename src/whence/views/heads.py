@@ -15,7 +15,7 @@ from rich.text import Text
 from whence.core.heads import PATTERNS, HeadTable
 from whence.core.maps import AttentionMaps, Opening
 from whence.views import wording
-from whence.views.habits import WHY, Habit, aim, does, habits, links, quoted
+from whence.views.habits import Habit, aim, are_heads, does, habits, head_name, links, quoted, why
 from whence.views.markup import element, elements
 from whence.views.markup import table as html_table
 from whence.views.palette import Theme, colour, ink, terminal_theme
@@ -45,6 +45,7 @@ MOST = 12
 MOST_LINKS = 5
 ALWAYS_LISTED = ("entropy", "value_change", "output_change")
 WORTH_A_COLUMN = 0.4  # a share of the attention: no head looks there that much, no column
+# Said below all attention maps.
 MISREAD = "Attention says where a head reads, not what matters for the answer."
 DIM, BOLD = Style(dim=True), Style(bold=True)
 
@@ -81,12 +82,16 @@ def _texts(maps: AttentionMaps) -> list[RenderableType]:
 
 
 def _summary(maps: AttentionMaps, kind: str) -> list[RenderableType]:
-    """What the heads of one kind of attention do, in a sentence and a table."""
+    """What the heads of one kind of attention do, in a sentence and a table.
+
+    Said of each kind of attention: ``encoder attention: what its heads do``, and ``“[SEP]” takes 18
+    % of all attention.`` where places are set apart.
+    """
     table = maps.heads(kind)
     layers, heads = maps.weights[kind].shape[:2]
-    shape = f"{layers} layers × {heads} heads"
+    shape = f"{wording.counted(layers, 'layer')} × {wording.counted(heads, 'head')}"
     if maps.kept_heads and not all(name.isdigit() for name in maps.kept_heads):
-        shape = f"{layers} layers, {maps.kept_heads[0]} over heads"
+        shape = f"{wording.counted(layers, 'layer')}, {maps.kept_heads[0]} over heads"
     every = habits(table)
     parts: list[RenderableType] = [
         Text.assemble((f"{kind} attention: what its heads do", BOLD), (f"  {shape}", DIM)),
@@ -100,7 +105,10 @@ def _summary(maps: AttentionMaps, kind: str) -> list[RenderableType]:
 
 
 def _counted(table: HeadTable, every: Sequence[Habit]) -> str:
-    """How many heads do what, in one sentence."""
+    """How many heads do what, in one sentence.
+
+    Said of all heads of one kind of attention; of layers where each has the mean of its heads.
+    """
     total = sum(habit.heads for habit in every)
     parts = []
     for habit in every:
@@ -114,7 +122,10 @@ def _counted(table: HeadTable, every: Sequence[Habit]) -> str:
         elif habit.pattern != "mixed":
             what = f"{verb} {aim(table, habit.pattern, habit.layer, habit.head)}"
         parts.append(f"{habit.heads} {what}")
-    return f"Of {total} head{'s' if total > 1 else ''}, {_joined(parts)}."
+    if not are_heads(table):
+        how = f", each by the {table.heads[0]} of its heads" if total > 1 else ""
+        return f"Of {wording.counted(total, 'layer')}{how}, {_joined(parts)}."
+    return f"Of {wording.counted(total, 'head')}, {_joined(parts)}."
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -124,11 +135,14 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _apart_names(maps: AttentionMaps, kind: str) -> str:
-    """The places that are set apart, with the verb that follows them."""
+    """The places that are set apart, with the verb that follows them.
+
+    Said where places are set apart; that it is the first token where it is that alone.
+    """
     names = np.array(maps.to_axis[kind].labels)[maps.set_apart(kind)]
     each = list(dict.fromkeys(names.tolist()))
     verb = "takes" if len(names) == 1 else "take"
-    first = "The first token " if maps.is_causal(kind) and len(each) == 1 else ""
+    first = "The first token " if maps.is_causal(kind) and len(names) == 1 else ""
     listing = " and ".join(map(quoted, each))
     if len(each) > 2:
         listing = wording.few([quoted(name) for name in each])
@@ -136,15 +150,18 @@ def _apart_names(maps: AttentionMaps, kind: str) -> str:
 
 
 def _habit_table(table: HeadTable, every: Sequence[Habit]) -> Table:
-    """A row for each habit: how many heads have it, and the clearest of them."""
+    """A row for each habit: how many heads have it, and the clearest of them.
+
+    Said of heads that look at nothing in particular: ``no single habit``.
+    """
     out = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
     out.header_style = BOLD
     out.add_column(Text("looks at"))
-    out.add_column(Text("heads"), justify="right")
+    out.add_column(Text("heads" if are_heads(table) else "layers"), justify="right")
     out.add_column(Text("clearest"))
     out.add_column(Text("its share"), justify="right")
     for habit in every:
-        name = f"layer {table.layers[habit.layer]}, head {table.heads[habit.head]}"
+        name = head_name(table, habit.layer, habit.head)
         share = wording.percent(habit.share) if habit.pattern in PATTERNS else ""
         clearest = name if habit.pattern != "mixed" else ""
         looks_at = "no single habit"
@@ -155,14 +172,17 @@ def _habit_table(table: HeadTable, every: Sequence[Habit]) -> Table:
 
 
 def _worth_a_look(maps: AttentionMaps, opening: Opening) -> list[RenderableType]:
-    """The head that a page would open on, and its strongest links between words."""
+    """The head that a page would open on, and its strongest links between words.
+
+    Said of the head that a page opens on: ``Worth a look: layer 0, head 1``.
+    """
     table = maps.heads(opening.kind)
-    name = f"layer {table.layers[opening.layer]}, head {table.heads[opening.head]}"
+    name = head_name(table, opening.layer, opening.head)
     if len(maps.kinds) > 1:
         name = f"{opening.kind} attention, {name}"
     parts: list[RenderableType] = [
         Text.assemble(("Worth a look: ", BOLD), wording.visible(name)),
-        Text(f"It {does(table, opening.layer, opening.head)}. {WHY[opening.by]}"),
+        Text(f"It {does(table, opening.layer, opening.head)}. {why(maps, opening)}".rstrip()),
     ]
     for source, to, weight in links(maps, opening)[:MOST_LINKS]:
         arrow = f"  {wording.visible(source)} → {wording.visible(to)}"
@@ -174,23 +194,30 @@ def heads_view(table: HeadTable) -> RenderableType:
     """The grid, its legend, and the heads whose loss changes the output most.
 
     Where that was not measured: the most focused heads.
+
+    Said above the numbers of heads: ``the 12 of 48 heads that are most focused``, or ``all 6 heads,
+    those first whose loss changes the output most`` where that was measured.
     """
-    why = "that are most focused"
+    which = "that are most focused"
     order = np.argsort(table["entropy"].ravel(), kind="stable")
     if "output_change" in table.columns:
-        why = "whose loss changes the output most"
+        which = "whose loss changes the output most"
         order = np.argsort(-table["output_change"].ravel(), kind="stable")
 
     title = Text.assemble(
         (f"{table.kind}: what each head does", BOLD), ("  darker: more focused", DIM)
     )
     total = table.weights.shape[0] * table.weights.shape[1]
+    what = "head" if are_heads(table) else "layer"
+    listed = f"the {MOST} of {total} {what}s {which}"
+    if total <= MOST:
+        listed = f"the {what}" if total == 1 else f"all {total} {what}s, those first {which}"
     return Group(
         title,
         _grid(table),
         Text("  ".join(_legend(table)), DIM),
         Text(),
-        Text(f"the {min(MOST, total)} of {total} heads {why}", BOLD),
+        Text(listed, BOLD),
         _listed(table, order[:MOST]),
     )
 
@@ -264,6 +291,8 @@ def heads_fragment(table: HeadTable) -> str:
     """What a notebook shows: the grid, darker where a head is more focused.
 
     Pointing at a head gives its numbers.
+
+    Said as the title of the grid.
     """
     rows = []
     for i, layer in enumerate(table.layers):

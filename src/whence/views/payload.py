@@ -16,7 +16,7 @@ from whence.core.maps import AttentionMaps, Axis, Neurons, groups_of
 from whence.core.passage import Passage
 from whence.core.units import distinct
 from whence.views import wording
-from whence.views.habits import WHY, does
+from whence.views.habits import does, why
 from whence.views.markup import element
 from whence.views.packing import (
     Packed,
@@ -41,7 +41,7 @@ def data(
         "model": wording.visible(maps.model),
         "units": maps.units,
         "kind": maps.kinds.index(opening.kind),
-        "why": WHY[opening.by],
+        "why": why(maps, opening),
         "kinds": kinds,
         "image": _cells(maps),
     }

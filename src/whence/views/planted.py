@@ -46,14 +46,19 @@ def explaining(truth: PlantedTruth) -> list[str]:
 
 
 def _who_finds_all(truth: PlantedTruth) -> str:
-    """The answer: which methods find every mechanism, or which find most of those they tried."""
+    """The answer: which methods find every mechanism, or which find most of those they tried.
+
+    Said first of a planted truth.
+    """
     methods = explaining(truth)
     if not methods:
         return "Only the random control was tried."
-    few = [one for one in truth.mechanisms if one.texts < FEWEST_TEXTS]
-    if few:
-        fewest = min(mechanism.texts for mechanism in few)
-        of = "each mechanism" if len(few) == len(truth.mechanisms) else few[0].name
+    fewest = min(mechanism.texts for mechanism in truth.mechanisms)
+    if fewest < FEWEST_TEXTS:
+        few = [one.name for one in truth.mechanisms if one.texts == fewest]
+        of = "each mechanism" if len(few) == len(truth.mechanisms) else " and ".join(few)
+        if len(few) > 2 and len(few) < len(truth.mechanisms):
+            of = f"each of {', '.join(few)}"
         return (
             f"{wording.counted(fewest, 'text')} of {of} cannot show what a "
             f"method finds in most: take at least {FEWEST_TEXTS}, better 30."
@@ -82,7 +87,10 @@ def _finds(truth: PlantedTruth, method: str) -> int:
 
 
 def _which(truth: PlantedTruth, methods: Sequence[str], count: int) -> str:
-    """What the methods that find most find, where they find the same; else only how many."""
+    """What the methods that find most find, where they find the same; else only how many.
+
+    Said where no method finds all: what those find that find most.
+    """
     found = []
     for method in methods:
         of = truth.of(method)
@@ -126,7 +134,10 @@ def _any(names: Sequence[str]) -> str:
 
 
 def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
-    """The methods that put a word first which the output ignores, in most texts."""
+    """The methods that put a word first which the output ignores, in most texts.
+
+    Said of a mechanism in which some method ranks a decoy first in more than half of the texts.
+    """
     for mechanism in truth.mechanisms:
         fooled = []
         for method in explaining(truth):
@@ -142,7 +153,8 @@ def _who_is_fooled(truth: PlantedTruth) -> Iterator[str]:
             f"in {count_of(worst.fooled)} of {wording.counted(worst.texts, 'text')}"
         )
         if others:
-            sentence += f"; so do, in most texts, {wording.few(others, 6)}"
+            do = "does" if len(others) == 1 else "do"
+            sentence += f"; so {do}, in most texts, {wording.few(others, 6)}"
         yield f"{sentence}."
 
 
@@ -160,17 +172,21 @@ def _who_is_lost(truth: PlantedTruth) -> Iterator[str]:
 
 
 def _control(truth: PlantedTruth) -> str:
-    """What random rankings find, on the mechanisms on which the control was tried."""
+    """What random rankings find, on the mechanisms on which the control was tried.
+
+    Said of random rankings: what the control found where it was tried, and what chance gives.
+    """
     control = truth.of(CONTROL)
     mechanisms = [one for one in truth.mechanisms if not control or one.name in control]
     chance = sum(mechanism.chance for mechanism in mechanisms)
     texts = wording.counted(sum(mechanism.texts for mechanism in mechanisms), "text")
     if not control:
-        return f"A random ranking finds the planted words in {chance:.1f} of {texts}, on average."
+        on_average = count_by_chance(chance)
+        return f"A random ranking finds the planted words in {on_average} of {texts}, on average."
     found = count_of(sum(finding.found for finding in control.values()))
     return (
         f"The random control finds the planted words in {found} of {texts}; "
-        f"chance gives {chance:.1f} on average."
+        f"chance gives {count_by_chance(chance)} on average."
     )
 
 
@@ -178,13 +194,16 @@ def _left_out(truth: PlantedTruth) -> Iterator[str]:
     """Methods that cannot run on these models; those with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for method, reason in truth.skipped.items():
-        by_reason.setdefault(reason, []).append(method)
+        by_reason.setdefault(reason.rstrip("."), []).append(method)
     for reason, methods in by_reason.items():
-        yield f"Left out: {', '.join(methods)} ({reason.rstrip('.')})."
+        yield f"Left out: {', '.join(methods)} ({reason})."
 
 
 def how_to_read(truth: PlantedTruth) -> list[str]:
-    """What the numbers of the table are."""
+    """What the numbers of the table are.
+
+    Said below the table; of the correction where more than one test was made.
+    """
     tests = sum(finding.method != CONTROL for finding in truth.findings)
     texts = sorted({mechanism.texts for mechanism in truth.mechanisms})
     of = str(texts[0]) if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
@@ -207,10 +226,23 @@ def how_to_read(truth: PlantedTruth) -> list[str]:
 def count_of(found: float) -> str:
     """A number of texts, which is no whole one where scores are tied.
 
-    >>> count_of(30.0), count_of(2.5)
-    ('30', '2.5')
+    >>> count_of(30.0), count_of(2.5), count_of(29.96)
+    ('30', '2.5', '29.96')
     """
-    return f"{found:.0f}" if abs(found - round(found)) < 1e-9 else f"{found:.1f}"
+    if abs(found - round(found)) < 1e-9:
+        return f"{found:.0f}"
+    # one that is no whole number is not rounded to one
+    shown = [f"{found:.{decimals}f}" for decimals in range(1, 5)]
+    return next((number for number in shown if float(number) % 1), shown[-1])
+
+
+def count_by_chance(mean: float) -> str:
+    """A mean number of texts; what is not zero is not rounded to it.
+
+    >>> count_by_chance(2.0), count_by_chance(0.004)
+    ('2.0', '0.004')
+    """
+    return f"{mean:.1f}" if mean >= 0.05 or not mean else f"{mean:.1g}"
 
 
 def interval_of(ends: Sequence[float]) -> str:
@@ -234,7 +266,7 @@ def cell_of(finding: Finding | None) -> str:
 def chance_of(mechanism: Planted) -> str:
     """What a random ranking gets, and what holds 95 % of it."""
     low, high = (end / mechanism.texts for end in mechanism.chance_range)
-    return f"{mechanism.chance:.1f} {interval_of((low, high))}"
+    return f"{count_by_chance(mechanism.chance)} {interval_of((low, high))}"
 
 
 def rows_of(truth: PlantedTruth) -> list[list[str]]:
@@ -267,7 +299,10 @@ def planted_text(truth: PlantedTruth) -> str:
 
 
 def planted_view(truth: PlantedTruth, console: Console, answered: bool = False) -> RenderableType:
-    """The answer, unless it stands elsewhere, the table, and what its numbers are."""
+    """The answer, unless it stands elsewhere, the table, and what its numbers are.
+
+    Said in a terminal whose answer stands elsewhere: ``Where the truth is known``.
+    """
     first, *rest = planted_sentences(truth)
     head = Text("Where the truth is known" if answered else first, BOLD)
     parts: list[RenderableType] = [head, *(Text(line) for line in rest)]

@@ -42,7 +42,7 @@ FOUND, IN_SOME, MISSED = "✓", "half", "✗"
 
 
 def planted_page(truth: PlantedTruth) -> str:
-    """A whole page."""
+    """A whole page. Said as the title of the page."""
     return document(
         f"whence: {wording.counted(len(explaining(truth)), 'method')} on the planted truth",
         element("main", f"\n{_content(truth)}\n", class_="whence-many"),
@@ -57,6 +57,7 @@ def planted_fragment(truth: PlantedTruth) -> str:
 
 
 def _content(truth: PlantedTruth) -> str:
+    """Said as headings of the page."""
     first, *rest = [text(line).replace(" %", "&nbsp;%") for line in planted_sentences(truth)]
     parts = [
         element("h2", "Answer"),
@@ -81,7 +82,7 @@ def _content(truth: PlantedTruth) -> str:
 
 
 def truth_table(truth: PlantedTruth) -> str:
-    """Methods by mechanisms, beside what chance gets."""
+    """Methods by mechanisms, beside what chance gets. Said as the name of the table."""
     names = [text(mechanism.name) for mechanism in truth.mechanisms]
     head = element("th", "method", scope="col", class_="left") + elements("th", names, scope="col")
     rows = []
@@ -109,9 +110,9 @@ def _cell(finding: Finding | None) -> str:
     mark = "" if finding.verdict is Verdict.BETTER else f"{MARKS[finding.verdict]} "
     shown = f"{mark}{count_of(finding.found)} {interval_of(finding.interval)}"
     tip = (
-        f"{finding.method} on {finding.mechanism}: {count_of(finding.found)} of {finding.texts} "
-        f"texts, mean recall {finding.recall:.2f}, {wording.p_value(finding.adjusted)} corrected, "
-        f"{finding.verdict}"
+        f"{finding.method} on {finding.mechanism}: {count_of(finding.found)} of "
+        f"{wording.counted(finding.texts, 'text')}, mean recall {finding.recall:.2f}, "
+        f"{wording.p_value(finding.adjusted)} corrected, {finding.verdict}"
     )
     tint = f"--v:{finding.share:.3f}"
     return element("td", _count_and_interval(shown), class_="share", style=tint, title=tip)
@@ -126,6 +127,9 @@ def _count_and_interval(cell: str) -> str:
 
 
 def _legend(truth: PlantedTruth) -> str:
+    """Said above the texts that are worked out; of signs where a method has them, and of none where
+    one has none.
+    """
     said = [one for example in truth.examples for one in example.said.values()]
     colours = []
     if any(one.signed for one in said):
@@ -141,7 +145,10 @@ def _legend(truth: PlantedTruth) -> str:
 
 
 def _worked(example: Example, mechanism: Planted | None, order: Sequence[str]) -> str:
-    """A matrix: a row for each method, a column for each word."""
+    """A matrix: a row for each method, a column for each word.
+
+    Said of a text that is worked out.
+    """
     words = []
     for place, unit in enumerate(example.units):
         words.append(element("th", text(unit), scope="col", class_=_role(example, place)))
@@ -185,7 +192,8 @@ def _said(method: str, said: Said, example: Example) -> str:
 def _provenance(truth: PlantedTruth) -> str:
     facts = [("seed", str(truth.seed))]
     for mechanism in truth.mechanisms:
-        words = f"{mechanism.model}, weights {mechanism.fingerprint}; {mechanism.texts} texts"
+        texts = wording.counted(mechanism.texts, "text")
+        words = f"{mechanism.model}, weights {mechanism.fingerprint}; {texts}"
         facts.append((mechanism.name, words))
     facts += [(method, wording.settings(given)) for method, given in truth.settings.items()]
     versions = ", ".join(f"{name} {version}" for name, version in truth.versions.items())

@@ -51,6 +51,7 @@ STYLE = """
 @media screen and (prefers-color-scheme:dark){.wp{color:#e6e6ea;background:#14161a}
 .wp .soft,.wp summary{color:#99a}.wp .pair{background:#1d2026}}
 """
+# Said below the maps of changes, where some weight differs.
 LEGEND = (
     "Each row is a word that looks, each column a word that is looked at. Orange: it looks there "
     "more in the second text; blue: more in the first. The strongest change has full colour."
@@ -61,7 +62,11 @@ LEGEND = (
 
 
 def probe_view(p: Probe) -> RenderableType:
-    """The texts, the answer, both predictions beside the controls, and what differs most."""
+    """The texts, the answer, both predictions beside the controls, and what differs most.
+
+    Said as headings in a terminal: ``what the model says``, ``beside swaps that should not matter``
+    and ``the weights that differ most (second less first)``, where there is something below.
+    """
     parts: list[RenderableType] = [
         _line("first", p.first.passage.text),
         _line("second", p.second.passage.text),
@@ -175,12 +180,12 @@ def _cells(change: Change) -> list[str]:
 
 
 def probe_page(p: Probe) -> str:
-    """A whole page."""
+    """A whole page. Said as the title of the page."""
     return document("whence: two texts compared", probe_fragment(p))
 
 
 def probe_fragment(p: Probe) -> str:
-    """What a notebook shows."""
+    """What a notebook shows. Said as headings of the page, where there is something below."""
     parts = [
         style(STYLE),
         element("h2", "What differs between two texts"),

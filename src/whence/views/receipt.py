@@ -14,6 +14,7 @@ from whence.views import wording
 from whence.views.terminal import to_text
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
+# Said of the directions in tables and legends.
 NAMES: dict[Direction, str] = {
     "feature": "the feature",
     "random": "random directions",
@@ -22,14 +23,21 @@ NAMES: dict[Direction, str] = {
 
 
 def what(r: Receipt) -> str:
-    """What the response is, in a few words."""
+    """What the response is, in a few words.
+
+    Said of the response: of a language model, or of a classifier.
+    """
     if r.meaning == "promoted":
         return "probability of the tokens that it promotes"
     return f"probability of {wording.label(r.about)} for the prompt"
 
 
 def sentences(r: Receipt) -> list[str]:
-    """What was done, whether it worked, and what it cost: the numbers beside those of chance."""
+    """What was done, whether it worked, and what it cost: the numbers beside those of chance.
+
+    Said first of a receipt; beside random directions and the difference of means where they were
+    tried, and of other features and of what was written where that was measured.
+    """
     steered, plain = r.steered, r.plain
     done = (
         f"Feature {r.feature} clamped to an activation of {r.asked * r.peak:.3g}, "
@@ -50,7 +58,7 @@ def sentences(r: Receipt) -> list[str]:
         )
     texts, tokens = wording.counted(r.texts, "text"), wording.counted(r.tokens, "token")
     per = "token" if r.meaning == "promoted" else "text"
-    costs.append(f"divergence {steered.divergence:.2g} nats a {per}{_chance(r, 'divergence')}")
+    costs.append(f"divergence {shown(steered.divergence)} nats a {per}{_chance(r, 'divergence')}")
     lines.append(f"On unrelated text ({texts}, {tokens}): {', '.join(costs)}.")
     if steered.others is not None:
         moved = f"Other features move by {moved_by(steered.others)} of what they were"
@@ -67,13 +75,17 @@ def sentences(r: Receipt) -> list[str]:
 def _times(asked: float) -> str:
     """A dose beside the largest activation that was seen.
 
+    Said of the dose that was asked for.
+
     >>> _times(4.0), _times(1.0)
     ('4 times its largest', 'its largest')
     """
-    return "its largest" if asked == 1 else f"{asked:.3g} times its largest"
+    times = f"{asked:.3g}"
+    return "its largest" if times == "1" else f"{times} times its largest"
 
 
 def _by(r: Receipt, direction: Direction) -> str:
+    """Said of what stands beside the feature, where it was tried."""
     if direction == "random":
         return wording.counted(len(r.at("random", r.asked)), "random direction")
     return "the difference of means"
@@ -89,12 +101,17 @@ def moved_by(share: float) -> str:
 
 
 def shown(value: float | None, write: Callable[[float], str] | None = None) -> str:
-    """A number, or a dash where there is none."""
+    """A number, or a dash where there is none.
+
+    >>> shown(99.7), shown(1234.5), shown(0.0123), shown(None)
+    ('100', '1,234', '0.012', '–')
+    """
     if value is None:
         return "–"
     if write is not None:
         return write(value)
-    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
+    # two digits of what is near a hundred would be 1e+02
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
 def _chance(r: Receipt, name: str, write: Callable[[float], str] | None = None) -> str:
@@ -121,7 +138,11 @@ def receipt_text(r: Receipt) -> str:
 
 
 def receipt_view(r: Receipt, console: Console) -> RenderableType:
-    """The same for a console."""
+    """The same for a console.
+
+    Said below the tables of a terminal: ``response: probability of positive for the prompt; others:
+    how far other features move.``
+    """
     del console
     lines: list[RenderableType] = [Text(line) for line in sentences(r)]
     lines += [Text(""), _written(r), Text(""), _doses(r)]

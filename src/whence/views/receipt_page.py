@@ -26,7 +26,10 @@ CLASSES: dict[Direction, str] = {"feature": "own", "random": "chance", "differen
 
 
 def receipt_page(r: Receipt) -> str:
-    """A whole page for one receipt. It runs no script but that of the shell."""
+    """A whole page for one receipt. It runs no script but that of the shell.
+
+    Said as headings of the page.
+    """
     first, *others = sentences(r)
     top = [
         element("h2", "Steering"),
@@ -52,6 +55,7 @@ def receipt_page(r: Receipt) -> str:
 
 
 def _written(r: Receipt) -> str:
+    """Said above what was written, or what was said of the prompt."""
     rows = []
     for name, dose in shown_doses(r):
         if dose.written is not None:
@@ -81,6 +85,7 @@ def _chances(probabilities: Mapping[str, float]) -> str:
 
 
 def _legend(r: Receipt) -> str:
+    """Said of random directions where some were tried."""
     parts = []
     for direction, name in NAMES.items():
         if r.of(direction):
@@ -92,21 +97,18 @@ def _legend(r: Receipt) -> str:
 
 
 def _figures(r: Receipt) -> str:
+    """Said as titles of the figures of what was measured."""
     panels: list[tuple[str, str, float, Callable[[float], str]]] = [
         ("response", what(r), r.plain.response, wording.percent)
     ]
     if r.plain.perplexity is not None:
-        panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, _number))
+        panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, shown))
     unit = "token" if r.meaning == "promoted" else "text"
-    panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, _number))
+    panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, shown))
     if all(dose.others is not None for dose in r.doses):
         panels.append(("others", "how far other features move", 0.0, moved_by))
     figures = [_figure(r, *panel) for panel in panels]
     return element("div", "".join(figures), class_="doses")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _figure(r: Receipt, name: str, title: str, plain: float, write: Callable[[float], str]) -> str:
@@ -188,6 +190,7 @@ def _label(x: float | int, y: float | int, content: str, anchor: str) -> str:
 
 
 def _table(r: Receipt) -> str:
+    """Said as heads of the table of all doses."""
     names = [
         "dose",
         "response",
@@ -215,17 +218,28 @@ def _table(r: Receipt) -> str:
 
 
 def _notes(r: Receipt) -> list[str]:
+    """Said in the notes; of random directions and a difference of means where they were tried."""
     lines = [
         f"At every token the state after block {r.layer} is moved along the feature's direction "
         "until the feature has the wanted activation; what the autoencoder does not reconstruct "
         f"stays as it is. The largest activation seen is {r.peak:.3g}.",
-        "Random directions and the difference of means (states where the feature fires less those "
-        "where it does not) move the state as far at every token.",
     ]
+    beside = []
+    if r.of("random"):
+        beside.append("random directions")
+    if r.of("difference"):
+        fires = "states where the feature fires less those where it does not"
+        beside.append(f"the difference of means ({fires})")
+    if beside:
+        others = " and ".join(beside)
+        move = "move" if r.of("random") else "moves"
+        lines.append(f"{others[0].upper()}{others[1:]} {move} the state as far at every token.")
     if r.meaning == "promoted":
-        lines.append(
+        response = (
             f"The response is the probability of {r.about} together, on average over all places of "
             "the unrelated text. These tokens were read from the weights of the feature's own "
-            "direction, so random directions have to be expected to raise them less."
+            "direction"
         )
+        expected = ", so random directions have to be expected to raise them less"
+        lines.append(f"{response}{expected if r.of('random') else ''}.")
     return [*lines, *r.notes, f"In all {wording.cost(r.cost)}."]

@@ -20,6 +20,7 @@ DIM, BOLD = Style(dim=True), Style(bold=True)
 COLUMNS = ("words", "mean change", "95 % interval", "rises in", "falls in")
 MOST = 5
 WIDE = 260  # pixels of an interval's drawing
+# Said below the intervals.
 EXPLAINED = (
     "The change is that from the first words to the second, the mean over the pairs of a template. "
     "The interval is Student's, over templates: it says how far the mean would move with other "
@@ -41,7 +42,11 @@ OWN_STYLE = """
 
 
 def templates_view(p: TemplateProbe) -> RenderableType:
-    """The answer, a row for the words and for each control, and the templates that move most."""
+    """The answer, a row for the words and for each control, and the templates that move most.
+
+    Said above the templates that change most: ``the 5 of 40 templates that change most``, or ``the
+    templates`` where all are shown.
+    """
     answer = [Text(wording.visible(line)) for line in p.answer()]
     answer[0].stylize(BOLD)
     title = f"the {MOST} of {len(p.templates)} templates that change most"
@@ -116,7 +121,7 @@ def templates_page(p: TemplateProbe) -> str:
 
 
 def templates_fragment(p: TemplateProbe) -> str:
-    """What a notebook shows."""
+    """What a notebook shows. Said as headings of the page."""
     heads = element("tr", elements("th", ["template", "change"], scope="col"))
     lines = []
     for line, change in by_size(p):
@@ -136,6 +141,7 @@ def templates_fragment(p: TemplateProbe) -> str:
 
 
 def _every_template(count: int) -> str:
+    """Said as the heading of all templates."""
     return "The template" if count == 1 else f"All {count} templates, the largest change first"
 
 

@@ -206,10 +206,10 @@ def target(explained: Target, quotes: bool = False) -> str:
         reference = WHOLE_INPUT if explained.reference is None else explained.reference.name
         what = f"{what}, from {reference}, in the place"
     if explained.ids is not None or explained.against_ids is not None:
-        span = f"the {what} of {beginning(str(explained.label).strip(), LONGEST_SPAN)}"
+        span = f"the {what} of {beginning(str(explained.label), LONGEST_SPAN)}"
         if explained.against_ids is None:
             return span
-        return f"{span} less that of {beginning(str(explained.against).strip(), LONGEST_SPAN)}"
+        return f"{span} less that of {beginning(str(explained.against), LONGEST_SPAN)}"
     shown = quoted if quotes else label
     name = "the predicted class" if explained.label is None else shown(explained.label)
     place = ""
@@ -238,9 +238,14 @@ def target_of_each(explained: Sequence[Target]) -> str:
         return f"the {READINGS[read]}, from {name}, in the place of each"
     if read == "margin":
         return "the lead of each in score (logit) over the strongest other"
-    rivals = dict.fromkeys(quoted(one.against) for one in explained if one.against is not None)
-    less = f", less that of {few([*rivals])}" if rivals else ""
-    return f"the {READINGS[read]} of each{less}"
+    contrasts = [one for one in explained if one.against is not None]
+    rivals = few([*dict.fromkeys(quoted(one.against) for one in contrasts)])
+    what = f"the {READINGS[read]} of each"
+    if not contrasts:
+        return what
+    if len(contrasts) < len(explained):
+        return f"{what}, of {few([quoted(one.label) for one in contrasts])} less that of {rivals}"
+    return f"{what}, less that of {rivals}"
 
 
 def model_line(a: Attribution) -> str:
@@ -617,9 +622,17 @@ def dropped(a: Attribution) -> str:
     """Said whenever truncation left something out; empty otherwise."""
     if a.passage is None or not a.passage.dropped:
         return ""
-    count = a.passage.dropped
-    verb = "character was" if count == 1 else "characters were"
-    return f"only the beginning is explained: {count:,} {verb} cut off"
+    return f"only the beginning is explained: {cut_off(a.passage.dropped)}"
+
+
+def cut_off(count: int, of: str = "") -> str:
+    """How many characters of a text were not read.
+
+    >>> cut_off(1), cut_off(1200, " of the prompt")
+    ('1 character was cut off', '1,200 characters of the prompt were cut off')
+    """
+    verb = "was" if count == 1 else "were"
+    return f"{counted(count, 'character')}{of} {verb} cut off"
 
 
 def running_texts(a: Attribution) -> list[str]:

@@ -12,14 +12,17 @@ function answerAbove(app) {
   let built = "";
 
   // The places that are set apart, by name: [CLS] and [SEP], or the first token.
+  // Said where places are set apart: by their names, or by what they are where there are more than three.
   function apartNames(kind) {
     const names = [...new Set(kind.to.labels.filter((_, j) => kind.to.apart[j]))].map((name) => short(name, 20));
-    if (names.length > 3) return { names: "Special tokens", take: "take" };
+    const hasFirst = kind.to.apart.some((is, j) => is && !kind.to.special[j]);
+    if (names.length > 3) return { names: hasFirst ? "The first token and special tokens" : "Special tokens", take: "take" };
     const one = kind.to.apart.filter(Boolean).length === 1;
     const first = one && !kind.to.special[0] && kind.to.apart[0] ? "The first token " : "";
     return { names: `${first}${first ? `“${names[0]}”` : listed(names)}`, take: one ? "takes" : "take" };
   }
 
+  // Said of a chosen word: what it looks at, or what looks at it, of the places that are shown; what those set apart take, where it looks.
   function sentence(p) {
     if (!p) return "";
     const kind = app.kind(), from = p.one.side === "from", axis = from ? kind.to : kind.from;
@@ -27,8 +30,8 @@ function answerAbove(app) {
     const words = p.others.map((_, n) => n).filter((n) => !axis.apart[p.others[n]] && p.mean[n] >= 0.0005);
     const most = words.sort((a, b) => p.mean[b] - p.mean[a]).slice(0, NAMED);
     const list = listed(most.map((n) => `${quoted(axis.names[p.others[n]])} (${about(p.mean[n])})`));
-    if (!from) return list ? `${quoted(own)} is looked at most by ${list}.` : `No word looks at ${quoted(own)}.`;
-    const looks = list ? `${quoted(own)} looks most at ${list}.` : `${quoted(own)} looks at no word.`;
+    if (!from) return list ? `${quoted(own)} is looked at most by ${list}.` : `No word looks at ${quoted(own)} with 0.05 % or more.`;
+    const looks = list ? `${quoted(own)} looks most at ${list}.` : `${quoted(own)} looks at no word with 0.05 % or more.`;
     if (!kind.to.apart.includes(1)) return looks;
     const { names, take } = apartNames(kind);
     return `${looks} ${names} ${take} ${about(p.apart)} of this row.`;
@@ -93,9 +96,11 @@ function answerAbove(app) {
   }
 
   // What the colours mean, in a sentence behind the ramp.
+  // Said behind the ramp: what full colour stands for, and which places are left out of it.
   function explain(p, largest) {
     const kind = app.kind(), grey = state.special === "greyed" && kind.to.apart.includes(1);
-    const which = p ? `the most that one ${data.units === "token" ? "token" : "word"} of this row gets` : "the largest weight of the head";
+    const one = `one ${data.units}`, gets = p && p.one.side === "from" ? `the most that ${one} of this row gets` : `the most that ${one} gives it`;
+    const which = p ? gets : "the largest weight of the head";
     const most = state.scale === "one" ? "100 %: all attention of a row" : largest === null ? which : `${about(largest)}: ${which}`;
     const left = grey ? ` ${apartNames(kind).names} ${kind.to.apart.filter(Boolean).length === 1 ? "is" : "are"} grey and left out of the colours.` : "";
     legend.replaceChildren("no attention ", made("span", { className: "ramp", "aria-hidden": "true" }), ` ${most}.${left}`);

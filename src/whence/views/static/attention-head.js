@@ -3,6 +3,7 @@
 const ROW = 22; // pixels; the style sheet takes it from here
 const MOST_LINES = 3000; // the strongest; more of them take seconds to draw, and only add fog
 
+// Said beside both columns of words.
 function headView(app) {
   const { root, state } = app;
   const panel = root.querySelector(".panel.head");
@@ -84,6 +85,7 @@ function headView(app) {
     return above.concat(equal.filter((_, n) => Math.floor((n + 1) / every) > Math.floor(n / every)));
   }
 
+  // Said where there are more lines than are drawn.
   function drawLines() {
     const width = canvas.clientWidth, height = ROW * Math.max(app.rows().length, app.columns().length);
     const ratio = Math.min(window.devicePixelRatio || 1, 16000 / Math.max(height, 1));

@@ -2,6 +2,7 @@
 
 const THUMBNAIL = 96; // pixels; longer texts are pooled by their largest weights, so that no strong one is lost
 
+// Said on the button of a map that is open.
 function modelView(app) {
   const { root, state } = app;
   const panel = root.querySelector(".panel.model");
@@ -94,6 +95,7 @@ function modelView(app) {
     s.columns.forEach((j, n) => n % s.every || text(s.left + (n + 0.5) * s.cell + 4, s.top - 6, short(to.labels[j], 15), -90, fill(to.apart[j])));
   }
 
+  // Said to a screen reader of the map that is open.
   async function drawLarge() {
     const one = opened, layer = await app.layer(state.kind, one.layer);
     if (opened !== one) return; // closed, or another one, while it was unpacked
@@ -198,6 +200,7 @@ function modelView(app) {
     app.draw();
   });
 
+  // Said to a screen reader of all small maps.
   async function figureOfGrid() {
     const kind = app.kind(), size = 84, gap = 6, left = 54, top = 64, parts = [], theme = app.theme;
     parts.push(svg.text(12, 24, app.title(), { fill: theme.ink, size: 14 }));

@@ -1,5 +1,6 @@
 // The neuron view: how one head comes to one row of weights: query, keys, their product, the score, the weight.
 
+// Said as names of the parts of the view.
 function neuronView(app) {
   const { root, state } = app;
   const panel = root.querySelector(".panel.neuron");
@@ -42,6 +43,7 @@ function neuronView(app) {
     tokens.replaceChildren(...n.from.map((label, i) => made("button", { type: "button", className: "token", role: "option", tabIndex: i === from ? 0 : -1, title: label, "data-i": i }, bdi(label))));
   }
 
+  // Said below the queries and keys; of merged tokens, rounding and missing layers where there are such.
   function words(n) {
     const held = n.layers.length === n.names.length ? "" : ` Of ${n.names.length} layers, this page has room for ${n.layers.length} (${n.layers.map((l) => n.names[l]).join(", ") || "none"}); attend(…, neurons=True, layers=[…]) gets others.`;
     const stored = n.layers.includes(state.layer) ? `Entries are stored in ${2 * n.levels + 1} steps, so a score of this layer is off by up to ${n.error[n.layers.indexOf(state.layer)]}.` : "";
@@ -82,6 +84,7 @@ function neuronView(app) {
     table.replaceChildren(...cells);
   }
 
+  // Said where a kind of attention, or a layer, has no queries and keys in the page.
   async function draw() {
     const n = neurons();
     panel.classList.toggle("absent", !n || !n.layers.includes(state.layer));
@@ -106,6 +109,7 @@ function neuronView(app) {
     app.answer.tell(app.does([shown.head]), p, p.largest);
   }
 
+  // Said where a word is chosen in a layer that is not in the page.
   const choose = (event) => {
     const token = event.target.closest(".token");
     if (!token || Number(token.dataset.i) === from) return;

@@ -41,6 +41,7 @@ const app = {
     const from = one.side === "from", axis = from ? app.kind().to : app.kind().from;
     const others = from ? app.columns() : app.rows();
     const of = (h, o) => (from ? layer.weight(h, one.i, o) : layer.weight(h, o, one.i));
+    // Said of which heads are shown together, and of the strongest patch.
     const averaged = (weights) => weights.reduce((a, b) => a + b, 0) / weights.length;
     const each = others.map((o) => heads.map((h) => of(h, o))), mean = each.map(averaged);
     const coloured = mean.filter((_, n) => state.special === "shown" || !axis.apart[others[n]]);
@@ -130,6 +131,7 @@ function filters() {
   return [["all", "all"], ...pairs];
 }
 
+// Said in the menu of what is set apart, where that is the first token alone.
 function controls() {
   const kind = app.kind(), available = filters();
   state.layer = Math.min(state.layer, kind.layers.length - 1);
@@ -160,6 +162,7 @@ function chips() {
   const { heads } = app.kind(), group = find(".heads");
   if (group.dataset.kind !== String(state.kind)) {
     group.dataset.kind = state.kind;
+    // Said as the tip of a head's button.
     const chip = (name, h) => made("button", { type: "button", className: "chip", "data-head": h, title: "click: this head alone; Shift and click: add it or take it away", textContent: name });
     group.replaceChildren(made("span", { className: "soft", textContent: "Heads" }), ...heads.map(chip), made("button", { type: "button", className: "every", textContent: "all" }));
   }
@@ -170,17 +173,22 @@ function chips() {
   });
 }
 
+// Said where places are set apart and a head is on: what they hold of all rows.
 function share() {
   const all = app.kind().share[state.layer], one = state.view === "neuron" ? state.head : state.view === "model" && state.opened ? state.opened.head : null;
   const on = one === null ? [...state.heads] : [one];
   const mean = on.reduce((sum, h) => sum + all[h], 0) / on.length;
-  const special = app.kind().to.apart.includes(1), first = app.kind().to.apart.some((a, j) => a && !app.kind().to.special[j]);
+  const { apart, special: tokens } = app.kind().to, count = apart.filter(Boolean).length;
+  const special = count > 0, first = apart.some((a, j) => a && !tokens[j]);
+  const only = count === 1 ? "The special token holds" : "Special tokens hold";
+  const who = !first ? only : count === 1 ? "The first token holds" : "The first token and special tokens hold";
   const where = one === null ? app.where() : `layer ${app.kind().layers[state.layer]}, head ${app.kind().heads[one]}`;
-  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `${first ? "The first token holds" : "Special tokens hold"} ${percent(mean)} of the attention (${where}, all rows).` : "";
+  find(".share").textContent = on.length && special && Number.isFinite(mean) ? `${who} ${percent(mean)} of the attention (${where}, all rows).` : "";
 }
 
 let views = null, turn = 0;
 
+// Said where drawing failed.
 async function draw() {
   const mine = ++turn;
   root.setAttribute("aria-busy", "true");
@@ -253,6 +261,7 @@ root.addEventListener("click", async (event) => {
   if (!button) return;
   const [how, format] = button.dataset.export.split("-");
   const source = await views[state.view].figure();
+  // Said where the browser does not give its clipboard.
   const blob = () => (format === "svg" ? new Blob([source], { type: "image/svg+xml" }) : pngOf(source));
   const name = `whence-${state.view}-${app.kind().name}-layer-${app.kind().layers[state.layer]}.${format}`;
   if (how === "copy") {

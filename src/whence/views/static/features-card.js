@@ -36,6 +36,7 @@ function bars(features, i, width, height) {
   return { rects: rects.join(""), low: features.about.edges[first], high: features.about.edges[last + 1], total: counts.reduce((a, b) => a + b, 0) };
 }
 
+// Said of a feature's activations; that it is never active where no bin has any.
 function histogram(features, i) {
   const drawn = bars(features, i, 320, 84);
   if (!drawn) return made("p", { className: "soft", textContent: "It is never active here." });
@@ -63,6 +64,7 @@ function effectsOf(features, i) {
   return made("div", { className: "effects" }, block("Promotes", promotes, "p"), block("Suppresses", suppresses, "n"));
 }
 
+// Said of a neighbour that has no card in the page: it was left out, or is not active.
 function similarTo(features, i, choose) {
   const rows = features.similar(i).map(({ number, cosine }) => {
     const there = features.placeOf.get(number);
@@ -93,6 +95,7 @@ function fact(value, name, title) {
   return made("div", { className: "fact", title }, made("strong", { textContent: value }), made("span", { textContent: name }));
 }
 
+// Said on the card of a feature; what it does where that was found out.
 function cardOf(features, i, word, choose) {
   const fires = features.fires(i, 4).map(tokenName);
   const facts = [

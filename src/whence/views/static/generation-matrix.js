@@ -135,6 +135,7 @@ function matrixOf(app) {
 
   // ------------------------------------------------------------------ reading a cell
 
+  // Said of a cell of what stands behind its word.
   function read() {
     if (!at) return readout.replaceChildren();
     const row = rows[at.row], column = columns[at.column], v = value(row, column);

@@ -71,9 +71,10 @@ function readerOf(app) {
     tell(column, reading);
   }
 
+  // Said where some word has several tokens, and words are shown.
   function note() {
     if (state.level !== "whole" || app.items().every((item) => item.outputs.length === 1)) return "";
-    const how = data.adds[state.method] ? "sum of the scores of its tokens, as their log-probabilities add up" : "mean of the scores of its tokens";
+    const how = data.adds[state.method] ? "sum of the scores of its tokens, as what they explain adds up" : "mean of the scores of its tokens";
     const own = data.kind === "words" || data.kind === "tokens" ? "; its own tokens are no source of it" : "";
     return `A word of several tokens has the ${how}, and the product of their probabilities${own}.`;
   }
@@ -96,6 +97,7 @@ function readerOf(app) {
     return made("dl", { className: "bars", "aria-label": label }, ...rows);
   }
 
+  // Said where no unit has a score.
   function strongest(entries, largest) {
     const isSigned = data.signed[state.method];
     const order = entries.filter(([, value]) => value && !Number.isNaN(value)).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, STRONGEST);
@@ -108,6 +110,7 @@ function readerOf(app) {
 
   const titled = (title, ...children) => [made("h4", { textContent: title }), ...children];
 
+  // Said beside the text: of all that was explained, or of the word that is chosen.
   function tell(column, reading) {
     const chosen = state.chosen;
     if (column) return about.replaceChildren(...tellSource(chosen.unit, column));
@@ -125,7 +128,7 @@ function readerOf(app) {
       const count = data.explained.length, isAll = count === data.outputs.length;
       about.replaceChildren(
         made("p", { className: "who", textContent: `All that was ${isAll ? data.standing : "explained"}` }),
-        made("p", { className: "soft", textContent: data.adds[state.method] ? `the sum over ${count} tokens` : `the mean over ${count} tokens` }),
+        made("p", { className: "soft", textContent: `the ${data.adds[state.method] ? "sum" : "mean"} over ${count} ${count === 1 ? "token" : "tokens"}` }),
         ...titled("Rests on", strongest(every, reading.largest)),
       );
       return undefined;
@@ -141,6 +144,7 @@ function readerOf(app) {
     return about.replaceChildren(...parts);
   }
 
+  // Said of the chosen word: its probability, and how open its first token was.
   function facts(item, outputs) {
     const open = outputs[0].entropy, like = Math.exp(open);
     const first = outputs.length > 1 ? " at its first token" : "";
@@ -148,6 +152,7 @@ function readerOf(app) {
     return `probability ${shownShare(item.p)}; entropy${first} ${open.toFixed(2)} nats, ${choice}`;
   }
 
+  // Said of a word of the prompt that is chosen.
   function tellSource(unit, column) {
     const items = app.items(), entries = column.values.map((value, i) => [items[i].name, value]);
     return [made("p", { className: "who" }, bdi(data.names[unit])), made("p", { className: "soft", textContent: "as a source; Esc lets it go" }), ...titled("Rest on it", strongest(entries, column.largest))];

@@ -19,6 +19,7 @@ function rowsOf(app) {
   }
 
   // The rows of the chosen kind; what is no larger than a unit has nothing to open.
+  // Said below rows that open.
   function lay() {
     const { kind, groups, opens } = kinds[Number(menu.value) || 0];
     title.textContent = `By ${kind}`;
@@ -57,9 +58,10 @@ function rowsOf(app) {
     });
   }
 
+  // Said above the rows: of what they are sources.
   function about() {
     if (app.contrast()) return ["What ", bdi(data.contrast.name), " rests on:"];
-    if (state.chosen.what !== "output") return [`What all that was ${data.standing} rests on:`];
+    if (state.chosen.what !== "output") return [`What all that was ${data.explained.length === data.outputs.length ? data.standing : "explained"} rests on:`];
     return ["What “", bdi(app.items()[state.chosen.item].name), "” rests on:"];
   }
 
