@@ -139,24 +139,49 @@ def _others(use: ContextUse) -> list[str]:
     if not others:
         return []
     largest = max(others, key=lambda outputs: _times(use, outputs))
-    with_it, without = map(percent, _both(use, largest))
     name = wording.quoted(word_name(use, largest))
-    chances = f"{with_it} with the context, {without} without"
+    chances = _chances(*_both(use, largest))
     times = _times(use, largest)
-    whom = "The other word" if len(others) == 1 else "The other words"
-    if with_it == without:
-        verb = "is" if len(others) == 1 else "are"
-        return [f"{whom} {verb} about as likely without it."]
+    one = len(others) == 1
+    whom = _of_which(use, others)
     if times >= LARGE_CHANGE:
         many = sum(_times(use, outputs) >= LARGE_CHANGE for outputs in others) - 1
         more = f", and {many} more" if many else ""
-        return [f"Less far out stands {name}: {chances}{more}."]
-    if len(others) == 1:
+        how = "Less far out stands" if use.selected else "Most of all changes"
+        return [f"{how} {name}: {chances}{more}."]
+    if _look_alike(*_both(use, largest)) and times < HARDLY:
+        return [f"{whom} {'is' if one else 'are'} about as likely without it."]
+    if one:
         verb = "hardly changes" if times < HARDLY else "changes less"
+        if not use.selected and times >= HARDLY:
+            verb = "changes little"
         return [f"{whom}, {name}, {verb}: {chances}."]
     if times < HARDLY:
         return [f"{whom} hardly change, most of all {name}: {chances}."]
-    return [f"Of the other words {name} changes most: {chances}."]
+    of_whom = f"{whom[0].lower()}{whom[1:]}"
+    return [f"Of {of_whom} {name} changes most: {chances}."]
+
+
+def _of_which(use: ContextUse, others: Sequence[range]) -> str:
+    """The words that were not selected: all of them, where none was."""
+    which = "The other" if use.selected else "Its only" if len(others) == 1 else "Its"
+    return f"{which} {'word' if len(others) == 1 else 'words'}"
+
+
+def _look_alike(with_it: float, without: float) -> bool:
+    """Whether two probabilities are shown as the same."""
+    return percent(with_it) == percent(without)
+
+
+def _chances(with_it: float, without: float) -> str:
+    """Both probabilities of a word; how many times as likely, where they are shown as the same."""
+    both = f"{percent(with_it)} with the context, {percent(without)} without"
+    low, high = sorted((with_it, without))
+    if not _look_alike(with_it, without) or high < HARDLY * low:
+        return both
+    ratio = high / low if low else inf
+    times = "many" if ratio == inf else f"{ratio:,.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
+    return f"{both}, which is {times} times as {'likely' if with_it > without else 'unlikely'}"
 
 
 def _both(use: ContextUse, outputs: range) -> tuple[float, float]:
@@ -236,7 +261,7 @@ def _quoted(use: ContextUse, unit: int) -> str:
 
 def _about(use: ContextUse, word: Found) -> str:
     """One word: what it rests on, and what would have stood there."""
-    chances = f"{percent(word.probability)} with the context, {percent(word.without)} without"
+    chances = _chances(word.probability, word.without)
     name = f"{wording.quoted(word.name)} ({chances})"
     return f"{_rests(use, word, name)}; {_without(word)}{_evidence(use, word)}."
 
