@@ -84,6 +84,35 @@ def test_what_is_said_of_a_word_that_was_not_selected_is_its_change(chances, wor
     assert answer(use)[-1] == words
 
 
+@pytest.mark.parametrize(
+    ("chances", "words"),
+    [
+        ((9e-5, 9e-7), "Less far out stands “fell”: 0.009 % with the context, 9e−05 % without."),
+        ((9e-7, 3.6e-5), "Less far out stands “fell”: 9e−05 % with the context, 0.0036 % without."),
+        (
+            (9e-5, 3e-5),
+            "The other word, “fell”, changes less: 0.009 % with the context, 0.003 % without.",
+        ),
+        ((9e-5, 8.9e-5), "The other word is about as likely without it."),
+    ],
+)
+def test_what_is_shown_as_the_same_is_not_said_to_be_as_likely_where_it_is_not(chances, words):
+    """Both were “< 0.01 %”. Would catch: “about as likely without it” of a hundredth."""
+    use = used([(0.9, 0.1), chances, (0.9, 0.1)], selection=Selection(least=0.5, threshold=1.0))
+    assert answer(use)[-1] == words
+
+
+@pytest.mark.parametrize("second", [0.45, 0.3, 0.1])
+def test_where_no_word_was_selected_there_are_no_others(second):
+    """Would catch: “The other words hardly change”, after “No word of the output depends”."""
+    none = used([(0.5, second), (0.5, 0.49), (0.5, 0.5)], [0.16, 0.0, 0.1], selected=())
+    last = answer(none)[-1]
+    assert "other" not in last
+    assert "less" not in last.lower()
+    assert "“it”" in last
+    assert f"50 % with the context, {100 * second:.0f} % without" in last
+
+
 def test_of_several_others_the_one_that_changes_most_is_named():
     several = used([(0.9, 0.1), (0.5, 0.4), (0.5, 0.2)], selected=(0,))
     assert answer(several)[-1] == (

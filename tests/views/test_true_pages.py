@@ -231,7 +231,7 @@ def check_comparison_in_short(c: Comparison) -> None:
             for name in check_others(line, every):
                 assert name not in seen
                 seen[name] = None
-    assert set(seen) == set(every), (set(every) - set(seen))
+    assert set(seen) == set(every), set(every) - set(seen)
     assert not allowed, allowed
 
 
