@@ -33,6 +33,7 @@ from whence.core.receipt import Dose, Receipt
 LONG = "the food is great but the service is not bad and " + "x" * 90
 DARK, LIGHT = "rgb(20, 22, 26)", "rgb(255, 255, 255)"
 PHONE = 360  # pixels, the narrowest that is sold
+LONGEST_WORD = 10  # letters of a name that has room everywhere
 
 
 def receipt() -> Receipt:
@@ -145,6 +146,35 @@ def test_nothing_runs_over_the_side(name: str, browser: Any, written: Any) -> No
             PHONE,
         )
         assert beyond == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_word_is_broken_in_the_middle_on_a_telephone(
+    name: str, browser: Any, written: Any
+) -> None:
+    """Unless it is longer than most words are: a name stood there with one letter on each line."""
+    page = opened(browser, written(name), PHONE)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    broken = page.evaluate(
+        """(longest) => {
+            const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            const broken = [];
+            while (walker.nextNode()) {
+                const node = walker.currentNode, word = node.textContent.trim();
+                if (!/^[\\p{L}]+$/u.test(word) || word.length > longest) continue;
+                if (!node.parentElement.checkVisibility()) continue;
+                const range = document.createRange();
+                range.setStart(node, node.textContent.indexOf(word));
+                range.setEnd(node, node.textContent.indexOf(word) + word.length);
+                const lines = new Set([...range.getClientRects()].map((r) => Math.round(r.top)));
+                if (lines.size > 1) broken.push(word);
+            }
+            return broken;
+        }""",
+        LONGEST_WORD,
+    )
+    assert broken == []
     page.close()
 
 
