@@ -166,4 +166,4 @@ def test_the_words_that_decide_a_planted_model_are_named(tmp_path: Path) -> None
         assert all(word.has_few_texts for word in to_be_named(listed))
     said = " ".join(overview_sentences(overview))
     assert "is carried by “" in said
-    assert " texts) and 1 more" in said
+    assert " texts) and more. In brackets" in said

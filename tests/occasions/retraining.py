@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tests.occasions.evaluation import pick, some
 from whence.core.roar import Estimate, Roar
 from whence.core.sizes import human
+from whence.models.model import Model
 from whence.retraining.adversarial import Adversarial, Opponent
 from whence.retraining.diagnostic import Diagnostic
 from whence.retraining.frozen import Frozen
@@ -20,10 +19,11 @@ RANKINGS = ("random", "occlusion", "\x1b[31mred", "größe")
 ENDS = ((0.0, 0.0), (0.01, 0.02), (0.3, 0.2), (0.0004, 0.0004))
 
 
-class Named:
-    """A model of which nothing but its name is told."""
-
-    name = "toy"
+def named(name: str) -> Model:
+    """A model of which nothing but its name is told: there are no weights."""
+    model = object.__new__(Model)
+    object.__setattr__(model, "name", name)
+    return model
 
 
 def beside(rng: np.random.Generator, bar: float) -> Estimate:
@@ -83,9 +83,8 @@ def diagnostic(rng: np.random.Generator) -> Diagnostic:
 
 
 def tuned(rng: np.random.Generator) -> Tuned:
-    model: Any = Named()
     return Tuned(
-        model,
+        named("toy"),
         pick(rng, ("mask", "delete")),
         share(rng),
         share(rng),

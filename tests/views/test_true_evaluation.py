@@ -22,6 +22,7 @@ from tests.views.reading_back import (
 from whence.core.evaluation import Cell, Column, Evaluation
 from whence.views.evaluation import (
     HOW_TO_READ,
+    _value,
     count_sentences,
     counts_of,
     evaluation_latex,
@@ -224,10 +225,10 @@ def check_sentences(table: Evaluation) -> list[str]:
         [
             (
                 rf"({COUNT}) methods? by ({COUNT}) metrics? on ({COUNT}) texts?"
-                rf"( \(({COUNT}) more failed\))? of (.+?)(?:; words are removed by (.+))?\.",
+                rf"( \(({COUNT}) more failed\))?, with the model (.+?)(?:; words are removed by (.+))?\.",
                 what_was_done,
             ),
-            (rf"Nothing is measured on (.+) yet(?:, and ({COUNT}) texts? failed)?\.", nothing),
+            (rf"Nothing is measured of (.+) yet(?:, and ({COUNT}) texts? failed)?\.", nothing),
             (r"Where the truth is known: (.+)", planted),
             (r"Only the random control was tried\.", only_the_control),
             (
@@ -353,7 +354,7 @@ def check_idle(table: Evaluation) -> None:
         told = dict(one.rpartition(" ")[::2] for one in listed(names[1]))
         assert set(told) == {column.name for column in idle}
         for column in idle:
-            assert is_number(told[column.name], column.random.mean) or column.random.mean > 9
+            assert near(told[column.name], column.random.mean)
 
 
 def check_failures(table: Evaluation) -> None:
@@ -384,6 +385,30 @@ def check_failures(table: Evaluation) -> None:
 
 
 # ---------------------------------------------------------------------- the cells
+
+
+def check_values(table: Evaluation) -> None:
+    """Cells of a terminal: the mean, and half the interval or both its ends."""
+    for column in table.columns:
+        for cell in (*column.cells, column.random):
+            said = _value(cell)
+            if not cell.texts:
+                assert said == "–"
+                continue
+            mean, _, rest = said.partition(" ")
+            assert near(mean, cell.mean)
+            assert bool(rest) == (cell.interval is not None)
+            if not rest:
+                continue
+            low, high = cell.interval
+            below, above = cell.mean - low, high - cell.mean
+            if rest.startswith("±"):
+                assert near(rest.removeprefix("±"), (high - low) / 2)
+                assert max(below, above) <= 1.5 * min(below, above) + 1e-9
+            else:
+                ends = re.fullmatch(r"\[(\S+), (\S+)\]", rest)
+                assert near(ends[1], low)
+                assert near(ends[2], high)
 
 
 def check_page(table: Evaluation, page: str) -> None:
@@ -455,6 +480,7 @@ def check(table: Evaluation) -> list[str]:
     check_counts(table)
     check_idle(table)
     check_failures(table)
+    check_values(table)
     return names
 
 

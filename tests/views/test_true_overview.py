@@ -54,6 +54,7 @@ def label_readers(labels, given, mapping, is_needed):
         named = {shown(label): n for label, n in of.items()}
         numbers = [re.fullmatch(r"(.+?)(?: \((\d+)\))?", one, re.DOTALL) for one in told]
         assert [named[one[1]] for one in numbers] == counts[: len(told)]
+        assert all((one[2] is None) == (len(of) == 1) for one in numbers)
         assert all(one[2] is None or int(one[2]) == named[one[1]] for one in numbers)
         assert len(told) + int(more or 0) == len(of)
         assert len(told) == min(most, len(of))
