@@ -225,7 +225,8 @@ def check_sentences(table: Evaluation) -> list[str]:
         [
             (
                 rf"({COUNT}) methods? by ({COUNT}) metrics? on ({COUNT}) texts?"
-                rf"( \(({COUNT}) more failed\))?, with the model (.+?)(?:; words are removed by (.+))?\.",
+                rf"( \(({COUNT}) more failed\))?, with the model (.+?)"
+                r"(?:; words are removed by (.+))?\.",
                 what_was_done,
             ),
             (rf"Nothing is measured of (.+) yet(?:, and ({COUNT}) texts? failed)?\.", nothing),
