@@ -15,14 +15,13 @@ import pytest
 
 from tests.occasions.comparison import result
 from tests.views.test_true_comparison import (
-    P,
     PLURALS,
     SHARE,
+    P,
     check_p,
     check_share,
     half_a_digit,
     in_a_row,
-    is_tried,
     verdict,
 )
 from whence.core.agreement import Agreement, agreement
@@ -42,9 +41,9 @@ MORE = "--full (in Python .to_text(full=True)) shows every score, cost and note;
 
 def strongest(a: Attribution) -> str:
     """The three largest, without those of no size."""
-    if a.error is not None and a.error.note.startswith("zero by construction"):
-        if not a.scores.any():
-            return "zero by construction"
+    noted = a.error is not None and a.error.note.startswith("zero by construction")
+    if noted and not a.scores.any():
+        return "zero by construction"
     size = np.abs(a.scores) if a.signed else a.scores
     first = sorted(range(len(size)), key=lambda i: (-size[i], i))[:3]
     return ", ".join(visible(a.units.distinct_names[i]) for i in first if a.scores[i]) or "–"
@@ -96,7 +95,8 @@ def check_trial(said: str, trial: Evidence | Trial, share: float | None, comma: 
 
 def check_cost(said: str, cost: Cost) -> None:
     told = re.fullmatch(
-        r"(\S+) forward(?: \((\S+) more from memory\))?, (\S+) backward, (.*?)(?:, (.*) at the peak)?",
+        r"(\S+) forward(?: \((\S+) more from memory\))?, (\S+) backward, "
+        r"(.*?)(?:, (.*) at the peak)?",
         said,
     )
     assert told is not None, said
@@ -384,7 +384,8 @@ def check_removal(line: str, trial: Trial) -> None:
 
 def check_own(line: str, own: Evidence, with_removals: bool) -> None:
     told = re.fullmatch(
-        r"(its own: )?correlation with held-out removals (\S+)(?: \(random: (\S+) to (\S+)\))?: (.*)",
+        r"(its own: )?correlation with held-out removals (\S+)"
+        r"(?: \(random: (\S+) to (\S+)\))?: (.*)",
         line,
     )
     assert told is not None, line
@@ -696,8 +697,8 @@ def check_agreement(words: str, whole: Agreement) -> bool:
         check_share(told[2], whole.chance)
     elif told := re.fullmatch(
         r"A score is taken as a share of the largest one of its method on this text\. "
-        r"(For and against|Raising it and lowering it): opposite signs, each from 10 % on, one from "
-        r"50 % on\. Strong and weak: from 50 % on in one method, less than 10 % in another\. Those "
+        r"(For and against|Raising it and lowering it): opposite signs, each from 10 % on, one "
+        r"from 50 % on\. Strong and weak: from 50 % on in one method, less than 10 % in another\. Those "
         r"furthest apart first\.",
         words,
     ):
@@ -753,8 +754,8 @@ def check_rule(words: str, every: Sequence[Attribution]) -> None:
     (a,) = [a for a in every if a.method == "anchors"]
     detail = dict(a.detail or {})
     told = re.fullmatch(
-        rf"IF (.*) THEN the prediction is (.*): precision ({SHARE})( exactly| \(.*? to .*? %\)), at "
-        rf"least ({SHARE}) asked; coverage ({SHARE}); (\S+) samples",
+        rf"IF (.*) THEN the prediction is (.*): precision ({SHARE})( exactly| \(.*? to .*? %\)), "
+        rf"at least ({SHARE}) asked; coverage ({SHARE}); (\S+) samples",
         words,
     )
     assert told is not None, words
