@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from tests.views.test_true_comparison import (
     half_a_digit,
     in_a_row,
     record_of,
+    verdict,
 )
 from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.evidence import Verdict
@@ -267,9 +268,7 @@ def check_many(many: Many) -> None:
     rows = many.rows()
     for row, one in zip(rows, many, strict=True):
         record = record_of(one)
-        verdicts = [
-            a.evidence.verdict for a in record.explaining.values() if a.method in record.tried
-        ]
+        verdicts = [verdict(a) for a in record.tried.values()]
         assert (row.better, row.same, row.worse) == tuple(map(verdicts.count, Verdict))
         check_in_short(Reader(record), one.answer)
     missing = left_out(many)
@@ -318,7 +317,7 @@ def texts_are_told(rng: np.random.Generator) -> None:
     check_many(result(rng))
 
 
-def said_of(texts: int, labels: dict[str, int], distinct: int | None = None) -> list[str]:
+def said_of(texts: int, labels: Mapping[str, int], distinct: int | None = None) -> list[str]:
     counted = {Verdict.BETTER: texts, Verdict.SAME: 0, Verdict.WORSE: 0}
     lime = tally_of("lime", texts, counted, [])
     seen = texts if distinct is None else distinct

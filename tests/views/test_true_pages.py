@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -296,7 +296,7 @@ def check_total(line: str, c: Comparison) -> None:
     assert (told[4] == "method was") == (len(c.skipped) == 1)
 
 
-def check_others(line: str, every: dict[str, Attribution]) -> list[str]:
+def check_others(line: str, every: Mapping[str, Attribution]) -> list[str]:
     """``~ not separable from random: a, b``: the methods without a row."""
     words, colon, names = line.rpartition(": ")
     assert colon, f"no reader knows this line: {line!r}"
@@ -698,8 +698,8 @@ def check_agreement(words: str, whole: Agreement) -> bool:
     elif told := re.fullmatch(
         r"A score is taken as a share of the largest one of its method on this text\. "
         r"(For and against|Raising it and lowering it): opposite signs, each from 10 % on, one "
-        r"from 50 % on\. Strong and weak: from 50 % on in one method, less than 10 % in another\. Those "
-        r"furthest apart first\.",
+        r"from 50 % on\. Strong and weak: from 50 % on in one method, less than 10 % in another\. "
+        r"Those furthest apart first\.",
         words,
     ):
         assert whole.conflicts
