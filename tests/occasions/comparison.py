@@ -70,6 +70,8 @@ WORDS = [
 LABELS = ["positive", "negative", " good", "LABEL_1", "B-LOC", "größer", "very\x07loud", "toxic"]
 KINDS = ("word", "word", "word", "token", "sentence", "section", "feature", "regions")
 REMOVALS = ("mask", "delete", "zero")
+# how rankings fare: "nearly" is each not good enough by itself
+MANNERS = ("random", "good", "mixed", "nearly", "same", "border", "bad", "untested")
 
 
 def speak(rng: Rng) -> None:
@@ -136,7 +138,7 @@ def result(rng: Rng, methods: list[str] | None = None) -> Attribution | Comparis
     names = methods_of(rng) if methods is None else methods
     facts = text(rng)
     units = len(facts["units"])
-    manner = str(rng.choice(["random", "good", "mixed", "same", "border", "bad", "untested"]))
+    manner = str(rng.choice(MANNERS))
     removals = REMOVALS[: int(rng.choice([1, 2, 2, 3]))]
     rankings = int(rng.choice([100, 100, 100, 99, 39, 19, 5]))
     scores = scores_of(rng, names, units)
@@ -565,6 +567,8 @@ def _trial(rng: Rng, removal: str, manner: str, count: int, is_complete: bool) -
         as_well = int(rng.integers(max(count // 20, 1)))
     elif manner == "bad":
         as_well = count - int(rng.integers(max(count // 20, 1)))
+    elif manner == "nearly":
+        as_well = int(count * rng.uniform(0.055, 0.12))
     elif manner == "border":
         as_well = min(count, max(round(0.05 * (count + 1)) - int(rng.integers(3)), 0))
     elif manner == "same":

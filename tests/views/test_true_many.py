@@ -350,7 +350,7 @@ def test_every_sentence_over_texts_is_true_of_them():
 
 @pytest.mark.slow
 def test_every_sentence_over_many_counts_is_true_of_them():
-    hunt(40_000, 2, counts_are_told)
+    hunt(50_000, 2, counts_are_told)
 
 
 @pytest.mark.slow
