@@ -327,20 +327,12 @@ def lacking(found: list[Speaker]) -> list[str]:
 # What has words and says no sentence, and why: "file:name".
 NO_SENTENCES: dict[str, str] = {
     # -- answers of one text and of many
-    "core/attribution.py:check_schema": "a refusal",
     "core/attributions.py:Attributions.from_dict": "what a refusal calls the record",
     "core/cutting.py:ABBREVIATION_LIST": "abbreviations that end no sentence",
     "core/cutting.py:checked_units": "a refusal",
-    "core/errors.py:unknown_name": "a refusal",
     "core/evidence.py:Evidence.__getitem__": "a warning to programs",
     "core/many.py:Many.from_dict": "what a refusal calls the record",
-    "core/registry/declared.py:check_method": "a refusal, to authors",
-    "core/registry/declared.py:check_metric": "a refusal, to authors",
-    "core/registry/fields.py:SEED": "of a setting: in the help",
-    "core/registry/names.py:not_found": "a refusal",
     "core/registry/needs.py:GIVEN_TO_METRICS": "parameters of a metric, in a refusal",
-    "core/stored.py:Stored.whole": "a refusal",
-    "core/stored.py:_quoted": "a value in a refusal",
     "core/target.py:_index": "a refusal",
     "core/units.py:Units.from_dict": "what a refusal calls the record",
     "games/scoring.py:Plan.passes": "the name of a pool of samples",

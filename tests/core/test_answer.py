@@ -33,6 +33,8 @@ from whence.metrics.evidence import control
 from whence.metrics.evidence import evidence as metrics_evidence
 from whence.models.load import load
 from whence.views.answering import answer_cautions, answer_sentences, in_short
+from whence.views.verdicts import short_p
+from whence.views.wording import p_value
 
 WORDS = ("the ", "plot ", "is ", "not ", "bad ", "but ", "the ", "end ", "is ", "fine")
 NOT, BAD, BUT, FINE = 3, 4, 5, 9
@@ -630,6 +632,102 @@ def test_the_task_is_asked():
     assert a.several_labels
     assert a.labels_that_hold == ()
     assert "The model says none of its labels; highest is bad (27 %)." in str(a.answer)
+
+
+# ---------------------------------------------------------------------- counts and their words
+
+UNRANKED = Evidence(CURVES, None, question="support", rankings=100, note=NOTHING_RANKED[1])
+RANKED = {NOT: 2.0, BUT: -1.0}
+
+
+def test_one_method_tested_beside_one_that_ranks_nothing_is_not_all_1_methods():
+    """Would catch "All 1 methods tested beat" and "None of the 1 methods tested beats"."""
+    flat = scored("flat", {}, UNRANKED)
+    said = words(compared(scored("lime", RANKED, BETTER), flat))
+    assert "The one method tested beats random rankings; it says so: lime." in said
+    said = words(compared(scored("lime", RANKED, SAME), flat))
+    assert "The one method tested does not beat random rankings." in said
+    assert "the one method that ranks them cannot be told from random rankings (p =" in said
+
+
+def test_of_two_methods_neither_is_tested_or_better():
+    pair = [scored(name, RANKED, None) for name in ("lime", "occlusion")]
+    assert "Neither of the 2 methods was tested" in words(compared(*pair))
+    pair = [scored(name, RANKED, SAME) for name in ("lime", "occlusion")]
+    assert "Neither of the 2 methods tested beats random rankings by itself" in words(
+        compared(*pair)
+    )
+
+
+def test_methods_that_put_a_word_first_for_opposite_sides_do_not_just_agree():
+    one, other = scored("one", {BAD: 2.0}, SAME), scored("other", {BAD: -2.0}, SAME)
+    said = words(compared(one, other))
+    first = "Both methods put “bad” first, though 1 says that it speaks for positive and 1 that it"
+    assert f"{first} speaks against it; that it is the reason is not shown" in said
+
+
+def test_methods_that_were_not_tested_are_not_among_all_that_put_it_first():
+    untested = scored("untested", {FINE: 1.0}, None)
+    assert "All 4 methods tested put “not” first." in words(compared(*agreeing(), untested))
+
+
+def test_methods_that_are_worse_can_be_told_from_random_rankings():
+    every = [scored(f"m{i}", {NOT: 2.0, i: 0.5}, WORSE) for i in range(3)]
+    said = words(compared(*every))
+    assert "cannot be told from random rankings" not in said
+    assert "taken together, the 3 methods are not better than random rankings (p =" in said
+
+
+def test_who_agrees_is_who_was_compared():
+    """The correlation is of all whose votes were counted, and "they" would be the last named."""
+    unsigned = [scored(f"u{i}", {NOT: 2.0, BUT: 1.0}, BETTER, signed=False) for i in range(3)]
+    signed = [scored(f"s{i}", {NOT: 2.0, BUT: 1.0}, BETTER) for i in range(2)]
+    said = words(compared(*unsigned, *signed))
+    assert "2 of these tell for from against: both name all of these; all 5 agree closely" in said
+
+
+def test_signs_of_an_entropy_do_not_tell_for_from_against():
+    target = Target("positive", index=1, read="entropy")
+    unsigned = [scored(f"u{i}", {NOT: 2.0}, BETTER, signed=False, target=target) for i in range(2)]
+    said = words(compared(*unsigned, scored("s", {NOT: 2.0}, BETTER, target=target)))
+    assert "the one of these that tells less sure from more sure says so" in said
+    assert "for from against" not in said
+
+
+def test_an_answer_with_more_words_does_not_name_the_same_as_attention():
+    attention = scored("attention-mean", {NOT: 2.0}, BETTER, signed=False)
+    said = words(compared(*agreeing(), attention))
+    assert "would have named “not”; that beats random rankings, and the answer names it too" in said
+
+
+def test_methods_that_name_nothing_do_not_name_different_words():
+    unsure = Error(np.full(len(WORDS), 9.0))
+    every = [scored(f"m{i}", {NOT: 2.0, i: 0.5}, BETTER, error=unsure) for i in range(3)]
+    said = words(compared(*every))
+    assert "The methods that beat random rankings let no words stand out." in said
+    assert in_short(compared(*every).answer) == "no words stand out"
+
+
+def test_equal_probabilities_are_as_likely_and_a_label_that_holds_too_is_no_other_one():
+    even = {"positive": 0.5, "negative": 0.5}
+    said = words(compared(*(scored(f"m{i}", RANKED, BETTER, prediction=even) for i in range(2))))
+    assert "says positive (50 %); as likely is negative (50 %)." in said
+    both = of_labels({"toxic": 0.9, "insult": 0.7}, target=Target("insult", index=1))
+    assert "and also insult (70 %). Explained is insult." in words(both)
+
+
+def test_a_ranking_of_tokens_is_not_one_of_words():
+    detail = {"anchor": [0], "holds": True, "precision": 1.0, "interval": [0.96, 1.0]}
+    a = scored("anchors", RANKED, SAME, units=Units("token", WORDS), detail=detail)
+    assert "As a ranking of all tokens it is not separable" in " ".join(answer_sentences(a.answer))
+
+
+@pytest.mark.parametrize("p", [0.0501, 0.0504, 0.05000001, 0.05, 5 / 99.5])
+def test_a_p_beside_the_level_is_shown_on_its_side(p):
+    """p = 0.0502 was shown as 0.05, beside a verdict that 0.05 would not have."""
+    for shown in (p_value(p).removeprefix("p = "), short_p(p)):
+        is_small = not shown.startswith(("p >", ">")) and float(shown) <= 0.05
+        assert is_small == (p <= 0.05)
 
 
 # ---------------------------------------------------------------------- the p that is told

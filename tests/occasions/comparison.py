@@ -20,8 +20,9 @@ from whence.core.evidence import (
     ALL_EQUAL,
     CURVES,
     HELD_OUT,
-    NOTHING_RANKED,
     ONE_UNIT,
+    STILL,
+    ZERO,
     Evidence,
     Trial,
     TrialCurves,
@@ -69,6 +70,8 @@ WORDS = [
 LABELS = ["positive", "negative", " good", "LABEL_1", "B-LOC", "größer", "very\x07loud", "toxic"]
 KINDS = ("word", "word", "word", "token", "sentence", "section", "feature", "regions")
 REMOVALS = ("mask", "delete", "zero")
+# how rankings fare: "nearly" is each not good enough by itself
+MANNERS = ("random", "good", "mixed", "nearly", "same", "border", "bad", "untested")
 
 
 def speak(rng: Rng) -> None:
@@ -135,7 +138,7 @@ def result(rng: Rng, methods: list[str] | None = None) -> Attribution | Comparis
     names = methods_of(rng) if methods is None else methods
     facts = text(rng)
     units = len(facts["units"])
-    manner = str(rng.choice(["random", "good", "mixed", "same", "border", "bad", "untested"]))
+    manner = str(rng.choice(MANNERS))
     removals = REMOVALS[: int(rng.choice([1, 2, 2, 3]))]
     rankings = int(rng.choice([100, 100, 100, 99, 39, 19, 5]))
     scores = scores_of(rng, names, units)
@@ -157,11 +160,19 @@ def result(rng: Rng, methods: list[str] | None = None) -> Attribution | Comparis
             **facts,
         )
         every[name] = replace(a, evidence=evidence_of(rng, a, manner, removals, rankings))
+    if units > 1 and rng.random() < 0.5 and not any(a.scores.any() for a in every.values()):
+        every = {name: stands_still(a) for name, a in every.items()}
     if len(every) == 1 and rng.random() < 0.5:
         (a,) = every.values()
         return replace(a, plan=plan_of(rng))
     skipped = {"captum-x": "it does not\x1b fit"} if rng.random() < 0.2 else {}
     return Comparison(every, Cost(120, 30, 2.5), skipped, plan_of(rng))
+
+
+def stands_still(a: Attribution) -> Attribution:
+    """Of a text of which nothing that is taken out moves the output."""
+    question = "support" if a.signed else "matter"
+    return replace(a, error=None, evidence=nothing_ranked(question, 100, 5, STILL))
 
 
 # ---------------------------------------------------------------------- what was read
@@ -292,7 +303,7 @@ def _of_token(rng: Rng, whole: Passage, at: int) -> dict[str, Any]:
         prediction = {name: p for name, p in prediction.items() if p <= highest}
     if rng.random() < 0.2:
         prediction = {}
-    read = str(rng.choice(list(SIGN_OF_SUPPORT)))
+    read: Any = str(rng.choice(list(SIGN_OF_SUPPORT)))
     label, target_index = own, index
     if rng.random() < 0.25:
         label, target_index = "elsewhere", 999
@@ -309,7 +320,9 @@ def _of_token(rng: Rng, whole: Passage, at: int) -> dict[str, Any]:
 def _of_span(rng: Rng, whole: Passage, at: int, until: int) -> dict[str, Any]:
     ids = tuple(whole.ids[whole.output_place(at) : whole.output_place(until)].tolist())
     label = "".join(whole.output_text(step) for step in range(at, until))
-    read = str(rng.choice(["log-probability", "probability", "cross-entropy", "entropy", "kl"]))
+    read: Any = str(
+        rng.choice(["log-probability", "probability", "cross-entropy", "entropy", "kl"])
+    )
     against, against_ids = None, None
     if read in OF_CONTRASTS and rng.random() < 0.3:
         against, against_ids = "something else", (5, 6)
@@ -497,7 +510,7 @@ def evidence_of(
     if len(np.unique(a.scores)) == 1:
         if roll < 0.1:  # an odd file: judged nevertheless
             return _from_places(rng, a, "random", removals, rankings, question)
-        note = NOTHING_RANKED[-1] if a.is_zero_by_construction else ALL_EQUAL
+        note = ZERO if a.is_zero_by_construction else ALL_EQUAL
         return nothing_ranked(question, rankings, 5, note)
     return _from_places(rng, a, manner, removals, rankings, question)
 
@@ -554,6 +567,8 @@ def _trial(rng: Rng, removal: str, manner: str, count: int, is_complete: bool) -
         as_well = int(rng.integers(max(count // 20, 1)))
     elif manner == "bad":
         as_well = count - int(rng.integers(max(count // 20, 1)))
+    elif manner == "nearly":
+        as_well = int(count * rng.uniform(0.055, 0.12))
     elif manner == "border":
         as_well = min(count, max(round(0.05 * (count + 1)) - int(rng.integers(3)), 0))
     elif manner == "same":

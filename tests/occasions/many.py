@@ -79,7 +79,8 @@ def tally(rng: Rng, method: str, texts: int) -> Tally:
     worse = int(rng.binomial(judged - better, 0.1))
     counted = {Verdict.BETTER: better, Verdict.WORSE: worse}
     counted[Verdict.SAME] = judged - better - worse
-    shares = rng.beta(*rng.choice([0.01, 0.5, 2.0], 2), judged).tolist()
+    one, other = rng.choice([0.01, 0.5, 2.0], 2).tolist()
+    shares = rng.beta(one, other, judged).tolist()
     return tally_of(method, texts, counted, shares)
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -20,10 +21,11 @@ from tests.views.test_true_comparison import (
     half_a_digit,
     in_a_row,
     record_of,
+    verdict,
 )
-from whence.core.answer_of_many import AnswerOfMany
+from whence.core.answer_of_many import AnswerOfMany, answer_of_counts
 from whence.core.evidence import Verdict
-from whence.core.many import Many, Tally
+from whence.core.many import Many, Tally, tally_of
 from whence.core.showing import visible
 from whence.views.answering_of_many import many_sentences
 from whence.views.many import left_out, notes
@@ -266,9 +268,7 @@ def check_many(many: Many) -> None:
     rows = many.rows()
     for row, one in zip(rows, many, strict=True):
         record = record_of(one)
-        verdicts = [
-            a.evidence.verdict for a in record.explaining.values() if a.method in record.tried
-        ]
+        verdicts = [verdict(a) for a in record.tried.values()]
         assert (row.better, row.same, row.worse) == tuple(map(verdicts.count, Verdict))
         check_in_short(Reader(record), one.answer)
     missing = left_out(many)
@@ -317,6 +317,29 @@ def texts_are_told(rng: np.random.Generator) -> None:
     check_many(result(rng))
 
 
+def said_of(texts: int, labels: Mapping[str, int], distinct: int | None = None) -> list[str]:
+    counted = {Verdict.BETTER: texts, Verdict.SAME: 0, Verdict.WORSE: 0}
+    lime = tally_of("lime", texts, counted, [])
+    seen = texts if distinct is None else distinct
+    return many_sentences(answer_of_counts(texts, Counter(labels), [lime], seen, 0))
+
+
+def test_other_labels_are_of_the_rest_only_where_each_text_has_one():
+    """Of six labels that all hold on ten texts, two are not "for the rest": there is none."""
+    assert "2 other labels for at most 10 each" in said_of(10, dict.fromkeys("abcdef", 10))[0]
+    one_each = dict(zip("abcdef", (5, 3, 2, 2, 1, 1), strict=True))
+    assert "2 other labels for the rest" in said_of(14, one_each)[0]
+
+
+def test_what_chance_gives_of_many_texts_has_no_exponent():
+    assert "chance gives at most 200 of 4,000, on average" in said_of(4000, {"a": 4000})[2]
+    assert "chance gives at most 12.5 of 250, on average" in said_of(250, {"a": 250})[2]
+
+
+def test_texts_that_are_counted_once_are_said_to_be():
+    assert "for 0 of 12 texts, each counted once; by chance" in said_of(20, {"a": 20}, 12)[1]
+
+
 def test_every_sentence_over_counts_is_true_of_them():
     hunt(500, 1, counts_are_told)
 
@@ -327,7 +350,7 @@ def test_every_sentence_over_texts_is_true_of_them():
 
 @pytest.mark.slow
 def test_every_sentence_over_many_counts_is_true_of_them():
-    hunt(40_000, 2, counts_are_told)
+    hunt(50_000, 2, counts_are_told)
 
 
 @pytest.mark.slow

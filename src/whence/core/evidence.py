@@ -33,6 +33,7 @@ ALL_EQUAL = "all units have the same score, so nothing is ranked"
 ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
 # Said where the method noted that its scores are zero whatever the text is.
 ZERO = "its scores are zero by construction, so nothing is ranked"
+# Said where the target hardly moves, whatever is taken out.
 STILL = (
     "whatever is taken out, what is explained changes by less than a millionth of itself, so "
     "nothing is ranked"

@@ -41,7 +41,10 @@ def agreement_section(agreement: Agreement) -> str:
 
 
 def _ends(agreement: Agreement) -> str:
-    """The two methods that agree most, and the two that agree least."""
+    """The two methods that agree most, and the two that agree least.
+
+    Said where two methods can be compared; of two alone, that they are the only ones.
+    """
     if len(agreement.pairs) == 1:
         return f"Only {_pair(agreement.pairs[0])} can be compared."
     closest = f"Closest are {_pair(agreement.pairs[0])}"

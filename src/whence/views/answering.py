@@ -383,6 +383,7 @@ def _the_methods(answer: Answer, ranking: int) -> str:
     """The methods that were judged together: all, those tested, or those that rank something.
 
     Said where a test of all methods together could have found something, and did not.
+    ``the 8 methods that rank something``
     """
     if ranking == answer.methods:
         return f"the {ranking} methods"
@@ -560,7 +561,7 @@ def _count_named(answer: Answer) -> int:
 
 
 def _agree(correlation: float) -> str:
-    """Said of the mean correlation of two methods or more."""
+    """Said of the mean correlation of two methods or more. ``contradict each other``"""
     if correlation >= CLOSE:
         return "agree closely"
     if correlation >= IN_PART:

@@ -112,7 +112,10 @@ def are_heads(table: HeadTable) -> bool:
 
 
 def head_name(table: HeadTable, layer: int, head: int) -> str:
-    """A head by its layer and number; of a layer whose heads were brought together, how."""
+    """A head by its layer and number; of a layer whose heads were brought together, how.
+
+    Said wherever a head is named. ``layer 3, the mean of its heads``
+    """
     name = table.heads[head]
     of_layer = f"head {name}" if name.isdigit() else f"the {name} of its heads"
     return f"layer {table.layers[layer]}, {of_layer}"

@@ -247,7 +247,10 @@ def _three_columns(table: Table, title: str, k: int) -> None:
 
 
 def _ends(agreement: Agreement) -> str:
-    """The two methods that agree most, and the two that agree least."""
+    """The two methods that agree most, and the two that agree least.
+
+    Said where two methods can be compared; of two alone, that they are the only ones.
+    """
     one, other, most = agreement.pairs[0]
     if len(agreement.pairs) == 1:
         return f"Only {one} and {other} can be compared ({wording.correlation(most)})."
