@@ -13,6 +13,7 @@ from whence.views import wording
 # a share from which on it is named beside others
 NAMED = 0.1
 # Said of the head that is shown first, by how it was chosen.
+# Said of the head that is shown first, by how it was found.
 WHY = {
     "effects": "no other head{} changes the output more when it is switched off",
     "reach": "no other head{} links distant words more strongly",
@@ -49,6 +50,8 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
     """What a head of this pattern looks at, as the end of "it looks at …".
 
     Said of a head by its pattern. ``all words about alike``
+
+    Said of what a head looks at, by its pattern.
     """
     unit = table.units
     if pattern == "first":
@@ -74,6 +77,8 @@ def does(table: HeadTable, layer: int, head: int) -> str:
     """What one head does, as the end of "layer 0, head 2 …".
 
     Said of each head by its pattern, or that it has none. ``has no habit that shows in this text``
+
+    Said of one head: its pattern where it has one, and else at what it looks most.
     """
     pattern = str(table.pattern[layer, head])
     if pattern == "broad":
@@ -112,7 +117,10 @@ def are_heads(table: HeadTable) -> bool:
 
 
 def head_name(table: HeadTable, layer: int, head: int) -> str:
-    """A head by its layer and number; of a layer whose heads were brought together, how."""
+    """A head by its layer and number; of a layer whose heads were brought together, how.
+
+    Said where a head is named; of a layer whose heads were brought together, how.
+    """
     name = table.heads[head]
     of_layer = f"head {name}" if name.isdigit() else f"the {name} of its heads"
     return f"layer {table.layers[layer]}, {of_layer}"
