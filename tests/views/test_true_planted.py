@@ -257,8 +257,8 @@ READER = Reader(
         r"Of (?P<low>\d+)(?: to (?P<high>\d+))? (?P<word>texts?), those in which all planted words "
         r"are ranked first \(tied scores count by the share of tie-breaks\), and Wilson's 95 % "
         r"interval in percent\.": texts_of,
-        r"Of chance: how many texts a random ranking gets on average, and between which percents it "
-        r"is in 95 of 100 cases\.": lambda truth: True,
+        r"Of chance: how many texts a random ranking gets on average, and between which percents "
+        r"it is in 95 of 100 cases\.": lambda truth: True,
         r"A method finds a mechanism if the whole interval lies above 50 %, and it is better than "
         r"random\.(?P<mark> ~ not separable from random(?:, after Holm's correction for "
         r"(?P<tests>\d+) tests)?\.)?": judged_by,
