@@ -186,3 +186,60 @@ def test_of_a_divergence_words_are_not_for_or_against_the_written_one():
     assert "is kept as it is without context by “So”" in text
     assert "speaks against" not in text
     assert "against" not in re.search(r'<p class="legend">.*?</p>', moved.to_html()).group()
+
+
+# ---------------------------------------------------------------------- found by reading back
+
+
+def test_a_word_that_stays_unlikely_does_not_hide_one_that_changes():
+    """The enemy: “about as likely without it”, as both of the largest change are below 0.01 %."""
+    use = used([(0.9, 0.1), (2e-5, 2e-7), (0.5, 0.2)], selected=(0,))
+    assert answer(use)[-1] == (
+        "Less far out stands “fell”: 0.002 % with the context, 2e−05 % without."
+    )
+    alone = used([(0.9, 0.1), (2e-7, 2e-7), (0.5, 0.2)], selected=(0,))
+    assert answer(alone)[-1].startswith("Of the other words “down” changes most")
+
+
+def test_where_nothing_is_selected_there_are_no_other_words():
+    """The enemy: “The other words hardly change”, below “No word depends”."""
+    none = used([(0.5, 0.5), (0.5, 0.45), (0.5, 0.48)], [0.1, 0.0, 0.1], selected=())
+    assert answer(none)[-1].startswith("The words hardly change, most of all “fell”")
+
+
+def test_all_words_do_not_depend_most():
+    """The enemy: “1 of 1 given word depends most on the context”."""
+    every = used([(0.9, 0.1)] * 3, selection=replace(SHORT, most=3), selected=(0, 1, 2))
+    assert "3 of 3 given words depend on the context:" in said(every)
+
+
+def test_the_same_word_by_another_id_is_not_likelier_than_itself():
+    """The enemy: “it” …; without context “it” would be likelier."""
+    use = used([(0.9, 0.1)] * 3)
+    outputs = (replace(use.outputs[0], instead="it", instead_id=77), *use.outputs[1:])
+    told = said(replace(use, outputs=outputs))
+    assert "“it” would be likelier" not in told
+    assert told.count("without context it would stand there too") == 2
+
+
+def test_a_word_would_not_stand_there_of_which_one_token_would_be_another():
+    """“it fell” as one word of two tokens, of which the second alone was selected."""
+    use = used([(0.5, 0.5), (0.9, 0.1), (0.5, 0.5)], selected=(1,))
+    first, second, *rest = use.outputs
+    outputs = (replace(first, word=0), replace(second, word=0, instead=second.name), *rest)
+    outputs = (outputs[0], replace(outputs[1], instead_id=outputs[1].id), *rest)
+    told = said(replace(use, outputs=outputs))
+    assert "without context “she” would be likelier" in told
+
+
+def test_a_first_sentence_whose_words_were_selected_stands_out():
+    """Nothing speaks for them: the enemy says that no word of it stands out."""
+    use = used([(0.9, 0.1)] * 3)
+    against = {
+        method: tuple(replace(row, scores=-np.abs(row.scores) - 1) for row in rows)
+        for method, rows in use.rows.items()
+    }
+    passage = replace(use.passage, kind="sentence")
+    two = replace(use, passage=passage, rows=against)
+    object.__setattr__(two, "sentences", (range(2), range(2, 4)))
+    assert "No word of the first sentence" not in said(two)

@@ -81,3 +81,35 @@ def test_hostile_names_can_only_be_read() -> None:
     own = replace(own, labels=("[CLS]", "\x1b[31m", ",", "so", "[SEP]"))
     maps = replace(maps, from_axis={"encoder": own}, to_axis={"encoder": own})
     assert "\x1b" not in to_text(lambda _: maps_view(maps), width=100)
+
+
+def test_a_short_text_links_no_distant_words() -> None:
+    """The enemy: "links distant words so strongly", of two words side by side."""
+    maps = maps_of(["a", "b"], layers=1, heads=2, part=[0, 0])
+    maps.weights["encoder"][:] = np.array([[[0, 1.0], [1, 0]], [[1, 0], [0, 1]]])
+    shown = to_text(lambda _: maps_view(maps), width=200)
+    assert "distant" not in shown
+    assert "because no other head looks more strongly at one place." in shown
+
+
+def test_of_heads_that_do_the_same_none_does_it_more() -> None:
+    """The enemy: "no other head links distant words so strongly", of two equal heads."""
+    shown = to_text(lambda _: maps_view(known(to_place(1), to_place(1))), width=200)
+    assert "so strongly" not in shown
+    assert "no other head links distant words more strongly" in shown
+
+
+def test_two_places_of_one_name_are_not_the_first_token() -> None:
+    """The enemy: "The first token “x” take 60 %", of a text that ends in it, too."""
+    maps = maps_of(["x", "a", "x"], layers=1, heads=1, part=[-1, 0, -1], causal=True)
+    shown = to_text(lambda _: maps_view(maps), width=200)
+    assert "“x” take " in shown
+    assert "The first token “x” take " not in shown
+
+
+def test_the_mean_of_heads_is_no_head() -> None:
+    maps = replace(maps_of(LABELS, layers=2, heads=1), kept_heads=("mean",))
+    shown = to_text(lambda _: maps_view(maps), width=200)
+    assert "Of 2 layers, each by the mean of its heads, " in shown
+    assert "Worth a look: layer" in shown
+    assert ", the mean of its heads" in shown

@@ -287,3 +287,22 @@ def test_a_damaged_truth_is_refused_or_shown():
         counts["shown"] += 1
     assert min(counts.values()) > 10
     assert in_lines == []
+
+
+def test_the_fewest_texts_are_those_of_the_mechanism_that_is_named():
+    """The enemy: the smallest number of texts beside the first mechanism that has too few."""
+    mechanisms = (
+        replace(planted("keyword"), texts=3),
+        replace(planted("pair"), texts=2),
+        planted("negation"),
+    )
+    found = finding("A", "keyword", 3.0, texts=3), finding("B", "negation", 0.0)
+    first = planted_sentences(truth(mechanisms=mechanisms, findings=found, examples=()))[0]
+    assert first.startswith("2 texts of pair cannot show")
+
+
+def test_a_tie_is_no_whole_number_of_texts():
+    """The enemy: "30 of 30 texts", of 29 and of one that is found in 24 of 25 ties."""
+    found = finding("random", "keyword", 9.96)
+    said = planted_sentences(truth(mechanisms=(planted("keyword"),), findings=(found,)))
+    assert "in 9.96 of 10 texts" in said[1]

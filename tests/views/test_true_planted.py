@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.occasions.planted import planted_truth
-from tests.views.parsing import NUMBER, Reader, is_number
+from tests.views.parsing import NUMBER, Reader, is_number, is_percent
 from whence.core.evidence import Verdict
 from whence.core.planted import Finding, Planted, PlantedTruth
 from whence.views.planted import how_to_read, planted_sentences, rows_of
@@ -257,6 +257,8 @@ READER = Reader(
         r"Of (?P<low>\d+)(?: to (?P<high>\d+))? (?P<word>texts?), those in which all planted words "
         r"are ranked first \(tied scores count by the share of tie-breaks\), and Wilson's 95 % "
         r"interval in percent\.": texts_of,
+        r"Of chance: how many texts a random ranking gets on average, and between which percents "
+        r"it is in 95 of 100 cases\.": lambda truth: True,
         r"A method finds a mechanism if the whole interval lies above 50 %, and it is better than "
         r"random\.(?P<mark> ~ not separable from random(?:, after Holm's correction for "
         r"(?P<tests>\d+) tests)?\.)?": judged_by,
@@ -277,6 +279,11 @@ def check(truth: PlantedTruth) -> None:
     assert sum(s.startswith("Left out") for s in said) == len(
         {reason.rstrip(".") for reason in truth.skipped.values()}
     )
+    for mechanism, cell in zip(truth.mechanisms, rows_of(truth)[-1][1:], strict=True):
+        mean, low, high = re.fullmatch(r"([\d.]+) (.+)–(.+)", cell).groups()
+        ends = [end / mechanism.texts for end in mechanism.chance_range]
+        assert is_number(mean, mechanism.chance)
+        assert all(map(is_percent, (f"{low} %", f"{high} %"), ends)), cell
     for row in rows_of(truth)[:-1]:
         method = row[0].removesuffix(" (control)")
         for mechanism, cell in zip(truth.mechanisms, row[1:], strict=True):

@@ -204,7 +204,7 @@ def reaches(
     >>> reaches(both, ["a", "b", "c", "d"], np.zeros(4, dtype=bool)).tolist()
     [[[0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]]
     """
-    distance = _distances(*weights.shape[2:], looks_at_itself)
+    distance = _distances(weights.shape[2], weights.shape[3], looks_at_itself)
     far_words = _far_words(distance, labels, apart)
     other_words = (distance > 0) & ~apart
     everything = np.ones_like(far_words)
@@ -229,7 +229,7 @@ def looks_far(
     >>> looks_far(far, list("abc"), nothing), looks_far(far[..., :2, :2], list("ab"), nothing[:2])
     (True, False)
     """
-    distance = _distances(*weights.shape[2:], looks_at_itself)
+    distance = _distances(weights.shape[2], weights.shape[3], looks_at_itself)
     far_words = _far_words(distance, labels, apart)
     return any(bool(np.any(np.nan_to_num(layer)[:, far_words])) for layer in weights)
 

@@ -428,7 +428,10 @@ def _on_left_out(passage: Passage, asked: Sequence[int], rivals: Mapping[int, in
 
 
 def _on_first_pieces(model: Model, other: Other, pieces: Sequence[int]) -> tuple[str, ...]:
-    """Said where the first token of a rival stands for it."""
+    """Said where the first token of a rival stands for it.
+
+    ``“a little” is several tokens, and the first of them stands for it: “a”``
+    """
     if not other.first_alone:
         return ()
     word = str(other.given).strip()

@@ -67,7 +67,7 @@ HOW_TO_READ = (
 
 
 def context_page(use: ContextUse) -> str:
-    """A whole page. Said as the title of a page whose input is empty."""
+    """A whole page. Said as the title of a page whose input is empty: ``the use of context``."""
     return document(
         f"whence: {title_of(use.input, 'the use of context')}",
         element("main", f"\n{_section(use, 'whence-0')}\n", class_="whence-many"),

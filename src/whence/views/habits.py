@@ -13,6 +13,7 @@ from whence.views import wording
 # a share from which on it is named beside others
 NAMED = 0.1
 # Said of the head that is shown first, by how it was chosen.
+# Said of the head that is shown first, by how it was found.
 WHY = {
     "effects": "no other head{} changes the output more when it is switched off",
     "reach": "no other head{} links distant words more strongly",
@@ -49,6 +50,8 @@ def aim(table: HeadTable, pattern: str, layer: int, head: int) -> str:
     """What a head of this pattern looks at, as the end of "it looks at …".
 
     Said of a head by its pattern. ``all words about alike``
+
+    Said of what a head looks at, by its pattern.
     """
     unit = table.units
     if pattern == "first":
@@ -74,6 +77,8 @@ def does(table: HeadTable, layer: int, head: int) -> str:
     """What one head does, as the end of "layer 0, head 2 …".
 
     Said of each head by its pattern, or that it has none. ``has no habit that shows in this text``
+
+    Said of one head: its pattern where it has one, and else at what it looks most.
     """
     pattern = str(table.pattern[layer, head])
     if pattern == "broad":
