@@ -20,7 +20,22 @@ def test_nothing_is_said_before_something_is_done() -> None:
     pace = Pace()
     assert pace.words(0.0) == "loading"
     assert pace.left(5.0) is None
-    assert told(pace, (5.0, 0)).words(9.0) == "0 of 1,000 texts"
+    assert told(pace, (5.0, 0)).words(9.0) == "0 of 1,000 texts, 4 s so far"
+
+
+def test_before_the_first_part_is_done_no_line_is_said_twice() -> None:
+    """A part of many minutes said "0 of 1,000 texts" again and again, as if nothing happened."""
+    pace = told(Pace(), (5.0, 0))
+    said = [pace.words(5.0 + minute * 60) for minute in range(1, 9)]
+    assert len(set(said)) == len(said)
+    assert said[-1] == "0 of 1,000 texts, 8 min so far"
+    assert "so far" not in told(pace, (600.0, 32)).words(700.0)
+
+
+def test_a_slow_run_tells_the_time_of_a_text_and_not_a_part_of_a_text() -> None:
+    for seconds, said in ((23.3, "23 s each"), (0.1, "10 a second"), (1.0, "1 a second")):
+        pace = told(Pace(), (0.0, 0), (10 * seconds, 10))
+        assert f"10 of 1,000 texts, {said}" in pace.words(10 * seconds)
 
 
 def test_what_is_done_once_does_not_count_after_the_first_part() -> None:

@@ -158,6 +158,15 @@ def test_a_method_that_ranks_nothing_has_no_voice():
     assert g.conflicts == ()
 
 
+def test_the_control_is_in_no_conflict():
+    """Scores drawn by lot would be strong where all others are weak, on nearly every text."""
+    without = of(one=[4.0, 0.1, 0.0], other=[-4.0, 0.2, 0.1])
+    beside = of(one=[4.0, 0.1, 0.0], other=[-4.0, 0.2, 0.1], random=[0.1, 4.0, 3.0])
+    assert agreement(beside).conflicts == agreement(without).conflicts != ()
+    # it still has its row of numbers, beside which those of the methods are read
+    assert np.isfinite(agreement(beside).correlation).all()
+
+
 def test_one_dissenter_among_many_makes_a_weak_conflict():
     alike = {f"m{i}_": [9.0, 8, 0.5, 2, 3, 4] for i in range(7)}
     g = agreement(of(**alike, odd_=[0.5, 2, 9, 8, 4, 3]), k=2)

@@ -19,6 +19,7 @@ from tests.families import build
 from whence.core.answer import (
     MOST_NAMED,
     Answer,
+    Naming,
     answer,
     best_supported,
     binomial_tail,
@@ -32,6 +33,7 @@ from whence.core.units import Units
 from whence.metrics.evidence import control
 from whence.metrics.evidence import evidence as metrics_evidence
 from whence.models.load import load
+from whence.views import wording
 from whence.views.answering import answer_cautions, answer_sentences, in_short
 from whence.views.verdicts import short_p
 from whence.views.wording import p_value
@@ -261,7 +263,8 @@ def test_a_list_of_which_no_method_names_all_is_not_what_most_say():
     pairs = ({NOT: 2.0, FINE: 1.9}, {NOT: 2.0, BUT: 1.9}, {FINE: 2.0, BUT: 1.9})
     c = compared(*(scored(f"m{i}", scores, BETTER) for i, scores in enumerate(pairs)))
     assert len(c.answer.speaks_for) == 3
-    assert "each is named by at least 2 of 3, and none names all of these" in words(c)
+    said = words(c)
+    assert "each of the 3 words is named by at least 2 of the 3, and none names them all" in said
 
 
 def test_of_ten_that_hold_two_with_signs_say_what_they_name():
@@ -271,6 +274,33 @@ def test_of_ten_that_hold_two_with_signs_say_what_they_name():
     assert "All 10 methods tested beat random rankings; 2 of these tell for from against" in said
     assert "both name all of these" in said
     assert "10 of the 10" not in said
+
+
+def test_the_agreement_that_is_told_is_of_those_who_are_said_to_agree():
+    """Two with signs agree fully, and the ten that hold do not: the number is that of the ten."""
+    scores = [{NOT: 2.0, BAD: 1.0}, {NOT: 2.0, BAD: 1.0}]
+    signed = [scored(f"s{i}", each, BETTER) for i, each in enumerate(scores)]
+    unsigned = [scored(f"u{i}", {i: 2.0, NOT: 1.0}, BETTER, signed=False) for i in range(8)]
+    c = compared(*signed, *unsigned)
+    of_all, of_two = c.agreement().pairs, compared(*signed).agreement().pairs
+    assert c.answer.agreement == pytest.approx(np.mean([r for _, _, r in of_all]))
+    assert c.answer.agreement < 0.7 < np.mean([r for _, _, r in of_two])
+    assert "; the 10 " in words(c)
+    assert "they" not in words(c)
+
+
+def test_where_they_hold_only_together_the_voices_are_counted_among_the_best_third():
+    """Who tells for from against is no part of all that were tested."""
+    almost = evidence(Verdict.SAME, 0.06)
+    one = scored("one", {NOT: 2.0, 0: 0.3, 1: 0.2, 7: -0.3, 9: -0.2}, almost)
+    two = scored("two", {NOT: 2.0, 7: 0.3, 9: 0.2, 0: 0.1, 1: 0.1}, almost, signed=False)
+    c = compared(one, two, scored("other", {FINE: 2.0, 2: 1.0}, SAME))
+    assert (c.answer.is_carried, c.answer.holding, c.answer.voices) == (True, (), ("one",))
+    assert "; the one of the best 2 that tells for from against says so; both " in words(c)
+
+    three = replace(c.answer, voices=("one", "x"), speaking=3, naming=Naming(every=2, fewest=2))
+    said = " ".join(answer_sentences(three))
+    assert "; of the best 3, 2 tell for from against: both name it; the 3 " in said
 
 
 def test_a_word_that_voices_cancel_is_not_named():
@@ -518,6 +548,50 @@ def test_an_anchor_is_rounded_down_and_names_its_removal():
         "If “not” stays, while other words are masked at random, "
         "the model says positive in at least 95 % of trials."
     )
+
+
+def anchored(units: list[int], **facts) -> Attribution:
+    detail = {"anchor": units, "holds": True, "precision": 1.0, "interval": [1.0, 1.0]}
+    given = {"detail": detail | {"exact": True}, "settings": {"removal": "mask"}, "signed": False}
+    return scored("anchors", dict.fromkeys(units, 1.0), SAME, **(given | facts))
+
+
+def test_an_anchor_of_several_labels_keeps_the_highest_which_the_model_may_not_say():
+    """None of the labels reaches one half: the model says none, with or without the anchor."""
+    several = {"prediction": {"positive": 0.2, "negative": 0.1}, "several_labels": True}
+    for units, begins in (([NOT], "If “not” stays, w"), ([], "W")):
+        a = anchored(units, **several)
+        other = "other " if units else ""
+        what = f"hichever {other}words are masked, positive stays the highest label."
+        said = answer_sentences(compared(a, scored("m", {NOT: 1.0}, SAME, **several)).answer)
+        assert said[0] == "The model says none of its labels; highest is positive (20 %)."
+        assert begins + what in said
+        assert begins + what in answer_sentences(a.answer)
+        assert not any("the model says" in sentence for sentence in said)
+        assert "THEN the highest label is positive" in wording.anchor(a)
+
+
+def test_an_anchor_of_all_words_has_no_other_words_beside_it():
+    whole = anchored([0], words=("dull",))
+    said = answer_sentences(whole.answer)
+    assert "Nothing less than the whole text was found to keep positive." in said
+    together = compared(whole, scored("m", {0: 1.0}, None, words=("dull",)))
+    for sentence in (*said, *answer_sentences(together.answer)):
+        assert "other words" not in sentence
+
+
+def test_attention_never_singles_out_all_words_of_a_text():
+    """Of one word there is nothing to say, of three it may name two."""
+    for count, named in ((1, None), (2, ["a"]), (3, ["a", "b"]), (5, ["a", "b", "c"])):
+        given = tuple("abcde"[:count])
+        scores = {i: 9.0 - i for i in range(count)}
+        facts = {"words": given, "signed": False}
+        c = compared(
+            scored("attention-mean", scores, SAME, **facts), scored("other", scores, SAME, **facts)
+        )
+        says = c.answer.attention
+        assert (None if says is None else c.answer.names(says.units)) == named
+        assert ("Attention alone" in words(c)) == (named is not None)
 
 
 def test_a_control_alone_explains_nothing():

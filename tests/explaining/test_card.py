@@ -32,6 +32,15 @@ def folder(tmp_path_factory):
     return place
 
 
+def test_a_run_is_of_the_texts_that_it_explained(tmp_path):
+    """The version before: "40 texts", of which 2 had failed, beside an audit of 10 of 12."""
+    rows = [{"text": "a fine film"}, {"text": " "}, {"text": "a dull film"}]
+    run = whence.run(whence.load("sentiment"), rows, ["gradient-l2"], out=tmp_path / "run")
+    assert run.state.failed == 1
+    (source,) = whence.card(tmp_path / "run").sources
+    assert source.texts == 2
+
+
 def test_a_run_says_on_how_many_texts(folder):
     card = whence.card(folder / "run")
     tallies = {tally.method: tally for tally in tallies_of(whence.open_run(folder / "run"))}

@@ -70,6 +70,29 @@ def test_there_is_no_accuracy_where_one_label_is_left(tmp_path: Path) -> None:
     assert "always saying" not in said
 
 
+def test_a_model_of_several_labels_has_all_its_labels_and_is_not_called_wrong(
+    tmp_path: Path,
+) -> None:
+    """The version before: "4 texts have a label that the model does not have: good (2), …"."""
+    model = build("bert")
+    model.hf.config.problem_type = "multi_label_classification"
+    data = labelled("good", "bad", "good", "fair")
+    run = whence.run(model, data, ["gradient-l2"], out=tmp_path / "run", **NO_MORE)
+    seen = overview_of(run)
+    assert (seen.accuracy, seen.confusion, seen.unjudged) == (None, None, 4)
+    said = " ".join(overview_sentences(seen))
+    assert "does not have" not in said
+    assert "how often it is right on the 4 texts with a label in the data is not told" in said
+    probabilities = [run.comparison(row).first.prediction for row in range(4)]
+    for read, each in zip(seen.texts, probabilities, strict=True):
+        assert not read.is_judged
+        assert read.holding is not None
+        assert dict(read.holding) == {name: p for name, p in each.items() if p >= 0.5}
+    for question in ("wrong", "confusion"):
+        with pytest.raises(InputError, match="may say several labels of a text, or none"):
+            run.table(question)
+
+
 def test_a_mapping_is_kept_in_the_manifest_and_said_on_the_page(tmp_path: Path) -> None:
     run = ran(HALF, tmp_path / "run", labels={"ok": "Fair"})
     assert read_manifest(run.place).asked["data_labels"] == {"ok": "Fair"}

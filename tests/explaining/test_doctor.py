@@ -16,6 +16,8 @@ from whence.core.registry import methods
 from whence.explaining import doctor
 from whence.models.load import load
 from whence.trace.forecast import OVERHEAD
+from whence.views.listing import doctor_view
+from whence.views.terminal import to_text
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,21 @@ def test_a_model_without_a_head():
     assert not any(a.works for a in report.methods)
     assert all("no head" in a.reason for a in report.methods)
     assert all(f.gradient_seconds is None for f in report.forecast)
+
+
+def test_no_head_of_the_tables_is_cut_off_in_a_narrow_terminal():
+    """ "all ma…" and "head me…" stood above the numbers of memory, at 80 columns."""
+    report = doctor.examine(build("bert")).to_dict()
+    # as wide as a model of millions of weights makes the columns
+    wide = {"forward_seconds": 0.342, "gradient_seconds": 0.695, "head_mean_bytes": 20_500_000}
+    wide |= {"gradient_bytes": 16_500_000, "maps_bytes": 96_700_000}
+    report["forecast"] = [each | wide for each in report["forecast"]]
+    shown = to_text(lambda console: doctor_view(report, console), width=80)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    last = shown[shown.index("tokens  ") - 80 :]
+    for name in ("forward", "backward", "gradients", "maps", "mean"):
+        assert name in last
 
 
 def test_memory_is_of_maps_and_of_activations():

@@ -14,7 +14,7 @@ import pytest
 from tests.views.audits import audit_with, observed
 from tests.views.conftest import own
 from whence.core.audit import Effect, Place, effects_of
-from whence.core.audited import FEWEST_TO_RULE_OUT, Audit
+from whence.core.audited import FEWEST_TO_RULE_OUT, Audit, May
 from whence.core.bootstrap import Mean
 from whence.core.errors import InputError, UnknownName
 from whence.core.figure import Figure
@@ -58,7 +58,7 @@ def test_layers_are_told_apart_in_words() -> None:
     said = " ".join(audit_sentences(audit_with(enough)))
     assert "In layer 1 attention may be read as an explanation" in said
     assert "In layer 0 attention may be read as one explanation of several: the output" in said
-    assert "Of 4 heads, 2 may be read, 2 as one explanation of several, 0 may not" in said
+    assert "Of 4 heads, 2 may be read and 2 may be read as one explanation of several." in said
     assert "attention-mean may be read; rollout may not" in said
     assert "that of gradients is 0.60" in said
 
@@ -98,12 +98,48 @@ def test_of_several_readings_that_agree_as_well_all_are_named() -> None:
     assert yardstick(0.5, control=None).endswith("that of gradients is 0.60 [0.50, 0.70].")
 
 
+def test_no_group_of_none_is_told_of() -> None:
+    """ "0 may be read, 0 as one explanation of several, 0 may not, and 4 are undecided" """
+    few = observed(3, change=lambda: 0.0, jsd=lambda: LN_2)
+    said = " ".join(audit_sentences(audit_with(few)))
+    assert "All 4 heads are undecided." in said
+    assert not re.search(r"\b0 (may|as|of)\b", said)
+    assert "To the task, " in said
+    apart = " ".join(audit_sentences(audit_with(TOLD_APART)))
+    groups = re.search(r"Of 4 heads, (.*?)\.", apart)
+    assert groups is not None
+    assert sum(map(int, re.findall(r"\d+", groups[1]))) == 4
+
+
+def test_readings_of_which_nothing_is_told_are_named_once_and_whole() -> None:
+    few = observed(3, change=lambda: 0.0, jsd=lambda: LN_2)
+    audit = audit_with(few)
+    assert {verdict.may for verdict in audit.readings} == {May.OPEN}
+    said = " ".join(audit_sentences(audit))
+    assert "Of none of the ways to sum attention up for each word do the texts tell" in said
+    assert "of attention-mean" not in said
+
+
+def test_only_columns_that_are_there_are_explained() -> None:
+    """Without the search for another attention there is no such column, and no verdict of it."""
+    for tests, explained in (
+        (("permutation", "uniform"), ("Shuffled, even:",)),
+        (("permutation",), ("Shuffled:",)),
+        (("uniform",), ("Even:",)),
+        (("permutation", "uniform", "adversary"), ("Shuffled, even:", "Another:")),
+    ):
+        alone = [[one for one in seen if one.test in tests] for seen in TOLD_APART]
+        told = how_to_read(audit_with(alone))
+        for word in ("Shuffled, even:", "Shuffled:", "Even:", "Another:"):
+            assert (word in told) == (word in explained)
+
+
 def test_one_is_not_several_and_nothing_is_not_tested() -> None:
     one = audit_with(observed(1, change=lambda: 0.4, jsd=lambda: 0.3))
     said = audit_sentences(one)
     assert said[0].endswith("Tested on 1 text.")
     assert any(line.startswith("To the task, 1 of 4 heads is worth") for line in said)
-    assert "Of the ways to sum attention up for each word, of " in " ".join(said)
+    assert "Of none of the ways to sum attention up for each word " in " ".join(said)
     effects = tuple(e for e in one.effects if e.reading != "rollout")
     alone = " ".join(audit_sentences(replace(one, effects=effects)))
     assert "Of ways to sum attention up for each word, one was tested: of attention-mean" in alone
@@ -205,9 +241,10 @@ def test_at_eighty_columns_names_and_numbers_are_whole() -> None:
 
 def test_half_of_the_heads_are_told_beside_random_orders() -> None:
     said = " ".join(audit_sentences(audit_with(TOLD_APART)))
-    assert "Without 2 of 4 heads the loss on 12 held-out texts is 0.65 least worth first " in said
+    without = "Without 2 of 4 heads the loss on 12 held-out texts is 0.65 where they go least worth"
+    assert without in said
     assert said.count("(better than at random beyond doubt)") == 2
-    assert "It is 0.25 with all heads, and 1.05 where heads go in random orders." in said
+    assert "It is 0.25 with all heads, and 1.05 where they go in random orders." in said
 
 
 def test_an_order_that_is_worse_than_random_ones_is_called_so() -> None:

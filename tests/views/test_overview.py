@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from tests.views.conftest import own
 from tests.views.overviews import METHODS, TEXTS, overview, read_text, reading
 from whence.core.answer_of_many import answer_of_counts
+from whence.core.attribution import NO_LABEL
 from whence.core.overview import CarryingWord, ReadText, by_effect
+from whence.views.answering_of_many import many_sentences
 from whence.views.overview import overview_page, overview_sentences
 from whence.views.overview_data import STEPS, quantised
 
@@ -105,11 +107,64 @@ def test_words_are_named_by_what_they_do():
 def test_where_no_word_is_sure_that_is_said():
     words = (carrying("you", 90, 0.04, 0.01, True), carrying("once", 2, 0.9, 0.95, False))
     lead = " ".join(overview_sentences(overview(words=words)))
-    assert "for good “once” (90 %, in only 2 texts) does most, which is not sure" in lead
+    told = "which words carry good is not sure: “once” (90 %, in only 2 texts) does most"
+    assert f"By occlusion, {told}." in lead
     assert "carried" not in lead
     # the largest is one against the label: of those for it, the small one is sure, and not told
     words = (carrying("not", 9, -0.9, 0.1, True), carrying("you", 90, 0.04, 0.01, True))
     assert "“you”" not in " ".join(overview_sentences(overview(words=words)))
+
+
+def test_copies_are_told_before_what_they_are_not_counted_in():
+    """Would catch: "30 of 34" beside "38 texts", and nobody says where the others are."""
+    for repeated, said in (
+        (0, ""),
+        (1, "1 text is a copy of another, and is not counted again in what follows."),
+        (3, "3 texts are copies of others, and are not counted again in what follows."),
+    ):
+        sentences = overview_sentences(overview(repeated=repeated))
+        lead = " ".join(sentences[: sentences.index("")])
+        assert ("not counted again" in lead) == bool(repeated)
+        if said:
+            assert lead.index("right on") < lead.index(said) < lead.index("Better than chance")
+
+
+def several(row: int, holding: list[tuple[str, float]], label: str) -> ReadText:
+    """A text of a model in which each label has its own yes or no."""
+    first, p = (holding or [("bad", 0.2)])[0]
+    about = {"predicted": first, "explained": first, "probability": p, "label": label}
+    more = {"holding": tuple(holding), "is_judged": False}
+    return read_text(row, "so good", [0.25, 1.0], **about, **more)
+
+
+def test_where_several_labels_may_hold_nothing_is_said_to_be_unknown_or_wrong():
+    """The enemy: "29 texts have a label that the model does not have", of labels that it has."""
+    texts = [several(0, [("good", 0.7), ("fine", 0.6)], "fine"), several(1, [], "bad")]
+    predictions = Counter({"good": 1, "fine": 1, NO_LABEL: 1})
+    answer = answer_of_counts(2, predictions, [], 2, 0)
+    more = {"unjudged": 2, "accuracy": None, "confusion": None, "labels": None}
+    said = overview_sentences(overview(texts, answer=answer, **more))
+    assert said[0].endswith(" for 1; for some it says several.")
+    assert said[1] == (
+        "It may say several labels of a text, or none, so how often it is right on the 2 texts "
+        "with a label in the data is not told."
+    )
+    page = overview_page(overview(texts, answer=answer, **more))
+    told = json.loads(unpacked(page, "texts"))
+    labels = told["labels"]
+    assert told["texts"][0]["holds"] == [[labels.index("good"), 0.7], [labels.index("fine"), 0.6]]
+    assert told["texts"][1]["holds"] == []
+    menu = page.split('name="says"')[1].split("</select>")[0]
+    assert re.findall(r'<option value="([^"]*)">', menu) == ["", "fine", "good", NO_LABEL]
+
+
+def test_the_rest_of_the_labels_is_the_rest_only_where_each_text_has_one():
+    """Of 9 texts with several labels each, 12 are counted before the others: there is no rest."""
+    one_each = Counter({"a": 4, "b": 3, "c": 2, "d": 2, "e": 1, "f": 1})
+    said = many_sentences(answer_of_counts(13, one_each, [], 13, 0))[0]
+    assert said.endswith("d for 2 and 2 other labels for the rest.")
+    said = many_sentences(answer_of_counts(9, one_each, [], 9, 0))[0]
+    assert said.endswith("d for 2 and 2 other labels for 1 at most; for some it says several.")
 
 
 SHARES = st.floats(-1, 1).map(lambda share: round(share, 3))

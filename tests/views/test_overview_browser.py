@@ -8,6 +8,7 @@ import pytest
 
 from tests.views.overviews import overview, read_text, reading
 from whence.core.agreement import Conflict
+from whence.core.attribution import NO_LABEL
 from whence.core.overview import Overview
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国"
@@ -37,6 +38,31 @@ def opened(browser, tmp_path):
 
 def listed(page) -> list[str]:
     return page.locator("details.read .words").all_inner_texts()
+
+
+def test_a_text_of_several_labels_or_none_is_told_and_found_as_that(opened):
+    """The highest label is no label that the model says, where it does not reach one half."""
+    both = read_text(0, "so good", [0.2, 1.0], holding=(("good", 0.7), ("fine", 0.6)))
+    none = read_text(1, "so so", [0.2, 1.0], probability=0.2, holding=(), label=None)
+    page = opened(overview([both, none]))
+    facts = page.locator("details.read .facts").all_inner_texts()
+    assert any("good 70 %, fine 60 %" in told for told in facts)
+    assert any("none of its labels; highest is good 20 %" in told for told in facts)
+    for name, found in (("fine", ["so good"]), ("good", ["so good"]), (NO_LABEL, ["so so"])):
+        page.locator("select[name=says]").select_option(name)
+        assert listed(page) == found
+
+
+def test_what_is_weak_is_less_than_a_tenth_in_the_page_too(opened):
+    """13 of 127 steps are 10.2 %: of a method that is weak there it was 0.0997."""
+    weak = Conflict(0, "so", "size", ("gradient-l2",), ("occlusion",), 1 / 3)
+    one = read_text(0, "so good", [0.0997, 1.0], conflict=weak)
+    one = replace(one, readings={**one.readings, "gradient-l2": reading([1.0, 0.5])})
+    page = opened(overview([one]))
+    page.locator("details.read summary").click()
+    said = page.locator(".compared").inner_text()
+    assert "“so” is strong in gradient-l2 (100 %), and weak in occlusion (< 10 %)." in said
+    assert page.locator(".count").inner_text() == "1 text"
 
 
 def test_texts_are_searched_by_word_and_label(opened):
@@ -143,7 +169,8 @@ def test_a_dispute_of_sign_has_its_signs(opened):
 def test_where_none_of_the_labels_holds_the_page_does_not_say_one(opened):
     """Would catch: “threat 27 %” of a model that says yes or no to each label, and says none."""
     shown = overview()
-    texts = [replace(text, says_none=text.row == 0, is_judged=False) for text in shown.texts]
+    holds = {0: (), 1: (("good", 0.6),), 2: (("bad", 0.9),)}
+    texts = [replace(text, holding=holds[text.row], is_judged=False) for text in shown.texts]
     page = opened(replace(shown, texts=tuple(texts)))
     facts = page.locator("details.read .facts").all_inner_texts()
     assert [fact.startswith("none of its labels; highest is ") for fact in facts] == [

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Group
 
 import whence
-from tests.views.conftest import compared, image, made
+from tests.views.conftest import compared, image, judged, made
+from whence.core.plan import Plan
+from whence.views import wording
 from whence.views.answering import answer_sentences
+from whence.views.terminal import to_text
+from whence.views.terminal_tables import evidence_table
+from whence.views.verdicts import random_rankings
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 BRIEF = [
@@ -141,6 +148,51 @@ def test_a_comparison_of_all_methods_fits_forty_lines_and_begins_with_the_answer
         for name in c.attributions:  # no method is lost, and none is told twice at length
             assert name in shown
         assert len(c.to_text(full=True).splitlines()) > 100
+
+
+def test_no_share_and_no_p_of_the_verdicts_is_cut_off():
+    """99.5 % is wider than 99 %: "✓ 99.5 % .0…" stood there, at 80 columns."""
+    c = judged(compared("the food is great but the service is not bad at all"))
+    every = {}
+    for name, a in c.attributions.items():
+        assert a.evidence is not None
+        trials = tuple(replace(t, beaten=0.995, p=0.02) for t in a.evidence.trials)
+        every[name] = replace(a, evidence=replace(a.evidence, trials=trials))
+    c = replace(c, attributions=every)
+    for width in (60, 80, 100):
+        shown = to_text(
+            lambda console: Group(*evidence_table(list(every.values()), console.width)), width
+        )
+        removals = 0 if width == 60 else 2  # where both have no room, neither is shown by half
+        rows = [row for row in shown.splitlines() if row.split(" ")[0] in every]
+        assert len(rows) == len(every)
+        for row in rows:
+            assert row.count("99.5 %") == row.count(" .020") == removals
+
+
+def test_every_number_of_random_rankings_is_told():
+    """Equal scores leave an anchor fewer different rankings; "of 100" was said of these too."""
+    c = judged(compared("the food is great but the service is not bad at all"))
+    first, *others = c.attributions
+    fewer = c.attributions[first]
+    assert fewer.evidence is not None
+    changed = replace(fewer, evidence=replace(fewer.evidence, rankings=5))
+    mixed = replace(c, attributions={**c.attributions, first: changed})
+    (usual,) = {a.evidence.rankings for a in c.attributions.values() if a.evidence is not None}
+    every = list(mixed.attributions.values())
+    assert random_rankings(every) == f"{usual} random rankings ({first} 5)"
+    assert random_rankings([mixed.attributions[name] for name in others]) == (
+        f"{usual} random rankings"
+    )
+    for shown in (str(mixed), mixed.to_text(full=True), mixed.to_html()):
+        assert f"{usual} random rankings ({first} 5)" in " ".join(shown.split())
+
+
+def test_a_budget_is_told_in_one_sentence():
+    plan = Plan(rankings=39, reason="the budget is 30 s")
+    a = made("so good", plan=plan)
+    (line,) = wording.remarks(a)
+    assert line.startswith("To keep the cost down: leaner than usual, as the budget is 30 s: 39 ")
 
 
 def test_a_long_text_is_shown_around_its_strongest_words():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from whence.cli.bars import fitted_bar
 from whence.cli.running import note
-from whence.core.durations import about
+from whence.core.durations import about, precise, spoken
 
 # seconds to the first line about progress where there is no terminal, and between two of them
 FIRST_LINE, BETWEEN_LINES = 5.0, 30.0
@@ -71,8 +71,14 @@ class Pace:
         return max(0.0, (self.rows - last.rows) / rate - passed)
 
     def words(self, now: float) -> str:
-        """The count, the rate, and the time that is left."""
-        return ", ".join(filter(None, [self.counted(), self.time_left(now)]))
+        """The count, the rate, and the time that is left; before it is known, what has passed."""
+        return ", ".join(filter(None, [self.counted(), self.time_left(now) or self._passed(now)]))
+
+    def _passed(self, now: float) -> str:
+        """Said while the first part is at work: the same count again looks like a standstill."""
+        if not self.marks or self.rate is not None:
+            return ""
+        return f"{spoken(now - self.marks[0].seconds)} so far"
 
     def counted(self) -> str:
         """How much is done, and how fast it goes."""
@@ -82,7 +88,7 @@ class Pace:
         if self.failed:
             told += f", {self.failed:,} failed"
         if self.rate is not None:
-            told += f", {_digits(self.rate)} a second"
+            told += f", {_rate(self.rate)}"
         return told
 
     def time_left(self, now: float) -> str:
@@ -93,13 +99,15 @@ class Pace:
         return f"{about(left)} left"
 
 
-def _digits(rate: float) -> str:
-    """Two digits at least, and never an exponent.
+def _rate(rate: float) -> str:
+    """How fast it goes, as a number that is one at least, and never an exponent.
 
-    >>> _digits(0.01234), _digits(1234.5)
-    ('0.012', '1,234')
+    >>> _rate(0.04), _rate(0.5), _rate(7.25), _rate(1234.5)
+    ('25 s each', '2 s each', '7.2 a second', '1,234 a second')
     """
-    return f"{rate:.2g}" if rate < 9.95 else f"{rate:,.0f}"
+    if rate < 1:
+        return f"{precise(1 / rate)} each"
+    return f"{rate:.2g} a second" if rate < 9.95 else f"{rate:,.0f} a second"
 
 
 @contextmanager

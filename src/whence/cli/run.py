@@ -350,8 +350,7 @@ def _tell(run: Run, as_json: bool, answers: bool = True) -> None:
     emit(f"model {model}; {', '.join(methods)}; {human(state.bytes)} in {parts}")
     if state.failed:
         for failure in run.failures[:MOST_FAILURES]:
-            where = f"row {failure.number}" + (f" ({failure.id})" if failure.id else "")
-            emit(visible(f"  {where}: {failure.kind}: {failure.message}"))
+            emit(visible(f"  {failure.where}: {failure.kind}: {failure.message}"))
         if state.failed > MOST_FAILURES:
             emit(f'  … whence query {run.place.name} "select * from failures" lists all')
     if not state.is_complete:

@@ -143,9 +143,9 @@ def _opened(file: Path, text: str | None, pair: str | tuple[str, ...] | None) ->
 
 
 def _of_row(row: Row, data: Data) -> Line:
-    where = f"{data.source}, row {row.number}"
-    if row.id and row.id != str(row.number):
-        where += f" ({row.id})"
+    from whence.runs.data import named_row
+
+    where = f"{data.source}, {named_row(row.number, row.id)}"
     return Line(row.text, where, number=row.number, problem=row.problem, row=row, data=data)
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 
 from whence.core.attribution import Attribution
 from whence.core.errors import SettingsError
+from whence.core.evidence import CONTROL
 from whence.core.once import once
 from whence.core.percent import digits
 from whence.core.showing import visible
@@ -38,6 +39,7 @@ class Conflict:
     ``one`` gives it half at least, ``other`` less than a tenth. ``one_shares`` and
     ``other_shares`` are these shares, with signs where the method has any.
 
+    The control, random scores, takes no part.
     ``strength`` is the smaller camp's share of the methods that could take part, so 0.5 at most.
     ``gap`` says how far two methods are apart on the unit, as the mean over every two.
     """
@@ -170,7 +172,10 @@ def agreement(
     target = every[0].target
     # for the target is above zero, but of a loss it is below
     side = -1 if target.sign_of_support < 0 else 1
-    conflicts = _conflicts(methods, names, shares_of_largest(scores), signed, side)
+    # what the control says of a unit is drawn by lot, and contradicts nobody
+    says_something = np.array([attribution.method != CONTROL for attribution in every])
+    shares = shares_of_largest(np.where(says_something[:, None], scores, 0.0))
+    conflicts = _conflicts(methods, names, shares, signed, side)
     return Agreement(
         methods=methods,
         measure=measure,

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float
 from whence.core.agreement import agreement, top_units
 from whence.core.attribution import Attribution
 from whence.core.evidence import (
+    CONTROL,
     CURVES,
     USUAL_RANKINGS,
     Evidence,
@@ -31,7 +32,6 @@ from whence.core.evidence import (
 from whence.core.naming import Together, judged_together, number_of_best, ranks_something
 from whence.core.target import Target
 
-CONTROL = "random"  # the method that knows nothing: it is a control, and no explanation
 # readings of attention alone, the plainest first
 PLAIN_ATTENTION = ("attention-mean", "attention-max", "rollout", "flow")
 TOP = 5  # a method names a unit if it is among its strongest ones
@@ -92,12 +92,17 @@ class AttentionSays:
 
 @dataclass(frozen=True)
 class Kept:
-    """An anchor that holds: while these units stay, the label does, whatever else is removed."""
+    """An anchor that holds: while these units stay, the label does, whatever else is removed.
+
+    ``is_highest`` says what is held where each label has its own yes or no: that the label stays
+    the highest one, and not that the model says it.
+    """
 
     units: tuple[int, ...]
     label: str
     at_least: float  # the lower end of its precision's interval
     removal: str
+    is_highest: bool = False
 
 
 @dataclass(frozen=True)
@@ -670,7 +675,8 @@ def _kept(attributions: Mapping[str, Attribution]) -> Kept | None:
         units = tuple(sorted(int(i) for i in detail["anchor"] if 0 <= int(i) < len(a.units)))
         at_least = detail["precision"] if detail.get("exact") else detail["interval"][0]
         removal = str(a.settings.get("removal", "removed"))
-        return Kept(units, str(a.target.label), float(at_least), removal)
+        is_highest = a.labels_that_hold is not None
+        return Kept(units, str(a.target.label), float(at_least), removal, is_highest)
     return None
 
 
@@ -680,8 +686,11 @@ def _attention(attributions: Mapping[str, Attribution], named: set[int]) -> Atte
     if reading is None or len(attributions) < 2:
         return None
     a = by_method[reading]
-    stands_out = top_units(np.abs(a.scores), min(MOST_OF_ATTENTION, len(a.scores)))
-    units = tuple(int(i) for i in a.ranking()[:MOST_OF_ATTENTION] if stands_out[i])
+    most = min(MOST_OF_ATTENTION, len(a.scores) - 1)  # all units together do not stand out
+    if not most:
+        return None
+    stands_out = top_units(np.abs(a.scores), most)
+    units = tuple(int(i) for i in a.ranking()[:most] if stands_out[i])
     verdict = a.evidence.verdict if is_tried(a) and a.evidence is not None else None
     return AttentionSays(reading, units, verdict, len(named.intersection(units)))
 

@@ -49,7 +49,7 @@ class Together(StrEnum):
     )
     FAILS = "No answer over many texts speaks for it."
     ONE_TEXT = "It was asked about single texts only, which says nothing of others."
-    OPEN = "What was asked does not tell yet."
+    OPEN = "What was asked over many texts does not tell yet."
 
 
 @dataclass(frozen=True)

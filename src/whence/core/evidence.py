@@ -46,6 +46,8 @@ FEWEST_RANKINGS = 39
 USUAL_STEPS = 10  # of a curve, at most: a longer text is removed a tenth at a time
 FEWEST_STEPS = 2  # with one step a curve has two ends, which are the same for every ranking
 
+# The method that knows nothing: it is a control, and no explanation.
+CONTROL = "random"
 # Said of evidence from curves beside those of random rankings.
 CURVES = "deletion and insertion curves"
 # Said of the check that a method made itself, on removals that it had not seen.

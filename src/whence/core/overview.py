@@ -149,7 +149,13 @@ class ReadText:
     conflict: Conflict | None
     # False where it is not right or wrong: it has no such label, or does not choose one of several
     is_judged: bool = True
-    says_none: bool = False  # each label has its own yes or no, and none a yes
+    # the labels that hold, where each has its own yes or no; None where the model says one
+    holding: tuple[tuple[str, float], ...] | None = None
+
+    @property
+    def says_none(self) -> bool:
+        """Whether each label has its own yes or no, and none a yes."""
+        return self.holding == ()
 
     @property
     def text(self) -> str:
@@ -165,7 +171,8 @@ class Overview:
     ``repeated`` counts texts that stood there before, which verdicts do not count again, and
     ``left_out`` the texts that are done but have no place on the page: those on which
     methods agree best. ``confusion`` is what the model says beside what the data say; None where
-    they have no labels, or the model does not choose one of a list.
+    they have no labels, or the model does not choose one of a list: ``unjudged`` counts the texts
+    to which the data give one, where it may say several or none.
     """
 
     place: str
@@ -189,6 +196,7 @@ class Overview:
     failures: tuple[Failure, ...]
     confusion: Confusion | None = None
     labels: DataLabels | None = None  # of the texts that are done, where the model chooses labels
+    unjudged: int = 0
 
     def words_by(self, method: str, label: str) -> list[CarryingWord]:
         """The words of one method and label, by what they do."""

@@ -185,12 +185,13 @@ def _gather_rows(gathered: _Gathered, run: Run, name: str) -> None:
     from whence.explaining.questions import tallies_of
 
     tallies = tallies_of(run)
+    (counted,) = run.query("select count(*) as texts from texts").to_pylist()
     source = Source(
         Question.TEXTS,
         "run",
         name,
         str(run.manifest.data.get("source", "")),
-        run.state.done,
+        counted["texts"],  # without those that failed
         note=_unfinished(run) if tallies else NO_EVIDENCE,
     )
     gathered.add(source, _findings_of(tallies, run.state.done))

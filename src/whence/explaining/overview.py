@@ -56,6 +56,7 @@ class _Counts:
     judged: list[Judged] = field(default_factory=list)  # of what the model has said something
     mapping: Mapping[str, str] = field(default_factory=dict)  # what labels of the data mean
     given: list[str | None] = field(default_factory=list)  # labels of the data
+    unjudged: int = 0  # texts with one, of which the model may say several labels or none
 
 
 def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
@@ -108,6 +109,7 @@ def overview_of(run: Run, most: int = MOST_TEXTS) -> Overview:
         failures=tuple(_failures(run)) if state.done else (),
         confusion=confusion_of(run, counts.judged, Voice(speaker, counts.read)),
         labels=_labels(run, counts),
+        unjudged=counts.unjudged,
     )
 
 
@@ -207,8 +209,15 @@ def _read(place: int, row: Row, comparison: Comparison) -> ReadText:
         agreement=correlation,
         conflict=conflict,
         is_judged=holding is None,
-        says_none=holding == (),
+        holding=_holding(first),
     )
+
+
+def _holding(a: Attribution) -> tuple[tuple[str, float], ...] | None:
+    """The labels that hold with their probabilities; None where one must."""
+    if a.labels_that_hold is None:
+        return None
+    return tuple((name, float(a.prediction[name])) for name in a.labels_that_hold)
 
 
 def _reading(a: Attribution) -> Reading:
@@ -253,6 +262,8 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     if read.predicted is not None:
         holding = comparison.first.labels_that_hold
         counts.predicted.update([read.predicted] if holding is None else holding or [NO_LABEL])
+        if holding is not None:
+            counts.unjudged += row.label is not None
         if counts.labels:  # one that chooses none of a list is neither right nor wrong
             counts.judged.append(_judged(row, read, text, counts))
 
@@ -286,6 +297,8 @@ def _labels(run: Run, counts: _Counts) -> DataLabels | None:
 def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
     if read.label is None:
         return read
+    if read.holding is not None:
+        return replace(read, is_judged=False)
     known = match(read.label, counts.labels, counts.mapping)
     if known is None:
         return replace(read, is_judged=read.is_judged and read.label == read.predicted)
@@ -344,10 +357,6 @@ def _speaker(
 def _failures(run: Run) -> list[Failure]:
     failures = []
     for failed in run.failures:
-        where = f"row {failed.number}"
-        if failed.id and failed.id != str(failed.number):
-            where += f" ({failed.id})"
-        if failed.method:
-            where += f", {failed.method}"
+        where = f"{failed.where}, {failed.method}" if failed.method else failed.where
         failures.append(Failure(where, f"{failed.kind}: {failed.message}"))
     return failures

@@ -97,18 +97,19 @@ def carrying(run: Run) -> list[list[dict[str, Any]]]:
 def verdicts_of(run: Run) -> pa.Table:
     """How often each method is better than random, beside what chance gives.
 
-    A text that stands there twice is counted once.
+    A text that stands there twice is counted once. ``judged`` are those that have a verdict: not
+    those of one word.
     """
     records = []
     for tally in tallies_of(run):
         record = asdict(tally)
         chance_low, chance_high = record.pop("chance_range")
         low, high = record.pop("interval") or (None, None)
-        more = {"chance_low": chance_low, "chance_high": chance_high}
+        more = {"judged": tally.judged, "chance_low": chance_low, "chance_high": chance_high}
         records.append(record | more | {"beaten_low": low, "beaten_high": high})
     columns = (
-        *("method", "texts", "better", "same", "worse", "by_chance", "chance_low", "chance_high"),
-        *("p", "beaten", "beaten_low", "beaten_high"),
+        *("method", "texts", "judged", "better", "same", "worse", "by_chance", "chance_low"),
+        *("chance_high", "p", "beaten", "beaten_low", "beaten_high"),
     )
     return table_of(columns, records)
 

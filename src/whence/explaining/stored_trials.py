@@ -25,6 +25,7 @@ from whence.core.registry import Needs, find_metric, settings_of
 from whence.core.stored import Stored, parsed_json
 from whence.explaining.data_labels import label_lines, labels_in
 from whence.explaining.stored_rows import TABLES as TABLES_OF_RUNS
+from whence.runs.data import named_row
 from whence.runs.places import Place
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def failed_texts(run: Run, most: int) -> tuple[Failure, ...]:
     """The first texts of which nothing came: their rows, their ids, and why."""
     failures = []
     for record in run.query(FAILED_TEXTS.format(most=most)).to_pylist():
-        where = f"row {record['number']}" + (f" ({record['id']})" if record["id"] else "")
+        where = named_row(record["number"], record["id"])
         failures.append(Failure(where, f"{record['kind']}: {record['message']}"))
     return tuple(failures)
 

@@ -61,6 +61,16 @@ class Row:
     foil: str | None = None  # what the label is contrasted with: why this rather than that
 
 
+def named_row(number: int, id: str | None) -> str:
+    """A row as it is told, with its id where that is another name than its number.
+
+    >>> named_row(3, "3"), named_row(3, "a7"), named_row(3, None)
+    ('row 3', 'row 3 (a7)', 'row 3')
+    """
+    name = f" ({id})" if id and id != str(number) else ""
+    return f"row {number}{name}"
+
+
 @dataclass(frozen=True)
 class Data:
     """A data set that was opened. ``rows()`` reads it from the beginning each time."""

@@ -18,6 +18,7 @@ from whence.core.once import once
 from whence.core.render import draw
 from whence.core.writing import write_text
 from whence.runs.arrow import duckdb
+from whence.runs.data import named_row
 from whence.runs.engines.inline import inline
 from whence.runs.engines.processes import processes
 from whence.runs.engines.ray_actors import check_ray, ray_actors
@@ -76,6 +77,11 @@ class Failed:
     method: str | None
     kind: str
     message: str
+
+    @property
+    def where(self) -> str:
+        """The row as it is told."""
+        return named_row(self.number, self.id)
 
 
 @dataclass(frozen=True, repr=False)

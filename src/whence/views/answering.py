@@ -81,7 +81,7 @@ def sentences(answer: Answer) -> list[Sentence]:
     The first ``LEAD`` of them are the answer itself, and the others tell how far to trust it.
     """
     parts = [_prediction(answer), *_reasons(answer)]
-    if answer.kept is not None and not answer.is_of_one_method:
+    if answer.kept is not None and not answer.is_of_one_method and not _is_all(answer, answer.kept):
         parts.append(_anchor(answer, answer.kept))
     if answer.attention is not None:
         parts.append(_attention(answer, answer.attention))
@@ -522,7 +522,8 @@ def _name_it(answer: Answer) -> str:
     if voices < answer.speaking:
         those = "these" if answer.holding else f"the best {answer.speaking}"
         of = f"{voices} of {those} tell {sides_of(answer.explained).told_apart}: "
-    it = "it" if _count_named(answer) == 1 else "all of these"
+    units = _count_named(answer)
+    it = "it" if units == 1 else "all of these"
     everyone = "both" if voices == 2 else f"all {voices}"
     if counted.every == voices:
         return f"{of}{everyone} name {it}"
@@ -530,8 +531,20 @@ def _name_it(answer: Answer) -> str:
         return f"{of}{counted.every} of {voices} name it"
     every = "none" if not counted.every else str(counted.every)
     verb = "name" if counted.every > 1 else "names"
-    each = f"each is named by at least {counted.fewest} of {voices}"
-    return f"{of}{each}, and {every} {verb} all of these"
+    them = "them both" if units == 2 else "them all"
+    named = f"each of the {units} {_things(answer)} is named by at least {counted.fewest}"
+    return f"{of}{named} of the {voices}, and {every} {verb} {them}"
+
+
+def _who_agree(answer: Answer) -> str:
+    """Whose rankings were compared: of several groups that were just told of, which one.
+
+    Those without signs are compared by the sizes of scores, so they are counted where they have no
+    voice on for and against.
+    """
+    if len(answer.voices) == answer.speaking or not _naming(answer):
+        return "they"
+    return "both" if answer.speaking == 2 else f"the {answer.speaking}"
 
 
 def _one_voice(answer: Answer) -> str:
@@ -656,7 +669,11 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
     things = _things(answer)
     removed = REMOVED.get(kept.removal, f"removed ({wording.visible(kept.removal)})")
     other = "other " if kept.units else ""
-    says = f"the model says {_label(answer, kept.label)}"
+    label = _label(answer, kept.label)
+    says = f"{label} stays the highest label" if kept.is_highest else f"the model says {label}"
+    if _is_all(answer, kept):
+        what = f"{label} the highest label" if kept.is_highest else label
+        return _sentence(f"Nothing less than the whole text was found to keep {what}.")
     share = math.floor(100 * kept.at_least)
     how = f"while {other}{things} are {removed} at random, {says} in at least {share} % of trials."
     if kept.at_least == 1:
@@ -665,6 +682,11 @@ def _anchor(answer: Answer, kept: Kept) -> Sentence:
         return _sentence(how[0].upper() + how[1:])
     stay = "stays" if len(kept.units) == 1 else "stay"
     return _sentence("If ", *_named(answer, kept.units, "matter"), f" {stay}, {how}")
+
+
+def _is_all(answer: Answer, kept: Kept) -> bool:
+    """Whether the anchor is the whole text, so that there are no other units to remove."""
+    return bool(kept.units) and len(kept.units) == len(answer.units)
 
 
 def _attention(answer: Answer, says: AttentionSays) -> Sentence:

@@ -61,10 +61,11 @@ def _methods(answer: AnswerOfMany) -> list[str]:
         ]
     if not answer.holding:
         return [named, _none_holds(answer.tried)]
-    best = wording.listed([_count(tally) for tally in answer.holding[:MOST_METHODS]])
+    best = [_count(tally) for tally in answer.holding[:MOST_METHODS]]
     more = len(answer.holding) - MOST_METHODS
-    others = f", and {more} more" if more > 0 else ""
-    return [named, f"Better than chance over the texts: {best}{others}; {_chance(answer)}."]
+    if more > 0:
+        best.append(f"{more} more")
+    return [named, f"Better than chance over the texts: {wording.listed(best)}; {_chance(answer)}."]
 
 
 def _distinct(count: int) -> str:
@@ -116,7 +117,7 @@ def _attention(tally: Tally, answer: AnswerOfMany) -> str:
         return f"{beats}: more than chance allows."
     return (
         f"{beats}: more than chance allows if it had been the only one asked about, "
-        f"and not corrected for {answer.tried} methods."
+        f"but not corrected for {answer.tried} methods."
     )
 
 

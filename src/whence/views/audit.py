@@ -55,17 +55,24 @@ READINGS_MEAN = (
 
 
 def how_to_read(audit: Audit) -> str:
-    """What the columns of layers are, and how they make a verdict.
+    """What the columns of layers are, of those that there are, and how they make a verdict.
 
     Said below the table of layers; of a number without a bar for its verdicts.
     """
     moves = what_moves(audit)
-    about = (
-        "Means over texts with 95 % intervals, all heads of a column together. Shuffled, even: how "
-        f"far {moves} when the weights are permuted, or made equal. Another: how different an "
-        "attention is at least that gives the same output, as a share of the most (ln 2); 0 on a "
-        "text on which none was found. "
-    )
+    columns = columns_of(places_of(audit))
+    about = "Means over texts with 95 % intervals, all heads of a column together. "
+    if "shuffled" in columns and "even" in columns:
+        about += f"Shuffled, even: how far {moves} when the weights are permuted, or made equal. "
+    elif "shuffled" in columns:
+        about += f"Shuffled: how far {moves} when the weights are permuted. "
+    elif "even" in columns:
+        about += f"Even: how far {moves} when the weights are made equal. "
+    if "another" in columns:
+        about += (
+            "Another: how different an attention is at least that gives the same output, as a "
+            "share of the most (ln 2); 0 on a text on which none was found. "
+        )
     if audit.is_number:
         return about + "There is no verdict: how far such a number must move is for you to say."
     return about + (
@@ -74,6 +81,11 @@ def how_to_read(audit: Audit) -> str:
         "texts at least. It is one of several explanations if an attention further away than "
         f"{share(ANOTHER)} gives the same output."
     )
+
+
+def places_of(audit: Audit) -> list[PlaceVerdict]:
+    """The rows of the table of layers: each by itself, and all together."""
+    return [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
 
 
 def count_sentences(audit: Audit) -> list[str]:
@@ -202,11 +214,20 @@ def _of_heads(audit: Audit) -> list[str]:
         return []
     counts = {may: sum(v.may is may for v in heads) for may in May}
     are = "is" if counts[May.OPEN] == 1 else "are"
-    return [
-        f"Of {len(heads)} heads, {counts[May.YES]} may be read, {counts[May.SEVERAL]} as one "
-        f"explanation of several, {counts[May.NO]} may not, and "
-        f"{counts[May.OPEN]} {are} undecided."
-    ]
+    verdicts = {
+        May.YES: "may be read",
+        May.SEVERAL: "may be read as one explanation of several",
+        May.NO: "may not be read",
+        May.OPEN: f"{are} undecided",
+    }
+    told = {may: said for may, said in verdicts.items() if counts[may]}
+    if len(told) == 1:
+        return [
+            f"{'Both' if len(heads) == 2 else f'All {len(heads)}'} heads {said}."
+            for said in told.values()
+        ]
+    parts = [f"{counts[may]} {said}" for may, said in told.items()]
+    return [f"Of {len(heads)} heads, {wording_list(parts)}."]
 
 
 def _worth(audit: Audit) -> list[str]:
@@ -247,12 +268,12 @@ def _pruned(audit: Audit) -> list[str]:
         if order.apart[half]:
             which = "better" if order.below_random[half].mean > 0 else "worse"
             surely = f" ({which} than at random beyond doubt)"
-        parts.append(f"{order.curve.loss[half].mean:.2f} {order.name}{surely}")
+        parts.append(f"{order.curve.loss[half].mean:.2f} where they go {order.name}{surely}")
     texts = wording.counted(pruning.texts, "held-out text")
     reserve = "" if has_bands(pruning) else f" {FEW_HELD_OUT}"
     return [
         f"Without {pruning.steps[half]} of {pruning.heads} heads the loss on {texts} is "
-        f"{wording_list(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where heads "
+        f"{wording_list(parts)}. It is {whole:.2f} with all heads, and {control:.2f} where they "
         f"go in random orders.{reserve}"
     ]
 
@@ -267,6 +288,11 @@ def _of_readings(audit: Audit) -> list[str]:
     if not audit.readings:
         return []
     named = {may: [v.reading for v in audit.readings if v.may is may] for may in May}
+    if len(named[May.OPEN]) == len(audit.readings) > 1:
+        return [
+            "Of none of the ways to sum attention up for each word do the texts tell whether it "
+            f"may be read: {wording_list(named[May.OPEN])}."
+        ]
     parts = []
     if named[May.YES]:
         parts.append(f"{wording_list(named[May.YES])} may be read")
@@ -338,7 +364,7 @@ def audit_text(audit: Audit, width: int = WIDTH) -> str:
 def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
     """The answer, then the layers and the readings with what their verdicts rest on."""
     parts: list[RenderableType] = [Text(line) for line in audit_sentences(audit)]
-    places = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
+    places = places_of(audit)
     if places:
         parts += [Text(), _places(places, width), Text(how_to_read(audit), DIM)]
         parts += [Text(line, DIM) for line in count_sentences(audit)]

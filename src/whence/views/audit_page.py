@@ -15,6 +15,7 @@ from whence.views.audit import (
     columns_of,
     count_sentences,
     how_to_read,
+    places_of,
     shown,
     shown_share,
     what_moves,
@@ -68,7 +69,7 @@ def _body(audit: Audit) -> str:
 
 def _places(audit: Audit) -> Iterator[str]:
     """Said above the layers, where some were tested."""
-    verdicts = [*audit.of_layers, *([audit.of_all] if audit.of_all else [])]
+    verdicts = places_of(audit)
     if not verdicts:
         return
     columns = columns_of(verdicts)

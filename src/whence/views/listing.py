@@ -24,14 +24,15 @@ PATHS = {
     "auto": "seen by hooks on its modules",
     "none": "cannot be seen",
 }
+# two lines, so that no head is cut off in a narrow terminal
 FORECAST_COLUMNS = (
     "tokens",
     "forward",
-    "and backward",
+    "and\nbackward",
     "gradients",
-    "all maps",
-    "and gradients",
-    "head mean",
+    "all\nmaps",
+    "and\ngradients",
+    "head\nmean",
 )
 
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from whence.core import percent as percents
 from whence.core.answer import CONTROL
+from whence.core.attribution import NO_LABEL
 from whence.core.confusion import FEWEST_TEXTS
 from whence.core.counting import texts_done_and_failed
 from whence.core.many import Tally
-from whence.core.overview import CarryingWord, Overview, to_be_named, told_for_sure
+from whence.core.overview import CarryingWord, Overview, ReadText, to_be_named, told_for_sure
 from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_section
@@ -106,7 +107,27 @@ def overview_sentences(overview: Overview) -> list[str]:
     lead = [said[0], *_accuracy(overview)]
     if not overview.answer.tried:
         return [*lead, *said[1:2], *_carried(overview), "", *_read(overview)]
-    return [*lead, *said[2:3], *_carried(overview), "", said[1], *said[3:], *_read(overview)]
+    copies = _copies(overview)
+    return [
+        *lead,
+        *copies,
+        *said[2:3],
+        *_carried(overview),
+        "",
+        said[1],
+        *said[3:],
+        *_read(overview),
+    ]
+
+
+def _copies(overview: Overview) -> list[str]:
+    """Said where a text stands in the data more than once: what follows counts it once."""
+    if not overview.repeated:
+        return []
+    if overview.repeated == 1:
+        return ["1 text is a copy of another, and is not counted again in what follows."]
+    are = f"{overview.repeated:,} texts are copies of others"
+    return [f"{are}, and are not counted again in what follows."]
 
 
 def _read(overview: Overview) -> list[str]:
@@ -121,6 +142,12 @@ def _accuracy(overview: Overview) -> list[str]:
     """
     labels, accuracy = overview.labels, overview.accuracy
     unknown = [] if labels is None else unknown_sentences(labels)
+    if accuracy is None and overview.unjudged:
+        of = wording.counted(overview.unjudged, "text")
+        return [
+            f"It may say several labels of a text, or none, so how often it is right on the {of} "
+            "with a label in the data is not told."
+        ]
     if accuracy is None:
         return [*unknown, *([] if labels is None else undecided_sentences(labels))]
     is_of_some = labels is not None and bool(labels.unknown)
@@ -160,11 +187,13 @@ def _carried(overview: Overview) -> list[str]:
         strongest = max(speaking, key=lambda word: abs(word.share), default=None)
         if strongest is not None and not strongest.is_supported:
             told = _with_effect(strongest)
-            carried.append(f"for {wording.label(label)} {told} does most, which is not sure")
+            carried.append(
+                f"which words carry {wording.label(label)} is not sure: {told} does most"
+            )
     if not carried:
         return []
     speaker = wording.visible(overview.speaker)
-    return [f"By {speaker}, {', and '.join(carried)}. {ABOUT_SHARES}"]
+    return [f"By {speaker}, {'; '.join(carried)}. {ABOUT_SHARES}"]
 
 
 def _with_effect(word: CarryingWord) -> str:
@@ -457,7 +486,7 @@ def _form(overview: Overview) -> str:
 
     Said as choices, where there are several.
     """
-    says = {read.predicted for read in overview.texts if read.predicted is not None}
+    says = {name for read in overview.texts for name in _said_of(read)}
     given = {read.label for read in overview.texts if read.label is not None}
     parts = [_field("Words", opening("input", type="search", name="words", placeholder="any word"))]
     if len(says) > 1:
@@ -472,6 +501,15 @@ def _form(overview: Overview) -> str:
         orders.insert(0, ("agree", "disagreement first"))
     parts.append(_field("Order", _options("order", orders)))
     return "".join(parts)
+
+
+def _said_of(read: ReadText) -> list[str]:
+    """The labels that the model says of a text; where it may say none, that it does."""
+    if read.predicted is None:
+        return []
+    if read.holding is None:
+        return [read.predicted]
+    return [name for name, _ in read.holding] or [NO_LABEL]
 
 
 def _field(name: str, control: str) -> str:

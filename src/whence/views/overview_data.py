@@ -62,6 +62,7 @@ def packed(overview: Overview) -> str:
         "steps": STEPS,
         "asked": sides(overview.read).question("{}"),
         "labels": [wording.label(name) for name in labels],
+        "none": NO_LABEL,
         "marks": [verdicts.MARKS[verdict] for verdict in VERDICTS],
         "verdicts": [str(verdict or verdicts.NO_VERDICT) for verdict in VERDICTS],
         "classes": [verdicts.SHORT[verdict] for verdict in VERDICTS],
@@ -81,7 +82,8 @@ def _labels(overview: Overview) -> list[str]:
     said = (name for name, _ in overview.answer.predictions)
     names = dict.fromkeys(name for name in said if name != NO_LABEL)
     for text in overview.texts:
-        for name in (text.predicted, text.explained, text.label):
+        holding = [name for name, _ in text.holding or ()]
+        for name in (text.predicted, text.explained, text.label, *holding):
             if name is not None:
                 names.setdefault(name)
     return list(names)
@@ -104,8 +106,8 @@ def _text(text: ReadText, overview: Overview, labels: list[str]) -> dict[str, An
             told["unjudged"] = True
     if text.predicted is not None and text.probability is not None:
         told |= {"says": labels.index(text.predicted), "sure": _share(text.probability)}
-        if text.says_none:
-            told["none"] = True
+    if text.holding is not None:
+        told["holds"] = [[labels.index(name), _share(p)] for name, p in text.holding]
     if text.agreement is not None:
         told["agree"] = round(text.agreement, 3)
     if text.conflict is not None:

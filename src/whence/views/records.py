@@ -25,6 +25,7 @@ from whence.views.tables import Result, named_attributions, safe_cell
 from whence.views.wording import counted
 
 LONGEST_CELL = 60
+LONG, NARROWEST = 20, 12  # cells: a wider column of words gives way to others, down to so many
 GAP = 2  # cells between two columns
 MARKDOWN = re.compile(r"[\\`*_\[\]|~$]")  # what would be markup inside a cell
 DIM, BOLD = Style(dim=True), Style(bold=True)
@@ -37,17 +38,25 @@ def records_view(
 ) -> RenderableType:
     """A table for the terminal; ``left_out`` records are told and not shown.
 
-    Columns that have no room are named below the table.
+    Long texts are cut so that every column is there. Columns that still have no room are named
+    below the table.
 
     Said where there are more rows or columns than are shown.
     """
     if not records:
         return Text("no rows", DIM)
-    fitting = _fitting(columns, records, console.width)
+    widths = _widths(columns, records, console.width)
+    fitting = _fitting(columns, widths, console.width)
     table = Table(box=None, header_style=BOLD, pad_edge=False, padding=(0, GAP, 0, 0))
     for column in fitting:
         side = "right" if _is_number(column, records) else "left"
-        table.add_column(visible(column), justify=side, no_wrap=True, overflow="ellipsis")
+        table.add_column(
+            visible(column),
+            justify=side,
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=max(widths[column], 1),
+        )
     for record in records:
         table.add_row(*(Text(_shortened(shown(record[column]))) for column in fitting))
 
@@ -61,12 +70,26 @@ def records_view(
     return Group(table, Text(f"… {'; '.join(notes)}; --csv and --json print all", DIM))
 
 
-def _fitting(columns: Sequence[str], records: Sequence[Record], room: int) -> Sequence[str]:
+def _widths(columns: Sequence[str], records: Sequence[Record], room: int) -> dict[str, int]:
+    """The cells of each column: those of long texts share what the others leave them."""
+    widths = {}
+    for column in columns:
+        cells = [cell_len(_shortened(shown(record[column]))) for record in records]
+        widths[column] = max(cell_len(visible(column)), *cells)
+    texts = [c for c in columns if widths[c] > LONG and not _is_number(c, records)]
+    left = room - GAP * (len(columns) - 1) - sum(widths[c] for c in columns if c not in texts)
+    for place, column in enumerate(sorted(texts, key=lambda c: widths[c])):
+        fair = left // (len(texts) - place)
+        widths[column] = min(widths[column], max(fair, NARROWEST, cell_len(visible(column))))
+        left -= widths[column]
+    return widths
+
+
+def _fitting(columns: Sequence[str], widths: Mapping[str, int], room: int) -> Sequence[str]:
     """The first columns that fit; at least one of them."""
     used = 0
     for count, column in enumerate(columns):
-        cells = [cell_len(_shortened(shown(record[column]))) for record in records]
-        used += max(cell_len(column), *cells) + (GAP if count else 0)
+        used += widths[column] + (GAP if count else 0)
         if used > room:
             return columns[: max(1, count)]
     return columns

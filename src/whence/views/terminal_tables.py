@@ -50,12 +50,17 @@ def evidence_table(
     ``removals without room here: delete; --json and --html have them``
     """
     names = verdicts.removal_names(every)
-    fixed = max(len(a.method) for a in every) + EVIDENCE + 2 * GAP
-    fitting = max((room - fixed - FEWEST_CELLS) // (REMOVAL + GAP), 0)
-    removals, left_out = names[:fitting], names[fitting:]
+    widths = _widths_of_shares(every, names)
+    left = room - max(len(a.method) for a in every) - EVIDENCE - 2 * GAP
+    removals: list[str] = []
+    for name in names:
+        if left - widths[name] - GAP < FEWEST_CELLS:
+            break
+        removals.append(name)
+        left -= widths[name] + GAP
+    left_out = names[len(removals) :]
 
     table = _table("method", "strongest units", "evidence", *removals)
-    left = room - fixed - (REMOVAL + GAP) * len(removals)
     widest = max(FEWEST_CELLS, *(cell_len(strongest(a)) + 1 for a in every))
     table.columns[1].width = min(max(left, FEWEST_CELLS), widest)
     for a in verdicts.by_evidence(every):
@@ -72,6 +77,15 @@ def evidence_table(
         unseen = ", ".join(left_out)
         hint = f"removals without room here: {unseen}; --json and --html have them"
         yield Text(hint, DIM)
+
+
+def _widths_of_shares(every: Sequence[Attribution], names: Sequence[str]) -> dict[str, int]:
+    """The cells that each removal needs: a share of 99.5 % needs more than one of 99 %."""
+    widths = {name: max(REMOVAL, cell_len(name)) for name in names}
+    for a in every:
+        for ruling in verdicts.by_removal(a):
+            widths[ruling.removal] = max(widths[ruling.removal], cell_len(ruling.cell()))
+    return widths
 
 
 def _verdict(a: Attribution) -> Text:

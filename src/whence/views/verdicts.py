@@ -194,11 +194,20 @@ def rankings(every: Sequence[Attribution]) -> int | None:
 
 
 def random_rankings(every: Sequence[Attribution]) -> str:
-    """The control in words: ``100 random rankings``, or without the number where it is unknown."""
+    """The control in words: ``100 random rankings``, or without the number where it is unknown.
+
+    Methods that had fewer, as equal scores have fewer orders, are named with how many they had.
+    """
     count = rankings(every)
     if count is None:
         return "random rankings"
-    return f"{count} random rankings"
+    fewer = []
+    for a in every:
+        evidence = a.evidence
+        if evidence is not None and evidence.verdict is not None and evidence.rankings < count:
+            fewer.append(f"{a.method} {evidence.rankings or 'of unknown number'}")
+    others = f" ({wording.few(fewer)})" if fewer else ""
+    return f"{count} random rankings{others}"
 
 
 def by_evidence(every: Sequence[Attribution]) -> list[Attribution]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from whence.core import percent as percents
-from whence.core.agreement import Agreement, Conflict
+from whence.core.agreement import WEAK, Agreement, Conflict
 from whence.core.attribution import Attribution, Cost
 from whence.core.counting import counted as counted
 from whence.core.durations import spoken
@@ -416,9 +416,10 @@ def _kept(a: Attribution) -> str:
 def _outcome(a: Attribution) -> str:
     """Said of every anchor."""
     predicted = next(iter(a.prediction), None)
+    what = "prediction" if a.labels_that_hold is None else "highest label"
     if predicted is None:
-        return "the prediction is the same"
-    return f"the prediction is {label(predicted)}"
+        return f"the {what} is the same"
+    return f"the {what} is {label(predicted)}"
 
 
 def _anchor_facts(detail: Mapping[str, Any]) -> list[str]:
@@ -564,9 +565,14 @@ def camps(conflict: Conflict, said: Sides, most: int = 4) -> list[tuple[str, str
 
 
 def _of_largest(part: float, kind: str) -> str:
-    """A share of a method's largest score; its sign where that is the matter."""
+    """A share of a method's largest score; its sign where that is the matter.
+
+    What is weak, less than a tenth, is not rounded up to one.
+    """
     if kind != "sign":
-        return percents.percent(abs(part))
+        shown = percents.percent(abs(part))
+        is_rounded_up = abs(part) < WEAK and shown == percents.percent(WEAK)
+        return f"< {shown}" if is_rounded_up else shown
     shown = percents.percent(part).replace("-", "−")
     return f"+{shown}" if shown[0].isdigit() else shown
 
@@ -686,8 +692,12 @@ def remarks(a: Attribution, plan: Plan | None = None) -> list[str]:
         lines.append(f"{cut[0].upper()}{cut[1:]}.")
     chosen = plan or a.plan
     if chosen is not None and not chosen.is_full:
-        lines.append(f"To keep the cost down: {visible(chosen.describe())}")
+        lines.append(f"To keep the cost down: {visible(_after_colon(chosen.describe()))}")
     return lines
+
+
+def _after_colon(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def cuts(a: Attribution) -> set[int]:

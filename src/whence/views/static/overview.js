@@ -43,9 +43,11 @@
   const correlation = (r) => r.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
 
   // Each method with the score of a unit as a share of its largest one; its sign where that is the matter.
-  function withShares(text, unit, places, withSign) {
+  // Whoever is ``weak`` gives less than a tenth, which is not rounded up to one.
+  function withShares(text, unit, places, withSign, weak = false) {
     const share = (place) => steps[text.starts[place] + unit] / data.steps;
-    const shown = (part) => `${withSign && part > 0 ? "+" : ""}${percent(withSign ? part : Math.abs(part))}`.replace("-", "−");
+    const plain = (part) => `${withSign && part > 0 ? "+" : ""}${percent(withSign ? part : Math.abs(part))}`.replace("-", "−");
+    const shown = (part) => (weak && plain(part) === percent(0.1) ? `< ${percent(0.1)}` : plain(part));
     return places.map((place) => `${methods[place]} (${shown(share(place))})`).join(", ");
   }
 
@@ -118,7 +120,8 @@
       const [unit, one, ones, other, others] = text.split;
       const word = made("bdi", { textContent: `“${text.units[unit].trim()}”` });
       const withSign = one === "for";
-      const [here, there] = [ones, others].map((places) => withShares(text, unit, places, withSign));
+      const here = withShares(text, unit, ones, withSign);
+      const there = withShares(text, unit, others, withSign, other === "weak");
       const said = withSign ? ` is for ${labels[text.of]} in ${here}, and against it in ${there}.` : ` is ${one} in ${here}, and ${other} in ${there}.`;
       rows.push(made("p", { className: "soft" }, "Most in dispute: ", word, said));
     }
@@ -129,11 +132,24 @@
     return text.says === undefined || text.label === undefined || text.unjudged ? null : text.says === text.label;
   }
 
+  // What the model says: one label, or, where each label has its own yes or no, several or none.
+  function said(text) {
+    const highest = `${labels[text.says]} ${percent(text.sure)}`;
+    if (text.holds === undefined) return highest;
+    const several = text.holds.map(([label, p]) => `${labels[label]} ${percent(p)}`).join(", ");
+    return several || `none of its labels; highest is ${highest}`;
+  }
+
+  function namesSaid(text) {
+    if (text.says === undefined) return [];
+    if (text.holds === undefined) return [labels[text.says]];
+    return text.holds.length ? text.holds.map(([label]) => labels[label]) : [data.none];
+  }
+
   // Said of a text whose label the model has.
   function facts(text) {
     const parts = [];
-    const before = text.none ? "none of its labels; highest is " : "";
-    if (text.says !== undefined) parts.push(made("span", { textContent: `${before}${labels[text.says]} ${percent(text.sure)}` }));
+    if (text.says !== undefined) parts.push(made("span", { textContent: said(text) }));
     const right = isRight(text);
     if (right === false) parts.push(made("span", { className: "wrong", textContent: `✗ data: ${labels[text.label]}` }));
     if (text.unjudged) parts.push(made("span", { textContent: `data: ${labels[text.label]}` }));
@@ -183,7 +199,8 @@
     const terms = termsOf(asked.words || "");
     const is = (place, name) => !name || (place !== undefined && labels[place] === name);
     found = data.texts.filter((text) => {
-      if (!is(text.says, asked.says) || !is(text.label, asked.label)) return false;
+      if (asked.says && !namesSaid(text).includes(asked.says)) return false;
+      if (!is(text.label, asked.label)) return false;
       if (asked.right && isRight(text) !== (asked.right === "right")) return false;
       return terms.every((term) => text.words.some(term));
     });
@@ -192,7 +209,8 @@
     shown = 0;
     list.replaceChildren();
     const all = data.texts.length;
-    count.textContent = found.length === all ? `${all.toLocaleString("en")} texts` : `${found.length.toLocaleString("en")} of ${all.toLocaleString("en")} texts`;
+    const ofAll = `${all.toLocaleString("en")} ${all === 1 ? "text" : "texts"}`;
+    count.textContent = found.length === all ? ofAll : `${found.length.toLocaleString("en")} of ${ofAll}`;
     grow();
   }
 
