@@ -13,6 +13,7 @@ import whence
 from tests.families import build
 from whence.core.errors import InputError, TargetError, Unsupported
 from whence.core.target import Target
+from whence.models.labels import Vocabulary
 from whence.models.model import Model
 from whence.models.rivals import Placed, rival_of
 from whence.models.writing import written_after
@@ -226,13 +227,26 @@ def test_what_alternatives_name_is_accepted_and_means_that_very_token(name: str)
 
 
 def test_every_name_of_a_token_leads_back_to_it_in_every_place() -> None:
-    for name in ("gpt2", "llama", "t5", "bart"):
-        model = build(name)
+    for name in ("gpt2", "llama", "t5", "bart", "writer", "translator"):
+        model = whence.load(name) if name in ("writer", "translator") else build(name)
         for border in ("blank", "start", "inside"):
             names = Placed(model, model.labels, border)  # type: ignore[arg-type]
             listed = [names[i] for i in names]
             assert len(set(listed)) == len(listed)
             assert [names.index_of(one) for one in listed] == [[i] for i in names]
+
+
+@pytest.mark.parametrize("text", ["é", "Ã", "ï", "å"])
+def test_a_letter_is_that_letter_and_not_the_byte_that_is_spelt_so(text: str) -> None:
+    """Vocabularies of bytes spell the byte E9 as "é", which itself is two bytes."""
+    labels = writer().labels
+    assert isinstance(labels, Vocabulary)
+    assert writer().tokenizer.decode(labels.index_of(text)) == text
+
+
+def test_a_word_that_the_vocabulary_lacks_is_not_said_to_lack_a_letter() -> None:
+    with pytest.raises(TargetError, match="'Hund' cannot be written with the tokens"):
+        whence.generate(whence.load("translator"), "the cat .", against="Hund", **BARE)
 
 
 def test_where_the_rival_itself_was_written_there_is_no_contrast() -> None:

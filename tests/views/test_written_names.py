@@ -14,7 +14,9 @@ from tests.families import build
 from whence.core.answer import answer
 from whence.core.generation import Generation
 from whence.models.model import Model
+from whence.models.writing import written_after
 from whence.views.answering import answer_sentences
+from whence.views.generation import rows_of
 
 BARE: dict[str, Any] = {"evidence": False, "max_new_tokens": 5}
 STORY = "Once upon a time there was a"
@@ -201,3 +203,64 @@ def test_a_token_that_is_white_space_is_told_by_its_sign() -> None:
     newline = writer.labels.index_of("\n")  # type: ignore[attr-defined]
     (_, _, said), *_ = sentences_of(writer, STORY, continuation=newline)
     assert said.startswith("The text goes on with “⏎”")
+
+
+# ---------------------------------------------------------------------- letters of several tokens
+
+ABROAD = " naïve — he said “über” 😀 東京 ."
+
+
+def letters_beyond(text: str) -> set[str]:
+    """Its letters that no ASCII keyboard has."""
+    return {c for c in text if c.isalpha() and not c.isascii()}
+
+
+def test_a_character_of_several_tokens_is_told_as_that_character() -> None:
+    """Would catch the letters by which vocabularies of bytes spell each byte: “naÃïve”."""
+    g = whence.generate(
+        model_of("writer"), STORY, "gradient-l2", **{**BARE, "continuation": ABROAD}
+    )
+    pieces = [output for output in g.outputs if re.fullmatch(r" ?(<0x..>)+", output.name)]
+    assert pieces  # else nothing was tried
+    assert "".join(row.name for row in rows_of(g, "gradient-l2")) == ABROAD.replace(" ", "")
+    assert g.passage.outputs_text(range(len(g.outputs))) == ABROAD
+    for text in (str(g), g.to_html(), *(str(row["word"]) for row in g.table())):
+        body = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.S)
+        assert letters_beyond(body) <= letters_beyond(ABROAD)
+
+
+@pytest.mark.parametrize("rival", ["über", "naïve", "é", "東", "—no"])
+def test_a_rival_is_named_as_it_was_typed(rival: str) -> None:
+    writer = model_of("writer")
+    options: dict[str, Any] = {**BARE, "target": "cow", "rankings": 39, "evidence": True}
+    text = " little cow"
+    g = whence.generate(writer, STORY, "occlusion", continuation=text, against=rival, **options)
+    assert str(g).startswith(f"Why “cow” rather than “{rival}”?")
+    assert g.contrast is not None
+    ids = g.contrast.first.target.against_ids
+    assert ids is not None
+    assert writer.tokenizer.decode(list(ids)).strip() == rival
+
+
+def test_a_part_of_a_character_is_cut_off_with_its_own_name_only() -> None:
+    writer = model_of("writer")
+    (first, *others) = writer.backend.encode("é", add_special_tokens=False).ids
+    whole = written_after(writer, writer.encode(STORY), [first, *others, first])
+    both = range(1 + len(others))
+    assert whole.outputs_text(both) == "é"
+    assert whole.outputs_text(range(whole.outputs)) == f"é{whole.output_text(whole.outputs - 1)}"
+    assert whole.output_text(0) == "<0xC3>"
+
+
+def test_context_names_words_by_their_characters() -> None:
+    use = whence.context(
+        model_of("writer"),
+        "He was so",
+        "Anna is naïve.",
+        continuation=" naïve.",
+        evidence=False,
+        least=0,
+    )
+    for text in (str(use), use.to_html()):
+        body = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.S)
+        assert letters_beyond(body) <= {"ï"}

@@ -603,7 +603,7 @@ def _written(a: Attribution) -> Written | None:
     is_target = True
     if a.target.until is None:
         is_target = a.target.index == int(passage.ids[passage.output_place(steps.start)])
-    text = "".join(passage.output_text(step) for step in steps)
+    text = passage.outputs_text(steps)
     probability = _probability(a) if is_target else None
     return Written(
         text=text,

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from whence.core.cutting import checked_units, unit_of_tokens, unit_spans
 from whence.core.errors import InputError, SettingsError
 from whence.core.once import once
+from whence.core.pieces import BLANKS, told
 from whence.core.showing import signs
 from whence.core.stored import Stored, as_stored
 from whence.core.units import UnitKind, Units
@@ -207,7 +208,7 @@ class Passage:
             part, start, _ = self.unit_spans[unit]
             # the last unit of what a model wrote may have no token in a passage that ends before it
             name = section_at.get((part, start)) or text.strip() or signs(text)
-            name = name or signs(_spelt(first_token.get(unit, "")))
+            name = name or signs(told(first_token.get(unit, "")))
             names.append(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
         return tuple(names)
 
@@ -247,7 +248,32 @@ class Passage:
         text = (self.pair or "")[start:end]
         if self.parts[place] == SPECIAL:
             return self.tokens[place]
-        return text or _spelt(self.tokens[place])
+        return text or told(self.tokens[place])
+
+    def outputs_text(self, outputs: Sequence[int]) -> str:
+        """Neighbouring outputs as they are written, one after the other.
+
+        A character of several tokens is written by the last of them; the others are told by their
+        own names only where that one is not among ``outputs``.
+        """
+        pieces, waiting = [], []
+        for output in outputs:
+            if self._is_part_of_character(output):
+                waiting.append(self.output_text(output))
+                continue
+            is_text = self.parts[self.output_place(output)] != SPECIAL
+            if not is_text:
+                pieces += waiting
+            waiting = []
+            pieces.append(self.output_text(output))
+        return "".join([*pieces, *waiting])
+
+    def _is_part_of_character(self, output: int) -> bool:
+        """Whether a character begins or goes on in this token, and does not end there."""
+        place = self.output_place(output)
+        start, end = self.spans[place]
+        is_empty = start == end and self.parts[place] != SPECIAL
+        return bool(is_empty) and bool(self.tokens[place].strip(BLANKS))
 
     def before(self, output: int) -> Passage:
         """The same for the model, with units only of what stands before an output.
@@ -417,16 +443,6 @@ class Passage:
             by_model=by_model is not None and by_model.flag(),
             sections=_read_sections(stored.get("sections"), text),
         )
-
-
-def _spelt(token: str) -> str:
-    """The string of a token without characters of its own, a blank in front as a blank.
-
-    >>> _spelt("Ġ"), _spelt("▁")
-    (' ', ' ')
-    """
-    bare = token.lstrip("Ġ▁")
-    return " " * (len(token) - len(bare)) + bare
 
 
 def _read_tokens(stored: Stored, count: int) -> tuple[str, ...]:

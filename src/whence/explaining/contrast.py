@@ -85,7 +85,7 @@ def sides_of(
     if written[steps.start : steps.stop] == list(other):
         raise TargetError(
             "a contrast needs two, and both are the same tokens: "
-            f"“{_spelt(whole, steps).strip()}” is what stands there."
+            f"“{whole.outputs_text(steps).strip()}” is what stands there."
         )
     rival = written_after(model, prompt, [*written[: steps.start], *other])
     is_at_prompt = steps.start == 0
@@ -97,10 +97,6 @@ def sides_of(
     if not is_at_prompt:
         before = first_tokens(first, place)
     return Sides(before, first, second, steps.start, (steps.stop, steps.start + len(other)))
-
-
-def _spelt(passage: Passage, steps: range) -> str:
-    return "".join(passage.output_text(step) for step in steps)
 
 
 @dataclass(frozen=True)

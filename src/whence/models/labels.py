@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from whence.core import pieces
 from whence.core.once import once
 
 if TYPE_CHECKING:
     from whence.models.model import Model
 
 # how vocabularies write the blank before a word, in the strings of their tokens
-BLANKS = ("▁", "Ġ")
+LETTER_OF_BLANK = "Ġ"  # in vocabularies of bytes, which spell each byte as a letter
+BLANKS = ("▁", LETTER_OF_BLANK)
+NOT_WHOLE = "\N{REPLACEMENT CHARACTER}"  # what part of a character is decoded to
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ class Vocabulary(Mapping[int, str]):
     def __getitem__(self, index: int) -> str:
         """The token as text where that text leads back to it, else its own string.
 
-        The latter ("##s", a lone byte) keeps two tokens from sharing a name. A blank in it is
-        written as a blank: of "▁on" and "on" the one is " on", the other "on".
+        The latter ("##s") keeps two tokens from sharing a name. A blank in it is written as a
+        blank: of "▁on" and "on" the one is " on", the other "on". A part of a character is told by
+        its bytes ("<0xC3>").
         """
         if not 0 <= index < self._size:
             raise KeyError(index)
@@ -68,6 +72,10 @@ class Vocabulary(Mapping[int, str]):
         own = self._tokenizer.convert_ids_to_tokens(index)
         if own is None:
             return str(index)
+        if NOT_WHOLE in text:
+            by_bytes = pieces.told(str(own))
+            if self.index_of(by_bytes) == [index]:
+                return by_bytes
         if self.begins_word(index):
             spelt = str(own).replace(self.blank, " ")
             if self.index_of(spelt) == [index]:
@@ -77,9 +85,9 @@ class Vocabulary(Mapping[int, str]):
     @once
     def blank(self) -> str:
         """How the strings of its tokens write the blank before a word; empty where none does."""
-        pieces = self._backend.encode("a a", add_special_tokens=False).tokens
+        parts = self._backend.encode("a a", add_special_tokens=False).tokens
         for sign in BLANKS:
-            if any(piece.startswith(sign) for piece in pieces[1:]):
+            if any(piece.startswith(sign) for piece in parts[1:]):
                 return sign
         return ""
 
@@ -97,14 +105,34 @@ class Vocabulary(Mapping[int, str]):
 
         Several where it is not one token, none where it holds what no token stands for.
         """
-        known = self._tokenizer.backend_tokenizer.token_to_id(text)
-        if known is None and self.blank and text.startswith(" "):
-            own = text.replace(" ", self.blank)
-            known = self._tokenizer.backend_tokenizer.token_to_id(own)
+        known = self._known(text)
         if known is not None:
             return [known]
         ids = self._backend.encode(text, add_special_tokens=False).ids
         return [] if self._tokenizer.unk_token_id in ids else ids
+
+    def _known(self, text: str) -> int | None:
+        """The token whose name ``text`` is; None where it is to be cut into tokens."""
+        named = self._tokenizer.backend_tokenizer.token_to_id
+        known = named(text)
+        if known is not None and not self._is_of_other_text(known, text):
+            return known
+        known = None
+        if self.blank and text.startswith(" "):
+            known = named(text.replace(" ", self.blank))
+        if known is None:
+            own = pieces.string_of(text, self.blank)
+            known = None if own is None else named(own)
+        return known
+
+    def _is_of_other_text(self, index: int, string: str) -> bool:
+        """Whether a token stands for another text than its string spells: "é" for part of one.
+
+        In vocabularies of bytes, which are spelt by letters.
+        """
+        if self.blank != LETTER_OF_BLANK or self.is_special(index):
+            return False
+        return self._tokenizer.decode([index]) != string.replace(self.blank, " ")
 
 
 def classes(model: Model) -> Mapping[int, str]:

@@ -654,9 +654,8 @@ class Model:
         target = located_output(passage, target)
         steps = target.steps
         if target.until is not None:
-            names = [passage.output_text(step) for step in steps]
             first = passage.ids[passage.output_place(steps.start)]
-            target = replace(target, label="".join(names), index=int(first))
+            target = replace(target, label=passage.outputs_text(steps), index=int(first))
             return referred(target, logits[steps.start : steps.stop])
         if target.label is None:
             token = int(passage.ids[passage.output_place(steps.start)])

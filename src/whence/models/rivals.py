@@ -189,4 +189,6 @@ def check_rival(model: Model, against: str) -> None:
         raise TargetError("against='' names no token; give a word, a text, or a token's index.")
     assert isinstance(model.labels, Vocabulary)
     if not Placed(model, model.labels, "blank").index_of(against):
-        raise TargetError(f"against={against!r} has a character that no token stands for.")
+        raise TargetError(
+            f"against={against!r} cannot be written with the tokens of this model's vocabulary."
+        )

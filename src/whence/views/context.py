@@ -85,7 +85,7 @@ def _is_the_same(token: Dependence) -> bool:
 
 def word_name(use: ContextUse, outputs: range) -> str:
     """A written word as it is told."""
-    return output_name("".join(use.outputs[number].name for number in outputs))
+    return output_name(use.passage.outputs_text(outputs))
 
 
 # ---------------------------------------------------------------------- what is said

@@ -183,7 +183,7 @@ def _written(use: ContextUse, words: Sequence[Found]) -> str:
     largest = max((abs(output.score) for output in use.outputs), default=0.0)
     pieces = []
     for outputs in use.words:
-        raw = "".join(use.outputs[number].name for number in outputs)
+        raw = use.passage.outputs_text(outputs)
         body = raw.lstrip()
         before = raw[: len(raw) - len(body)]
         score = max((use.outputs[number].score for number in outputs), key=abs)

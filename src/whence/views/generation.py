@@ -80,7 +80,7 @@ def _row(g: Generation, outputs: range, method: str) -> Row:
     written = [g.outputs[i] for i in outputs]
     return Row(
         outputs=outputs,
-        name=output_name("".join(output.name for output in written)),
+        name=output_name(g.passage.outputs_text(outputs)),
         probability=prod(output.probability for output in written),
         scores=g.together(outputs, method),
         sources=_sources(g, outputs.start, method),
@@ -163,7 +163,7 @@ def _part_of_all(g: Generation, target: Target) -> str:
     steps = target.steps
     if len(steps) == len(g.outputs):
         return ""
-    return wording.beginning("".join(g.outputs[i].name for i in steps), LONGEST_SAID)
+    return wording.beginning(g.passage.outputs_text(steps), LONGEST_SAID)
 
 
 def reasons(g: Generation) -> tuple[list[Sentence], list[Sentence]]:
