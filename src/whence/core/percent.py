@@ -66,8 +66,13 @@ def between(low: float, high: float) -> str:
 def figures(share: float, significant: int) -> str:
     """A share in hundredths with so many significant digits, and more where it must.
 
-    >>> figures(0.123456, 3), figures(0.99996, 3), figures(0.25, 3)
-    ('12.3', '> 99.99', '25')
+    Beyond a hundred it has no fewer than the number has before its point.
+
+    >>> figures(0.123456, 3), figures(0.99996, 3), figures(0.25, 3), figures(12.34, 2)
+    ('12.3', '> 99.99', '25', '1234')
     """
-    shown = f"{100 * share:.{significant}g}"
-    return digits(share) if float(shown) in (0.0, 100.0) else shown
+    hundred = 100 * share
+    shown = f"{hundred:.{significant}g}"
+    if abs(float(shown)) in (0.0, 100.0) or "e" in shown:
+        return digits(share)
+    return shown

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from whence.core.errors import SettingsError
+from whence.core.percent import figures
 from whence.core.registry import Passes
 from whence.core.scores import Scores
 from whence.games.estimating import Estimate, Sample, Stand, estimate, may_fit_by_chance
@@ -37,6 +38,8 @@ ALL_MASKS = "all masks"
 
 # The number of samples grows by this factor, or its square, from one round to the next.
 GROWTH = 1.5
+
+DIGITS, MOST_DIGITS = 2, 4  # of a share in a note, and where it must be told from another
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +179,8 @@ def score_by(sampled: Sampler, game: SetFunction, functional: Functional, plan: 
         error = relative_error(beta.units, beta.standard_error, plan.top)
         note = _sampled_from(distinct)
         if not beta.unknown:
-            note = f"{note}; {_uncertain_by(error, top)}"
-        asked = f"the {_percent(plan.tolerance)} asked for"
+            note = f"{note}; {_uncertain_by(error, top, plan.tolerance)}"
+        asked = f"the {figures(plan.tolerance, DIGITS)} % asked for"
         if error <= plan.tolerance:
             return _scores(beta, distinct, f"{note}, within {asked}")
         if samples == plan.budget and beta.unknown:
@@ -231,23 +234,23 @@ def _sampled_from(inputs: int) -> str:
     return f"sampled from {inputs} inputs with some units removed"
 
 
-def _uncertain_by(error: float, top: int) -> str:
-    """How far the largest scores may be off, in words.
+def _uncertain_by(error: float, top: int, tolerance: float = 0.0) -> str:
+    """How far the largest scores may be off, in words; an error above the tolerance looks so.
 
     Said where a standard error is known. ``the 5 largest scores are uncertain by about 8.4 %
     (standard error)``
 
-    >>> _uncertain_by(0.084, 5)
-    'the 5 largest scores are uncertain by about 8.4 % (standard error)'
+    >>> _uncertain_by(0.084, 5), _uncertain_by(0.0502, 1, tolerance=0.05)
+    ('the 5 largest scores are uncertain by about 8.4 % (standard error)', \
+'the largest score is uncertain by about 5.02 % (standard error)')
     """
     which = "the largest score is" if top == 1 else f"the {top} largest scores are"
     if error > 1:  # also where all scores are zero
         return f"{which} uncertain by more than their own size (standard error)"
-    return f"{which} uncertain by about {_percent(error)} (standard error)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    asked = figures(tolerance, DIGITS)
+    each = [figures(error, digits) for digits in range(DIGITS, MOST_DIGITS + 1)]
+    shown = next((one for one in each if one != asked), each[-1])
+    return f"{which} uncertain by about {shown} % (standard error)"
 
 
 def _scores(beta: Estimate, distinct: int, note: str) -> Scores:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.errors import Unsupported
 from whence.core.percent import figures
+from whence.core.percent import percent as rounded
 from whence.core.registry import SEED, Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.games.arms import Arms, Pool, all_sets, completions, grown, lattice_precisions
@@ -375,9 +376,11 @@ def percent(share: float, up: bool = False) -> str:
     That is down, or ``up`` for the upper end of an interval.
 
     >>> percent(0.95), percent(0.9997), percent(0.9991, up=True)
-    ('95 %', '99.9 %', '100 %')
+    ('95 %', '99.9 %', '99.91 %')
     """
     tenths = np.floor(1000 * share + 1e-9)
     if up:
         tenths = np.ceil(1000 * share - 1e-9)
+    if tenths in (0, 1000) and share not in (0, 1):
+        return rounded(share, 2)  # which is none or all only where it is
     return f"{tenths / 10:g} %"

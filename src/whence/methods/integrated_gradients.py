@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from whence.core.percent import figures
 from whence.core.registry import Needs, Passes, method, setting
 from whence.core.scores import Scores
 from whence.trace.baselines import AnyBaseline, baseline_embeddings, chosen_baseline
@@ -191,7 +192,7 @@ class IntegratedGradients:
         if integral.jumps:
             sentences.append(jumps_in_words(integral.jumps, integral.change, has_router))
         missed = (
-            f"parts of the path still miss {100 * integral.missed():.2g} % of the target's change"
+            f"parts of the path still miss {figures(integral.missed(), 2)} % of the target's change"
         )
         if integral.stop == "rounding":
             kind = str(integral.path.way.dtype).removeprefix("torch.")
@@ -242,7 +243,7 @@ rest'
     """
     why = ", as its router switches experts" if has_router else ""
     places = sorted(jump.before for jump in jumps)
-    net = 100 * sum(jump.size for jump in jumps) / (change or 1e-12)
+    net = sum(jump.size for jump in jumps) / (change or 1e-12)
     where = f"once, near {places[0]:.2g} of the way, by"
     if len(jumps) > 1:
         where = (
@@ -251,7 +252,7 @@ rest'
         )
     return (
         f"the model is not continuous along the path{why}: the target jumps {where} "
-        f"{net:.2g} % of its change, which belongs to no word; scores explain the rest"
+        f"{figures(net, 2)} % of its change, which belongs to no word; scores explain the rest"
     )
 
 

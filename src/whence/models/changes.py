@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from whence.core.errors import Unsupported
 from whence.core.passage import Passage
+from whence.core.percent import percent
 from whence.models.conduct import answers, inherit, relative_difference, tolerance
 from whence.models.model import Model
 from whence.models.sample import samples_of_two_lengths
@@ -99,7 +100,7 @@ def _check_function(model: Model, changed: Model, change: ModelChange) -> int:
     if not difference <= tolerance(model.dtype):
         raise Unsupported(
             f"{change} does not keep the function of {type(model.hf).__name__}: its outputs "
-            f"differ by {difference:.1%}, so the explanations are not compared."
+            f"differ by {percent(difference, 1)}, so the explanations are not compared."
         )
     return 2 * len(texts)
 

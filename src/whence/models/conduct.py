@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from whence.core.errors import ModelError, Unsupported, WhenceError
 from whence.core.passage import Passage
+from whence.core.percent import percent
 from whence.models.embeddings import embedded
 from whence.models.sample import samples_of_two_lengths
 from whence.models.state import draws, habits_of, look_again
@@ -184,8 +185,8 @@ def _check_repeats(model: Model) -> Finding:
     return Finding(
         "repeats",
         False,
-        f"asked the same twice it says something else (by {difference:.1%}), so no change of its "
-        "output can be put down to a change of the text.",
+        f"asked the same twice it says something else (by {percent(difference, 1)}), so no change "
+        "of its output can be put down to a change of the text.",
         difference,
     )
 
@@ -291,7 +292,7 @@ def _compared_in_batch(
     difference = outputs_differ(alone, together)
     if difference <= tolerance(model.dtype):
         return Finding(name, True, holds, difference)
-    return Finding(name, False, f"{fails} (by {difference:.1%}); {follows}", difference)
+    return Finding(name, False, f"{fails} (by {percent(difference, 1)}); {follows}", difference)
 
 
 # ---------------------------------------------------------------------- embeddings
@@ -363,8 +364,8 @@ def _exchanged(
         "embeddings",
         False,
         "it reads its tokens by another way beside their embeddings: with the embedding of one "
-        f"token exchanged it differs by {difference:.1%} from the text with that token exchanged. "
-        f"Gradients along embeddings would miss that. {USE_GAMES}",
+        f"token exchanged it differs by {percent(difference, 1)} from the text with that token "
+        f"exchanged. Gradients along embeddings would miss that. {USE_GAMES}",
         difference,
     )
 

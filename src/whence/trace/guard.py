@@ -20,6 +20,7 @@ from torch import Tensor
 
 from whence.core.errors import ModelError, OurMistake, Unsupported, WhenceError
 from whence.core.passage import Passage
+from whence.core.percent import percent
 from whence.core.registry import ANY_ATTENTION, GRADIENTS, Needs
 from whence.core.request import Via
 from whence.core.target import Target
@@ -337,8 +338,8 @@ def _stepped(traced: Trace) -> Finding:
         "gradients",
         False,
         "its gradients do not say how its output changes: small steps along the embeddings change "
-        f"the target by {miss:.0%} more or less than they promise, as where a part of the model "
-        f"is quantised or detached. {USE_GAMES}",
+        f"the target by {percent(miss)} more or less than they promise, as where a part of the "
+        f"model is quantised or detached. {USE_GAMES}",
         miss,
     )
 
@@ -438,7 +439,7 @@ def _check_attention(model: Model) -> Finding:
             return Finding("attention", True, says, difference, choice=via)
         reasons.append(
             "with its attention made visible the model says something else "
-            f"(by {difference:.1%}), so the weights are not those that it uses. "
+            f"(by {percent(difference, 1)}), so the weights are not those that it uses. "
             f"{_what_works(model)}"
         )
     return Finding("attention", False, reasons[0])
@@ -535,7 +536,7 @@ def _check_attention_gradients(model: Model) -> Finding:
             name,
             False,
             "with its attention made visible its gradients are others "
-            f"(by {difference:.1%}). {_what_works(model)}",
+            f"(by {percent(difference, 1)}). {_what_works(model)}",
             difference,
         )
     says = "gradients reach the attention weights."
@@ -593,15 +594,10 @@ def _check_mixing(model: Model) -> Finding:
         False,
         "it mixes tokens by something beside the attention that is seen, as convolutions and "
         "recurrent layers do: while every token looks at itself only, exchanging one still changes "
-        f"the others (by {_share(difference)}), so methods of attention would tell a part of the "
-        f"story. {_what_works(model)}",
+        f"the others (by {percent(difference, 1)}), so methods of attention would tell a part of "
+        f"the story. {_what_works(model)}",
         difference,
     )
-
-
-def _share(difference: float) -> str:
-    """A share in words that is never none."""
-    return "less than 0.1%" if difference < 1e-3 else f"{difference:.1%}"
 
 
 # ---------------------------------------------------------------------- readout
