@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,34 @@ def test_an_evaluation_of_labels_names_the_unknown(tmp_path: Path) -> None:
     )
     assert (table.texts, table.failed) == (2, 2)
     assert any("2 of 4 texts have a label that the model does not have" in n for n in table.notes)
+
+
+# ---------------------------------------------------------------------- each label by itself
+
+
+@pytest.fixture(scope="module")
+def run_of_several(tmp_path_factory: pytest.TempPathFactory) -> whence.Run:
+    """The run of a model that says yes or no to each label, of data with one label each."""
+    model = build("bert")
+    model.hf.config.problem_type = "multi_label_classification"
+    model = whence.load(model.hf, tokenizer=model.tokenizer)
+    data, out = labelled("good", "fair", "bad", "good"), tmp_path_factory.mktemp("several")
+    return whence.run(model, data, ["gradient-l2"], out=out / "run", **NO_MORE)
+
+
+def test_a_model_of_several_labels_is_not_said_to_lack_them(run_of_several: whence.Run) -> None:
+    """Would catch: “4 texts have a label that the model does not have: good (2) …”."""
+    seen = overview_of(run_of_several)
+    assert seen.confusion is None
+    assert seen.accuracy is None
+    assert not any(read.is_judged for read in seen.texts)
+    assert "does not have" not in " ".join(overview_sentences(seen))
+    assert "does not have" not in re.sub(r"<dd.*?</dd>", "", seen.to_html(), flags=re.S)
+
+
+@pytest.mark.parametrize("question", ["confusion", "wrong"])
+def test_what_it_says_is_not_counted_beside_the_data(
+    run_of_several: whence.Run, question: str
+) -> None:
+    with pytest.raises(InputError, match="does not choose one label of a list"):
+        run_of_several.table(question)

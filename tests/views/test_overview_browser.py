@@ -138,3 +138,14 @@ def test_a_dispute_of_sign_has_its_signs(opened):
     assert "“not” is for good in gradient-l2 (+100 %), and against it in occlusion (−20 %)." in (
         dispute
     )
+
+
+def test_where_none_of_the_labels_holds_the_page_does_not_say_one(opened):
+    """Would catch: “threat 27 %” of a model that says yes or no to each label, and says none."""
+    shown = overview()
+    texts = [replace(text, says_none=text.row == 0, is_judged=False) for text in shown.texts]
+    page = opened(replace(shown, texts=tuple(texts)))
+    facts = page.locator("details.read .facts").all_inner_texts()
+    assert [fact.startswith("none of its labels; highest is ") for fact in facts] == [
+        text.says_none for text in sorted(texts, key=lambda t: (t.agreement is None, t.agreement))
+    ]

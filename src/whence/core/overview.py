@@ -147,7 +147,9 @@ class ReadText:
     readings: Mapping[str, Reading]
     agreement: float | None
     conflict: Conflict | None
-    is_judged: bool = True  # False where the model has no such label, so is not right or wrong
+    # False where it is not right or wrong: it has no such label, or does not choose one of several
+    is_judged: bool = True
+    says_none: bool = False  # each label has its own yes or no, and none a yes
 
     @property
     def text(self) -> str:
@@ -163,7 +165,7 @@ class Overview:
     ``repeated`` counts texts that stood there before, which verdicts do not count again, and
     ``left_out`` the texts that are done but have no place on the page: those on which
     methods agree best. ``confusion`` is what the model says beside what the data say; None where
-    they have no labels.
+    they have no labels, or the model does not choose one of a list.
     """
 
     place: str

@@ -119,7 +119,7 @@ def confusion_table(run: Run) -> pa.Table:
 
     >>> whence.open_run("runs/reviews").table("confusion").to_pandas()      # doctest: +SKIP
     """
-    confusion = _with_labels(overview_of(run, most=0))
+    confusion = _with_labels(run, overview_of(run, most=0))
     records = [asdict(pair) for pair in confusion.pairs]
     return table_of(("given", "says", "texts"), records)
 
@@ -133,7 +133,7 @@ def wrong_of(run: Run) -> pa.Table:
     >>> whence.open_run("runs/reviews").table("wrong").to_pandas()          # doctest: +SKIP
     """
     overview = overview_of(run, most=run.state.rows)
-    confusion = _with_labels(overview)
+    confusion = _with_labels(run, overview)
     order = [(pair.given, pair.says) for pair in confusion.pairs]
     speaks = Voice(overview.speaker, overview.read).may_speak
     records = []
@@ -155,7 +155,12 @@ def wrong_of(run: Run) -> pa.Table:
     return table_of(WRONG, [record for *_, record in records])
 
 
-def _with_labels(overview: Overview) -> Confusion:
+def _with_labels(run: Run, overview: Overview) -> Confusion:
+    if not run.manifest.asked.get("labels") and run.manifest.data["columns"].get("label"):
+        raise InputError(
+            "this model does not choose one label of a list, so what it says is neither right nor "
+            "wrong beside the labels of the data."
+        )
     if overview.confusion is None:
         raise InputError(
             "the data of this run have no labels, so nothing says where the model is wrong: name "
@@ -187,6 +192,7 @@ def _read(place: int, row: Row, comparison: Comparison) -> ReadText:
     if first.prediction:
         label, probability = max(first.prediction.items(), key=lambda entry: entry[1])
     correlation, conflict = _disagreement(comparison.attributions)
+    holding = first.labels_that_hold
     return ReadText(
         row=place,
         number=row.number,
@@ -200,6 +206,8 @@ def _read(place: int, row: Row, comparison: Comparison) -> ReadText:
         readings={name: _reading(a) for name, a in comparison.attributions.items()},
         agreement=correlation,
         conflict=conflict,
+        is_judged=holding is None,
+        says_none=holding == (),
     )
 
 
@@ -245,23 +253,27 @@ def _count(counts: _Counts, row: Row, comparison: Comparison, read: ReadText) ->
     if read.predicted is not None:
         holding = comparison.first.labels_that_hold
         counts.predicted.update([read.predicted] if holding is None else holding or [NO_LABEL])
-        known = None if row.label is None else match(row.label, counts.labels, counts.mapping)
-        judged = Judged(
-            row=read.row,
-            text=text,
-            given=row.label,
-            known=None if known is None else known.name,
-            says=read.predicted,
-            probability=read.probability,
-            explained=read.explained,
-        )
-        counts.judged.append(judged)
+        if counts.labels:  # one that chooses none of a list is neither right nor wrong
+            counts.judged.append(_judged(row, read, text, counts))
 
     if text in counts.seen:
         return
     counts.seen.add(text)
     answer = comparison.answer
     counts.named += bool(answer.is_carried and answer.names_something)
+
+
+def _judged(row: Row, read: ReadText, text: int, counts: _Counts) -> Judged:
+    known = None if row.label is None else match(row.label, counts.labels, counts.mapping)
+    return Judged(
+        row=read.row,
+        text=text,
+        given=row.label,
+        known=None if known is None else known.name,
+        says=str(read.predicted),
+        probability=read.probability,
+        explained=read.explained,
+    )
 
 
 def _labels(run: Run, counts: _Counts) -> DataLabels | None:
@@ -276,7 +288,7 @@ def _with_known_label(read: ReadText, counts: _Counts) -> ReadText:
         return read
     known = match(read.label, counts.labels, counts.mapping)
     if known is None:
-        return replace(read, is_judged=read.label == read.predicted)
+        return replace(read, is_judged=read.is_judged and read.label == read.predicted)
     return replace(read, label=known.name)
 
 

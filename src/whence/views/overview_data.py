@@ -104,6 +104,8 @@ def _text(text: ReadText, overview: Overview, labels: list[str]) -> dict[str, An
             told["unjudged"] = True
     if text.predicted is not None and text.probability is not None:
         told |= {"says": labels.index(text.predicted), "sure": _share(text.probability)}
+        if text.says_none:
+            told["none"] = True
     if text.agreement is not None:
         told["agree"] = round(text.agreement, 3)
     if text.conflict is not None:

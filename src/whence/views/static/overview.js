@@ -132,7 +132,8 @@
   // Said of a text whose label the model has.
   function facts(text) {
     const parts = [];
-    if (text.says !== undefined) parts.push(made("span", { textContent: `${labels[text.says]} ${percent(text.sure)}` }));
+    const before = text.none ? "none of its labels; highest is " : "";
+    if (text.says !== undefined) parts.push(made("span", { textContent: `${before}${labels[text.says]} ${percent(text.sure)}` }));
     const right = isRight(text);
     if (right === false) parts.push(made("span", { className: "wrong", textContent: `✗ data: ${labels[text.label]}` }));
     if (text.unjudged) parts.push(made("span", { textContent: `data: ${labels[text.label]}` }));
