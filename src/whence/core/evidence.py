@@ -33,7 +33,12 @@ ALL_EQUAL = "all units have the same score, so nothing is ranked"
 ALL_EQUAL_IN_WINDOWS = "all units of a window have the same score, so nothing is ranked"
 # Said where the method noted that its scores are zero whatever the text is.
 ZERO = "its scores are zero by construction, so nothing is ranked"
-NOTHING_RANKED = (ONE_UNIT, ALL_EQUAL, ALL_EQUAL_IN_WINDOWS, ZERO)
+STILL = (
+    "whatever is taken out, what is explained changes by less than a millionth of itself, so "
+    "nothing is ranked"
+)
+NOTHING_RANKED = (ONE_UNIT, ALL_EQUAL, ALL_EQUAL_IN_WINDOWS, ZERO, STILL)
+MILLIONTH = 1e-6  # a few roundings of a float32
 USUAL_RANKINGS = 100  # random ones, unless a budget asks for fewer
 # random ones: the best of 40 rankings is one in 40, so that p can still be 0.025
 FEWEST_RANKINGS = 39
@@ -57,6 +62,17 @@ def is_within(p: float, level: float = LEVEL) -> bool:
     (True, False)
     """
     return p <= level * (1 + ROUNDING_OF_P)
+
+
+def is_still(low: float, high: float) -> bool:
+    """Whether values between these are one number, but for less than a millionth of it.
+
+    What would be ranked by them is rounding.
+
+    >>> is_still(2.0, 2.000001), is_still(2.0, 2.0001), is_still(0.0, 0.0)
+    (True, False, True)
+    """
+    return high - low <= MILLIONTH * max(abs(low), abs(high))
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def best_third(scores: Float[np.ndarray, "*draw method"]) -> Float[np.ndarray, "
     2.5
     """
     count = number_of_best(scores.shape[-1])
-    return np.partition(scores, -count, axis=-1)[..., -count:].mean(-1)
+    return np.asarray(np.partition(scores, -count, axis=-1)[..., -count:].mean(-1))
 
 
 def number_of_best(methods: int) -> int:

@@ -9,10 +9,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from whence.core.attribution import Attribution, Cost
 from whence.core.errors import ModelError, Unsupported
+from whence.core.evidence import STILL
 from whence.core.passage import Passage
 from whence.core.registry import as_unit_scores
+from whence.core.scores import Scores
 from whence.core.target import Target
 from whence.explaining.inside import memory_above, memory_mark, own_attention
 from whence.explaining.job import Finding, Findings, Job, MethodCall, Said
@@ -113,6 +117,8 @@ def _play(call: MethodCall, games: Games, target: Target) -> Finding:
     paid_before = games.cost
     game = games.game(call.settings.removal, target)
     scores = as_unit_scores(call.settings(game), call.name, game.units.names)
+    if game.is_still:
+        scores = _of_rounding(scores)
     if game.removal.startswith("infill"):
         scores = replace(scores, note=f"{scores.note}; {ONE_FILL}".removeprefix("; "))
     if game.remover.note:
@@ -127,6 +133,19 @@ def _play(call: MethodCall, games: Games, target: Target) -> Finding:
     settings = replace(call.settings, removal=game.removal)
     said = Said(game.target, game.full, game.logits_read)
     return Finding(said, scores, cost, settings, own_attention(games.model))
+
+
+def _of_rounding(scores: Scores) -> Scores:
+    """Where the output stayed the same whatever was taken out, scores are rounding: they are 0."""
+    if scores.units is None or not scores.units.any():
+        return scores
+    errors = scores.standard_error
+    return replace(
+        scores,
+        units=np.zeros_like(scores.units),
+        standard_error=None if errors is None else np.zeros_like(errors),
+        note=f"{scores.note}; {STILL}".removeprefix("; "),
+    )
 
 
 def with_evidence(

@@ -68,6 +68,11 @@ class RivalGame:
         return int(self._likelier(np.array([self.full]))[0])
 
     @property
+    def is_still(self) -> bool:
+        """Whether neither text has become likelier or less so, whatever was taken out so far."""
+        return self.first.is_still and self.second.is_still
+
+    @property
     def logits_read(self) -> Float[np.ndarray, " label"]:
         """What the model says where both texts begin."""
         return self.first.logits_read

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.attribution import Cost
 from whence.core.errors import InputError, Unsupported
+from whence.core.evidence import is_still
 from whence.core.passage import Passage
 from whence.core.request import AnyTarget
 from whence.core.showing import visible
@@ -96,6 +97,14 @@ class Game:
     def empty(self) -> float:
         """The value when every unit is removed."""
         return float(self(np.zeros((1, self.size), dtype=bool))[0])
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all values so far are one number, but for less than a millionth of it."""
+        rows = len(self.memory.row_of_mask)
+        asked = self.memory.values_of(self.target)
+        known = asked.values[:rows][asked.known[:rows]]
+        return is_still(float(known.min()), float(known.max()))
 
     @property
     def logits_read(self) -> Float[np.ndarray, " label"]:

@@ -33,6 +33,12 @@ class Curves:
     insertion: Float[np.ndarray, "ranking step"]
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest value on any curve, and the largest."""
+        both = (self.deletion, self.insertion)
+        return float(min(c.min() for c in both)), float(max(c.max() for c in both))
+
+    @property
     def largest(self) -> float:
         """The largest value on any curve, whatever its sign: the scale of rounding errors."""
         return float(max(np.abs(self.deletion).max(), np.abs(self.insertion).max()))

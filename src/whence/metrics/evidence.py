@@ -18,12 +18,14 @@ from whence.core.evidence import (
     ALL_EQUAL,
     CURVES,
     ONE_UNIT,
+    STILL,
     ZERO,
     Band,
     Evidence,
     Trial,
     TrialCurves,
     Verdict,
+    is_still,
     is_within,
 )
 from whence.games.protocol import AnyGame
@@ -156,6 +158,8 @@ def evidence(
     steps = len(controls[0].curves.steps) - 1
     if len(scores) < 2:
         return nothing_ranked(question, rankings, steps, ONE_UNIT)
+    if all(is_still(*one.curves.ends) for one in controls):
+        return nothing_ranked(question, rankings, steps, STILL)
     if len(np.unique(scores)) == 1:
         return nothing_ranked(question, rankings, steps, ALL_EQUAL)
     trials = tuple(_tried(scores, control, metric, seed) for control in controls)

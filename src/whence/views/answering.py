@@ -15,7 +15,15 @@ from whence.core.answer import (
     Swayed,
     Written,
 )
-from whence.core.evidence import FEWEST_RANKINGS, USUAL_RANKINGS, Evidence, Verdict, is_within
+from whence.core.evidence import (
+    FEWEST_RANKINGS,
+    ONE_UNIT,
+    STILL,
+    USUAL_RANKINGS,
+    Evidence,
+    Verdict,
+    is_within,
+)
 from whence.core.percent import percent
 from whence.views import wording
 from whence.views.sides import Side, sides_of
@@ -275,7 +283,7 @@ def _reasons(answer: Answer) -> list[Sentence]:
         return _of_one_method(answer)
     if not answer.tried:
         alone = answer.shown_evidence
-        if alone is not None and alone.ranks_nothing and len(answer.units) == 1:
+        if alone is not None and alone.note in (ONE_UNIT, STILL):  # which is so of every method
             return [_nothing_to_test(alone)]
         untested = f"{_none_of(answer.methods)} was tested against random rankings, "
         return [_sentence(untested, "so nothing says which of them is right.")]
