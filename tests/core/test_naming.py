@@ -164,7 +164,10 @@ def test_the_same_records_give_the_same_p():
 def test_it_must_hold_under_every_removal():
     by = (Verdict.BETTER, Verdict.SAME)
     under_both = evidence(Verdict.SAME, 0.01, by)
-    trials = (under_both.trials[0], type(under_both.trials[1])("delete", by[1], 0.0, 0.0, 0.0, p=0.6))
+    trials = (
+        under_both.trials[0],
+        type(under_both.trials[1])("delete", by[1], 0.0, 0.0, 0.0, p=0.6),
+    )
     torn = type(under_both)(**{**vars(under_both), "trials": trials})
     every = {f"m{i}": scored(f"m{i}", {3: 2.0, i: 1.0}, torn) for i in range(3)}
     found = judged_together(every)

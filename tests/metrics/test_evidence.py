@@ -15,7 +15,7 @@ import whence
 from tests import families
 from tests.games.made_up import FeatureGame
 from whence.core.errors import InputError
-from whence.core.evidence import Evidence, Verdict
+from whence.core.evidence import STILL, Evidence, Verdict
 from whence.core.target import Target
 from whence.games.game import Game, game_of
 from whence.metrics.evidence import Control, control, evidence, orders_of, wilson
@@ -150,7 +150,7 @@ def test_the_verdict_is_what_all_removals_say() -> None:
     )
     says_nothing = FeatureGame(9, lambda z: 0 * z[:, 0])
     better, worse, nothing = (control(game) for game in (says_better, says_worse, says_nothing))
-    both = (Verdict.BETTER, Verdict.SAME, Verdict.WORSE)
+    both = (Verdict.BETTER, None, Verdict.WORSE)  # a game that stands still tells nothing
     assert tuple(evidence(weights, True, [c]).verdict for c in (better, nothing, worse)) == both
     for controls in ([better, nothing], [nothing, better], [better, worse], [worse, nothing]):
         judged = evidence(weights, True, controls)
@@ -168,10 +168,13 @@ def test_the_verdict_is_what_all_removals_say() -> None:
     assert evidence(weights, True, [worse, worse]).verdict == Verdict.WORSE
 
 
-def test_a_constant_game_separates_nothing(model: Model) -> None:
+def test_in_a_constant_game_nothing_is_ranked(model: Model) -> None:
+    """No ranking could do better there. Would catch: “beats 50 %, p = 1”, which is not measured."""
     v = game_of(model, model.encode("the the is but is the"), Target("good"), "mask")
     judged = evidence(np.arange(6.0), True, [control(v)])
-    assert (judged.verdict, judged.value, judged.p) == (Verdict.SAME, 0.5, 1.0)
+    assert (judged.verdict, judged.value, judged.p) == (None, None, None)
+    assert judged.note == STILL
+    assert judged.ranks_nothing
 
 
 def test_few_units_have_too_few_rankings() -> None:
