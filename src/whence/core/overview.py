@@ -22,6 +22,8 @@ from whence.core.many import Failure, Tally
 from whence.core.render import render
 from whence.core.writing import write_text
 
+WORTH_SAYING = 0.01  # of a text's scores: what does less is not said to do most
+
 
 @dataclass(frozen=True)
 class CarryingWord:
@@ -88,6 +90,22 @@ def to_be_named(words: Iterable[CarryingWord], sign: int = 1) -> list[CarryingWo
     """
     sure = told_for_sure(by_effect(words))
     return [word for word in sure if sign * word.share > 0 and word.is_word]
+
+
+def strongest_of(words: Iterable[CarryingWord], sign: int = 1) -> CarryingWord | None:
+    """The one that speaks most for the label, sure or not; None where none does much.
+
+    Much is a hundredth of a text's scores, and a tenth of what the largest word does.
+
+    >>> strong = CarryingWord("lime", "toxic", "idiot", 2, 0.63, 0.4, 0.86, 2.5, is_sure=False)
+    >>> weak = CarryingWord("lime", "toxic", "a", 2, 0.004, -0.2, 0.2, 0.01, is_sure=False)
+    >>> strongest_of([weak, strong]).word, strongest_of([weak])
+    ('idiot', None)
+    """
+    every = list(words)
+    least = max(LEAST * max((abs(word.share) for word in every), default=0.0), WORTH_SAYING)
+    speaking = [word for word in every if sign * word.share >= least and word.is_word]
+    return max(speaking, key=lambda word: abs(word.share), default=None)
 
 
 def told_for_sure(words: Sequence[CarryingWord]) -> list[CarryingWord]:

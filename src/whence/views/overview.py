@@ -14,7 +14,14 @@ from whence.core.attribution import NO_LABEL
 from whence.core.confusion import FEWEST_TEXTS
 from whence.core.counting import texts_done_and_failed
 from whence.core.many import Tally
-from whence.core.overview import CarryingWord, Overview, ReadText, to_be_named, told_for_sure
+from whence.core.overview import (
+    CarryingWord,
+    Overview,
+    ReadText,
+    strongest_of,
+    to_be_named,
+    told_for_sure,
+)
 from whence.views import verdicts, wording
 from whence.views.answering_of_many import many_sentences
 from whence.views.confusion import confusion_section
@@ -183,13 +190,10 @@ def _carried(overview: Overview) -> list[str]:
                 told.append("more")
             carried.append(f"{wording.label(label)} is carried by {_and(told)}")
             continue
-        speaking = [word for word in words if sign * word.share > 0 and word.is_word]
-        strongest = max(speaking, key=lambda word: abs(word.share), default=None)
+        strongest = strongest_of(words, sign)
         if strongest is not None and not strongest.is_supported:
-            told = _with_effect(strongest)
-            carried.append(
-                f"which words carry {wording.label(label)} is not sure: {told} does most"
-            )
+            of_which = f"for {wording.label(label)}, of the words that stand in several texts,"
+            carried.append(f"{of_which} {_with_effect(strongest)} does most, which is not sure")
     if not carried:
         return []
     speaker = wording.visible(overview.speaker)
