@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import torch
 
 from tests.occasions import _lots as lots
 from tests.views.dashboards import EDGES, board
@@ -14,8 +14,10 @@ from whence.core.bootstrap import Mean
 from whence.core.dashboard import Dashboard, Excerpt, FeatureCard, Neighbour, Top, Weighed
 from whence.core.features import About
 from whence.core.features_quality import Agreement, Fit, Quality
+from whence.features.autoencoder import Autoencoder
 from whence.features.card import LOSSES, card
 from whence.features.forecast import Forecast
+from whence.features.rules import Relu
 from whence.features.showing import _on_left_out
 from whence.views.features import (
     about_effects,
@@ -101,7 +103,7 @@ def autoencoder_card(rng: np.random.Generator) -> tuple[str, About, Quality]:
     settings: dict[str, Any] = {"steps": 1000, "batch": 64, "learning_rate": 1e-3, "seed": 0}
     settings |= {"k": 24} if lots.does(rng) else {"sparsity": 0.1}
     data = {"name": "a.txt", "documents": 20, "tokens": 1000, "length": 64, "digest": "ff"}
-    about = About("writer", "0123", 2, "decoder", "topk", size, 24, settings, data)
+    about = About("writer", "0123", 2, "decoder", "topk", size, 2, settings, data)
     about = replace(about, settings={**settings, "centred": lots.does(rng)})
     agreement = None
     if lots.does(rng):
@@ -123,7 +125,8 @@ def autoencoder_card(rng: np.random.Generator) -> tuple[str, About, Quality]:
         agreement=agreement,
         random_model=fit if lots.does(rng) else None,
     )
-    made: Any = SimpleNamespace(about=about)
+    directions, zeros = torch.zeros(size, about.dim), torch.zeros(size)
+    made = Autoencoder(directions, zeros, directions, torch.zeros(about.dim), Relu(), about)
     return card(made, quality, ("More.",) if lots.does(rng) else ()), about, quality
 
 

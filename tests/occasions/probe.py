@@ -111,7 +111,7 @@ def _with_predictions(rng: np.random.Generator, p: Probe) -> Probe:
         given: Any = tuple({"score": value} for value in values)
         return replace(p, predictions=given, reading=Reading("score", False), values=values)
     labels = [str(name) for name in rng.permutation(LABELS)[: 2 + int(rng.integers(3))]]
-    several = kind == 1
+    several = bool(kind == 1)
     said = tuple(_prediction(rng, labels, several) for _ in range(2))
     if lots.does(rng, 0.2):
         said = (said[0], said[0])
