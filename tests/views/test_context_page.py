@@ -234,7 +234,7 @@ def test_the_terminal_says_both_steps() -> None:
         ((0, 3), "1 of 3 given words depends most on the context: “it”; so does the special token"),
         (
             (3,),
-            "0 of 3 given words stand out as depending on the context, "
+            "No given word stands out as depending on the context, "
             "but the special token “</s>” does.",
         ),
     ],

@@ -222,7 +222,11 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 
 def _why_no_weights(maps: AttentionMaps, n: Neurons, kind: str) -> str:
-    """Why there is no weight beside a score; empty where there is one."""
+    """Why there is no weight beside a score; empty where there is one.
+
+    Said in the neuron view where the maps are of other heads or places: ``The other views do not
+    hold these heads one by one, so there are scores here, but no weights.``
+    """
     layers, heads = n.query.shape[:2]
     if maps.weights[kind].shape != (layers, heads, len(n.from_labels), len(n.to_labels)):
         return (
