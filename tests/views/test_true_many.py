@@ -85,10 +85,10 @@ def check_predictions(said: str, answer: AnswerOfMany) -> None:
     if tail_of is None:
         assert told[1] == in_a_row([f"{name} for {count:,}" for name, count in every])
         return
-    shown = tail_of[1].split(", ")
-    assert shown == [f"{name} for {count:,}" for name, count in every[: len(shown)]]
-    others = every[len(shown) :]
-    assert int(tail_of[2]) == len(others) > 1
+    others = every[len(every) - int(tail_of[2]) :]
+    assert len(others) == int(tail_of[2]) > 1
+    shown = every[: -len(others)]
+    assert tail_of[1] == ", ".join(f"{name} for {count:,}" for name, count in shown)
     counted = sum(count for _, count in every)
     if tail_of[3] == "the rest":  # every text has one label
         assert counted == answer.texts

@@ -227,8 +227,8 @@ def target_of_each(explained: Sequence[Target]) -> str:
 
     Said of the targets of all written tokens. ``the score (logit) of each, less that of “few”``
 
-    >>> target_of_each([Target(at=0, against=" few", read="logit"), Target(at=1, read="logit")])
-    'the score (logit) of each, less that of “few”'
+    >>> target_of_each([Target(" many", against=" few", at=0), Target(" men", at=1)])
+    'the score (logit) of each, of “many” less that of “few”'
     """
     read, reference = explained[0].read, explained[0].reference
     if read == "entropy":
