@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -255,7 +256,7 @@ def draw(rng: np.random.Generator) -> Overview:
     failures = tuple(
         Failure(f"row {n}", pick(rng, ("it is empty", "\x1b[2J"))) for n in range(failed)
     )
-    return Overview(
+    made = Overview(
         place=pick(rng, ("runs/reviews", "reviews run")),
         source="data/reviews.csv",
         model=pick(rng, ("toy", "org/my model")),
@@ -280,6 +281,11 @@ def draw(rng: np.random.Generator) -> Overview:
         confusion=confusion(rng, judged, speaker, read),
         labels=labels if has_labels else None,
     )
+    if rng.random() < 0.9 or not has_labels:
+        return made
+    # of a model in which each label has its own yes or no
+    unjudged = sum(label is not None for label in given)
+    return replace(made, accuracy=None, confusion=None, labels=None, unjudged=unjudged)
 
 
 def speak(rng: np.random.Generator) -> None:

@@ -140,6 +140,11 @@ def check(audit: Audit) -> list[str]:
     def of_readings(said):
         told: dict[str, str] = {}
         said = said.removeprefix("one was tested: ")
+        if said.startswith("do the texts tell"):
+            said = said.removeprefix("do the texts tell whether it may be read: ")
+            assert len(listed(said)) > 1
+            return dict.fromkeys(listed(said), "open") == readings(audit)
+        assert set(readings(audit).values()) != {"open"} or len(readings(audit)) == 1
         for part in said.split("; "):
             if part.startswith("of "):
                 of, kind = re.fullmatch(r"of (.+) the texts do not tell", part)[1], "open"
@@ -154,12 +159,29 @@ def check(audit: Audit) -> list[str]:
         right, reasons = verdict_on(audit, Place())
         return verdict == right and any(reason.startswith(why) for why in reasons)
 
-    def of_heads(every, yes, several, no, undecided, _):
-        counted = Counter(verdict_on(audit, place)[0] for place in heads(audit))
-        told = {YES: int(yes), SEVERAL: int(several), NO: int(no), OPEN: int(undecided)}
-        return int(every) == len(heads(audit)) == sum(told.values()) and told == {
-            each: counted[each] for each in told
-        }
+    said_of_heads = {
+        "may be read": YES,
+        "may be read as one explanation of several": SEVERAL,
+        "may not be read": NO,
+        "is undecided": OPEN,
+        "are undecided": OPEN,
+    }
+
+    def of_heads(every, groups):
+        told = {}
+        for group in listed(groups):
+            count, said = group.split(" ", 1)
+            told[said_of_heads[said]] = int(count)
+            assert (said == "is undecided") <= (count == "1") <= (said != "are undecided")
+        assert len(told) > 1
+        return int(every) == len(heads(audit)) and told == dict(
+            Counter(verdict_on(audit, place)[0] for place in heads(audit))
+        )
+
+    def of_all_heads(every, said):
+        assert (every == "Both") == (len(heads(audit)) == 2)
+        assert every in ("Both", f"All {len(heads(audit))}")
+        return {said_of_heads[said]} == {verdict_on(audit, place)[0] for place in heads(audit)}
 
     def worth(helping, every, are, tolerance, spared, alone, hurt):
         one = audit.heads
@@ -177,7 +199,9 @@ def check(audit: Audit) -> list[str]:
         one = audit.pruning
         place = one.steps.index(int(removed))
         told = re.findall(
-            r"([\d.]+) (.+?first)( \((\w+) than at random beyond doubt\))?(?: and |$)", said
+            r"([\d.]+) where they go (.+?first)( \((\w+) than at random beyond doubt\))?"
+            r"(?: and |$)",
+            said,
         )
         assert len(told) == len(one.orders)
         for (loss, name, surely, which), order in zip(told, one.orders, strict=True):
@@ -247,13 +271,16 @@ def check(audit: Audit) -> list[str]:
                 nothing,
             ),
             (rf"In layers? (.+?) attention ({may}): (.+)\.", of_layers),
-            (r"Of (?:the )?ways to sum attention up for each word, (.+)\.", of_readings),
+            (
+                r"Of (?:none of )?(?:the )?ways to sum attention up for each word,? (.+)\.",
+                of_readings,
+            ),
             (rf"Of all layers together: it ({may}), as (.+)\.", of_all),
             (
-                r"Of (\d+) heads, (\d+) may be read, (\d+) as one explanation of several, (\d+) "
-                r"may not, and (\d+) (is|are) undecided\.",
+                r"Of (\d+) heads, (.+)\.",
                 of_heads,
             ),
+            (r"(Both|All \d+) heads (.+)\.", of_all_heads),
             (
                 rf"To the task, (\d+) of (\d+) heads? (is|are) worth more than ({number}) nats of "
                 r"loss beyond doubt, and (\d+) could go, (alone|each alone), at less"
@@ -262,7 +289,7 @@ def check(audit: Audit) -> list[str]:
             ),
             (
                 r"Without (\d+) of (\d+) heads the loss on (\d+) held-out texts? is (.+)\. It is "
-                rf"({number}) with all heads, and ({number}) where heads go in random orders\."
+                rf"({number}) with all heads, and ({number}) where they go in random orders\."
                 r"( So few texts have no intervals, and tell next to nothing\.)?",
                 pruned,
             ),
@@ -284,7 +311,7 @@ def check(audit: Audit) -> list[str]:
     )
     assert sorted(named) == sorted(by_name), "each layer is in one sentence"
     assert ("of_readings" in names) == bool(readings(audit))
-    assert ("of_heads" in names) == (len(heads(audit)) > 1)
+    assert ("of_heads" in names or "of_all_heads" in names) == (len(heads(audit)) > 1)
     assert ("worth" in names) == (audit.heads is not None)
     assert names.count("trained") == len(audit.retrained)
     check_counts(audit)
@@ -370,7 +397,7 @@ def test_every_sentence_of_an_audit_is_true_of_it():
         said.update(check(audit))
         if number % 10 == 0:
             check_page(audit)
-    assert len(said) == 11, said
+    assert len(said) == 12, said
     assert min(said.values()) > 1
 
 

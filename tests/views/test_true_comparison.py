@@ -869,13 +869,17 @@ def name_it(record: Record, answer: Answering, said: str) -> None:
         assert voters / 2 < every < voters
     else:
         told = re.fullmatch(
-            r"each is named by at least (\d+) of (\d+), and (none|\d+) (names?) all of these", said
+            r"each of the (\d+) (\S+) is named by at least (\d+) of the (\d+), and (none|\d+) "
+            r"(names?) them (both|all)",
+            said,
         )
         assert told is not None, said
-        assert (int(told[1]), int(told[2])) == (fewest, voters)
-        assert int(told[3].replace("none", "0")) == every < voters
-        assert (told[4] == "name") == (every > 1)
-        assert len(answer.units) > 1
+        assert int(told[1]) == len(answer.units) > 1
+        assert told[2] == record.things
+        assert (int(told[3]), int(told[4])) == (fewest, voters)
+        assert int(told[5].replace("none", "0")) == every < voters
+        assert (told[6] == "name") == (every > 1)
+        assert (told[7] == "both") == (len(answer.units) == 2)
 
 
 def told_apart(record: Record) -> str:
@@ -954,18 +958,35 @@ def anchor(r: Reader, m: re.Match[str]) -> None:
     record = r.record
     ((_, a),) = [(n, a) for n, a in record.explaining.items() if (a.detail or {}).get("holds")][:1]
     detail = a.detail or {}
-    assert r.units(m["kept"]) == sorted(detail["anchor"])
+    # of several labels the highest one is kept, which the model need not say
+    assert (m["highest"] is not None) == has_several(a)
+    assert r.units(m["kept"]) == sorted(detail["anchor"]) != list(range(len(record.units)))
     if m["kept"]:
         assert (m["stay"] == "stays") == (len(detail["anchor"]) == 1)
     least = detail["precision"] if detail["exact"] else detail["interval"][0]
     removal = a.settings["removal"]
     how = {"mask": "masked", "delete": "deleted"}.get(removal, f"removed ({removal})")
     assert m["how"] == how
-    assert m["label"] == label(record, a.target.label)
+    assert (m["highest"] or m["label"]) == label(record, a.target.label)
     if m["least"] is None:
         assert least == 1
     else:
         assert int(m["least"]) <= 100 * least < int(m["least"]) + 1.0001
+
+
+def has_several(a: Attribution) -> bool:
+    return a.several_labels or sum(a.prediction.values()) > 1.001
+
+
+def whole_anchor(r: Reader, m: re.Match[str]) -> None:
+    """Where all units must stay there are no others, and nothing is said of them."""
+    ((_, a),) = [(n, a) for n, a in r.record.explaining.items() if (a.detail or {}).get("holds")][
+        :1
+    ]
+    assert sorted((a.detail or {})["anchor"]) == list(range(len(r.record.units)))
+    assert m["label"] == label(r.record, a.target.label)
+    assert (m["highest"] is not None) == has_several(a)
+    assert r.record.one
 
 
 def attention(r: Reader, m: re.Match[str]) -> None:
@@ -1081,9 +1102,15 @@ REASONS: list[tuple[str, Check]] = [
     ),
     (
         r"(?:If (?P<kept><several>) (?P<stay>stays?), )?(?:[Ww]hile|[Ww]hichever) (?:other )?"
-        r"<things> are (?P<how>masked|deleted|removed \(.*?\))(?: at random)?, the model says "
-        r"(?P<label>.*?)(?: in at least (?P<least>\d+) % of trials)?\.",
+        r"<things> are (?P<how>masked|deleted|removed \(.*?\))(?: at random)?, (?:the model says "
+        r"(?P<label>.*?)|(?P<highest>.*?) stays the highest label)"
+        r"(?: in at least (?P<least>\d+) % of trials)?\.",
         anchor,
+    ),
+    (
+        r"Nothing less than the whole text was found to keep (?P<label>.*?)"
+        r"(?P<highest> the highest label)?\.",
+        whole_anchor,
     ),
     (
         r"Attention alone \((?P<method><method>)\) would have (?:named (?P<units><several>)|"

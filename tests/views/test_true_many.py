@@ -143,7 +143,7 @@ def check_verdict(said: str, tried: list[Tally]) -> None:
         assert not holding
         return
     told = re.fullmatch(
-        r"Better than chance over the texts: (?P<best>.*?\))(?:, and (?P<more>\d+) more)?; chance "
+        r"Better than chance over the texts: (?P<best>.*?\))(?: and (?P<more>\d+) more)?; chance "
         r"gives at most (?P<chance>.*), on average\.",
         said,
     )
@@ -181,7 +181,7 @@ def check_attention(said: str, tallies: dict[str, Tally], tried: list[Tally]) ->
     assert (number(told[2]), number(told[3])) == (t.better, t.judged)
     p, many = tail(t.judged, t.better), len(tried)
     alone = (
-        "more than chance allows if it had been the only one asked about, and not corrected for "
+        "more than chance allows if it had been the only one asked about, but not corrected for "
         f"{many} methods"
     )
     truth = {

@@ -208,8 +208,9 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
         assert method == shown(overview.speaker)
         sign = -1 if overview.read in ("cross-entropy", "perplexity") else 1
         parts = re.findall(
-            rf"(?:, and |^)(?:(\S+) is carried by ((?:(?:, | and )?(?:{WORD}|more))+)"
-            rf"|for (\S+) ({WORD}) does most, which is not sure)",
+            rf"(?:; |^)(?:(\S+) is carried by ((?:(?:, | and )?(?:{WORD}|more))+)"
+            rf"|for (\S+), of the words that stand in several texts, ({WORD}) does most, which is "
+            "not sure)",
             said,
         )
         assert len(parts) == len(re.findall(r" is carried by | does most, which is", said)) > 0
@@ -231,7 +232,23 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
                 assert any(is_word(text, o) for o in same), (text, w)
         return overview.read not in ("entropy", "kl")
 
+    def copies(one, several):
+        return overview.repeated == (1 if one else whole(several)) > 0
+
+    def unjudged(count, texts):
+        return whole(count) == overview.unjudged > 0 and (texts == "text") == (count == "1")
+
     readers = [
+        (
+            rf"(?:(1 text is) a copy of another, and is|({COUNT}) texts are copies of others, and "
+            r"are) not counted again in what follows\.",
+            copies,
+        ),
+        (
+            rf"It may say several labels of a text, or none, so how often it is right on the "
+            rf"({COUNT}) (texts?) with a label in the data is not told\.",
+            unjudged,
+        ),
         (
             rf"It is right on ({COUNT}) of the ({COUNT}) (whose label it has|that have a label): "
             rf"({PERCENT}) \(([\d.<> ]+) to ([\d.<> ]+) %\); always saying (.+) would be "
@@ -250,7 +267,7 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
             is_silent,
         ),
         (
-            r"By (.+?), ((?:for )?(?:\S+ is carried|\S+ “).+)\. In brackets stands the word's mean "
+            r"By (.+?), ((?:\S+ is carried|for \S+, of the words ).+)\. In brackets stands the word's mean "
             r"part of all scores of a text that has it\.",
             carried,
         ),
@@ -268,6 +285,7 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
     names = read(own, readers)
     # the sentences of many texts are all there, but for those that a page has elsewhere
     assert overview_sentences(overview)[0] == others[0]
+    assert ("copies" in names) <= (overview.repeated > 0)
     assert ("right_on" in names) == (len({pair.given for pair in judged}) > 1)
     return names
 
@@ -501,7 +519,7 @@ def test_every_sentence_of_a_run_is_true_of_it():
     for number in range(500):
         said.update(check(rng, is_drawn=number % 10 == 0))
     assert min(said.values()) > 1, said
-    assert len(said) == 16, said
+    assert len(said) == 18, said
 
 
 @pytest.mark.slow

@@ -61,8 +61,18 @@ def trials(a: Attribution) -> tuple[Trial, ...]:
 
 
 def most_rankings(every: Sequence[Attribution]) -> str:
-    most = max((a.evidence.rankings for a in every if a.evidence is not None), default=0)
-    return f"{most} random rankings" if most else "random rankings"
+    judged = [(a.method, a.evidence) for a in every if a.evidence is not None]
+    most = max((evidence.rankings for _, evidence in judged), default=0)
+    if not most:
+        return "random rankings"
+    fewer = [
+        f"{method} {evidence.rankings or 'of unknown number'}"
+        for method, evidence in judged
+        if evidence.verdict is not None and evidence.rankings < most
+    ]
+    if len(fewer) > 4:
+        fewer = [*fewer[:3], f"{fewer[3]} and {len(fewer) - 4} more"]
+    return f"{most} random rankings" + (f" ({', '.join(fewer)})" if fewer else "")
 
 
 # ---------------------------------------------------------------------- sentences of both
@@ -148,7 +158,7 @@ def leaner(plan: Plan) -> str:
         parts.append(f"{plan.units}s as units (not {plan.asked_units}s)")
     if plan.left_out:
         parts.append(f"no {in_a_row(sorted(plan.left_out)).replace(' and ', ' or ')}")
-    kept = f"Leaner than usual, as {plan.reason}: {in_a_row(parts)}."
+    kept = f"leaner than usual, as {plan.reason}: {in_a_row(parts)}."
     return f"To keep the cost down: {kept}"
 
 

@@ -536,17 +536,6 @@ def _name_it(answer: Answer) -> str:
     return f"{of}{named} of the {voices}, and {every} {verb} {them}"
 
 
-def _who_agree(answer: Answer) -> str:
-    """Whose rankings were compared: of several groups that were just told of, which one.
-
-    Those without signs are compared by the sizes of scores, so they are counted where they have no
-    voice on for and against.
-    """
-    if len(answer.voices) == answer.speaking or not _naming(answer):
-        return "they"
-    return "both" if answer.speaking == 2 else f"the {answer.speaking}"
-
-
 def _one_voice(answer: Answer) -> str:
     """Said where a single method names the units: it alone has signs, or holds, or is the best."""
     if answer.speaking > 1:
