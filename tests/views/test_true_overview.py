@@ -221,6 +221,9 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
                 assert not may
                 speaking = [w for w in own if sign * w.share > 0 and any(map(str.isalnum, w.word))]
                 first = max(speaking, key=lambda w: abs(w.share))
+                largest = max(abs(w.share) for w in own)
+                assert first.texts > 1
+                assert abs(first.share) >= max(0.01, 0.1 * largest)
                 assert any(is_word(word, w) for w in speaking if abs(w.share) == abs(first.share))
                 assert not is_supported(first)
                 continue

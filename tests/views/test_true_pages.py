@@ -25,6 +25,7 @@ from tests.views.test_true_comparison import (
     verdict,
 )
 from whence.core.agreement import Agreement, agreement
+from whence.core.answer import CONTROL, is_tried
 from whence.core.attribution import Attribution, Cost
 from whence.core.comparison import Comparison
 from whence.core.evidence import CURVES, HELD_OUT, Evidence, Trial, Verdict, is_within
@@ -202,11 +203,20 @@ def check_value(said: str, a: Attribution) -> None:
 
 # ---------------------------------------------------------------------- the terminal
 
+ASKED = "This answers: Is this ranking better than random on this text?"
+
 
 def answer_lines(made: Attribution | Comparison) -> list[str]:
     said = answer_sentences(made.answer)
     cautions = [f"Caution: {caution}" for caution in answer_cautions(made.answer)]
-    return [" ".join(said[:2]), *said[2:], *cautions]
+    every = [made] if isinstance(made, Attribution) else list(made.attributions.values())
+    asked = [ASKED] if are_tried(every) else []
+    return [" ".join(said[:2]), *said[2:], *cautions, *asked]
+
+
+def are_tried(every: Sequence[Attribution]) -> bool:
+    """Whether some method but the control has a verdict beside random rankings."""
+    return any(is_tried(a) for a in every if a.method != CONTROL)
 
 
 def check_comparison_in_short(c: Comparison) -> None:
@@ -449,6 +459,7 @@ FIXED = {
     ),
     "From memory: texts that had been run before, for another method or for the evidence, and cost "
     "nothing again.": lambda every: any(a.cost.saved for a in every),
+    ASKED: are_tried,
     "A ✓ may be luck: up to one random ranking in twenty gets it too.": lambda every: any(
         map(trials, every)
     ),

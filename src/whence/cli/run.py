@@ -368,6 +368,7 @@ def _answer(run: Run, state: State) -> None:
     """
     from rich.text import Text
 
+    from whence.views.answering_of_many import asked_of_many
     from whence.views.confusion import confusion_view, next_commands
     from whence.views.overview import overview_sentences
 
@@ -378,6 +379,8 @@ def _answer(run: Run, state: State) -> None:
     lead = " ".join(sentences[: sentences.index("")])
     emit("")
     show(lambda _: Text(lead))
+    for line in asked_of_many(overview.answer):
+        show(lambda _, line=line: Text(line, "dim"))
     if overview.confusion is not None:
         emit("")
         show(lambda _: confusion_view(overview))

@@ -25,6 +25,7 @@ from whence.core.evidence import (
     is_within,
 )
 from whence.core.percent import percent
+from whence.core.question import Question
 from whence.views import wording
 from whence.views.sides import Side, sides_of
 
@@ -73,6 +74,11 @@ def answer_sentences(answer: Answer) -> list[str]:
 def answer_cautions(answer: Answer) -> list[str]:
     """What to be careful about, the gravest first."""
     return [plain(caution) for caution in cautions(answer)]
+
+
+def asked(answer: Answer) -> str:
+    """Which question the verdicts answer; empty where no method was tested."""
+    return wording.answers(Question.TEXT) if answer.tried else ""
 
 
 def sentences(answer: Answer) -> list[Sentence]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from whence.core.answer_of_many import AnswerOfMany
 from whence.core.evidence import LEVEL, is_within
 from whence.core.many import Tally
+from whence.core.question import Question
 from whence.views import wording
 
 MOST_LABELS = 4
 MOST_METHODS = 3
+
+
+def asked_of_many(answer: AnswerOfMany) -> list[str]:
+    """Which question the counts answer; nothing where no method was tested."""
+    return [wording.answers(Question.TEXTS)] if answer.tried else []
 
 
 def many_sentences(answer: AnswerOfMany) -> list[str]:

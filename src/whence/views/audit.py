@@ -27,6 +27,7 @@ from whence.core.audited import (
 )
 from whence.core.percent import digits
 from whence.core.pruning import Pruning
+from whence.core.question import Question
 from whence.views import wording
 from whence.views.evaluation import wording_list
 from whence.views.wording import share
@@ -364,6 +365,7 @@ def audit_text(audit: Audit, width: int = WIDTH) -> str:
 def audit_view(audit: Audit, width: int = WIDTH) -> RenderableType:
     """The answer, then the layers and the readings with what their verdicts rest on."""
     parts: list[RenderableType] = [Text(line) for line in audit_sentences(audit)]
+    parts.append(Text(wording.answers(Question.ATTENTION), DIM))
     places = places_of(audit)
     if places:
         parts += [Text(), _places(places, width), Text(how_to_read(audit), DIM)]

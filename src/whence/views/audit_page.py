@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from whence.core.audit import Place
 from whence.core.audited import Audit, May, PlaceVerdict
+from whence.core.question import Question
 from whence.views import wording
 from whence.views.audit import (
     NOTHING,
@@ -51,6 +52,7 @@ def _body(audit: Audit) -> str:
         ),
         element("p", " ".join(text(line) for line in audit_lead(audit)), class_="answer"),
         element("ul", elements("li", map(text, audit_rest(audit))), class_="cautions"),
+        soft(text(wording.answers(Question.ATTENTION))),
         *_places(audit),
         *_heads(audit),
         *_readings(audit),

@@ -16,6 +16,7 @@ from rich.text import Text
 from whence.core.errors import InputError
 from whence.core.evaluation import RANDOM, Cell, Column, Disagreement, Evaluation
 from whence.core.evidence import Verdict
+from whence.core.question import Question
 from whence.core.registry import METRIC_GROUPS
 from whence.core.writing import write_bytes
 from whence.views import wording
@@ -273,6 +274,11 @@ def _of_fewer(table: Evaluation) -> list[str]:
 # ---------------------------------------------------------------------- terminal
 
 
+def asked(table: Evaluation) -> list[str]:
+    """Which question the verdicts answer; nothing where a planted truth alone was asked for."""
+    return [wording.answers(Question.MEASURE)] if table.columns else []
+
+
 def evaluation_text(table: Evaluation, width: int = WIDTH, full: bool = True) -> str:
     """What ``print`` shows."""
     console = Console(file=StringIO(), width=width, force_terminal=False)
@@ -290,6 +296,7 @@ def evaluation_view(table: Evaluation, console: Console, full: bool = False) -> 
     Without ``full`` each metric is shown under the first removal only.
     """
     parts: list[RenderableType] = [Text(line) for line in evaluation_sentences(table)]
+    parts += [Text(line, DIM) for line in asked(table)]
     if table.planted is not None:
         parts += [Text(), planted_view(table.planted, console, answered=True)]
     of_removals = [c for c in table.columns if full or c.removal in ("", *table.removals[:1])]

@@ -19,7 +19,7 @@ from whence.core.generation import Generation
 from whence.core.showing import signs
 from whence.core.target import Target
 from whence.views import wording
-from whence.views.answering import Sentence, cautions, plain, sentences
+from whence.views.answering import Sentence, asked, cautions, plain, sentences
 from whence.views.palette import FAINT, Theme, terminal_theme
 from whence.views.sides import sides_of
 from whence.views.terminal import fit, has_colour, level_style, to_text
@@ -340,6 +340,8 @@ def _reasons(g: Generation) -> Iterator[RenderableType]:
         yield Text(without_evidence(g))
     for caution in careful:
         yield Text.assemble(("Caution: ", BOLD), plain(caution))
+    if g.chosen is not None and asked(g.chosen.answer):
+        yield Text(asked(g.chosen.answer), DIM)
 
 
 def _contrast(g: Generation) -> Iterator[RenderableType]:

@@ -17,7 +17,7 @@ from whence.core.percent import percent
 from whence.core.plan import Plan
 from whence.views import wording
 from whence.views.agreeing import agreement_section
-from whence.views.answering import LEAD, Sentence, cautions, sentences
+from whence.views.answering import LEAD, Sentence, asked, cautions, sentences
 from whence.views.document import (
     document,
     embedded_json,
@@ -188,6 +188,8 @@ def answered(answer: Answer) -> list[str]:
     warned = [f"<strong>Caution:</strong> {_marked_up(caution)}" for caution in cautions(answer)]
     if warned:
         about.append(element("ul", elements("li", warned), class_="cautions"))
+    if asked(answer):
+        about.append(soft(text(asked(answer))))
     return about
 
 

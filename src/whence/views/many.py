@@ -14,7 +14,7 @@ from whence.core.evidence import Verdict
 from whence.core.many import Many, Row, Tally
 from whence.views import verdicts, wording
 from whence.views.answering import in_short
-from whence.views.answering_of_many import many_sentences
+from whence.views.answering_of_many import asked_of_many, many_sentences
 from whence.views.document import title_of
 from whence.views.terminal import to_text
 
@@ -41,6 +41,7 @@ def many_view(many: Many, console: Console) -> RenderableType:
     said = many_sentences(many.answer)
     parts: list[RenderableType] = [Text(" ".join(said[:2]), BOLD)]
     parts += [Text(sentence) for sentence in said[2:]]
+    parts += [Text(line, DIM) for line in asked_of_many(many.answer)]
     parts += [Text(), _index(many, console.width), Text()]
     parts += _counts(many)
     missing = left_out(many)

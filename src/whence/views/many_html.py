@@ -5,7 +5,7 @@ from __future__ import annotations
 from whence.core.many import Many, Result, Row, Tally
 from whence.views import verdicts, wording
 from whence.views.answering import in_short
-from whence.views.answering_of_many import many_sentences
+from whence.views.answering_of_many import asked_of_many, many_sentences
 from whence.views.document import document, fresh_id, script, static, style, title_of
 from whence.views.html import body, words_explained
 from whence.views.many import NONE, beaten, chance, left_out, notes, prediction, strongest_first
@@ -16,6 +16,7 @@ from whence.views.markup import (
     opening,
     paragraphs,
     scrolling,
+    soft,
     table,
     text,
 )
@@ -57,6 +58,7 @@ def _content(many: Many, name: str) -> str:
         element("h2", "Answer"),
         element("p", " ".join(said[:2]), class_="answer"),
         elements("p", said[2:], class_="trust"),
+        *(soft(text(line)) for line in asked_of_many(many.answer)),
         _index(many, name),
         _counts(many),
         _missing(many),

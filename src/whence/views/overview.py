@@ -23,7 +23,7 @@ from whence.core.overview import (
     told_for_sure,
 )
 from whence.views import verdicts, wording
-from whence.views.answering_of_many import many_sentences
+from whence.views.answering_of_many import asked_of_many, many_sentences
 from whence.views.confusion import confusion_section
 from whence.views.data_labels import reading_sentences, undecided_sentences, unknown_sentences
 from whence.views.document import document, script, static
@@ -222,6 +222,7 @@ def _top(overview: Overview) -> str:
         element("h2", "Answer"),
         element("p", " ".join(lead), class_="answer"),
         elements("p", more, class_="trust"),
+        *(soft(text(line)) for line in asked_of_many(overview.answer)),
         soft(text(_facts(overview))),
     ]
     return element("div", element("div", "".join(about)) + _counts(overview), class_="top")

@@ -13,7 +13,7 @@ from whence.core.answer import CONTROL, PLAIN_ATTENTION, Answer
 from whence.core.attribution import Attribution
 from whence.core.evidence import Verdict
 from whence.views import verdicts, wording
-from whence.views.answering import LEAD, Phrase, Sentence, cautions, sentences
+from whence.views.answering import LEAD, Phrase, Sentence, asked, cautions, sentences
 from whence.views.palette import Theme, levels
 
 DIM, BOLD = Style(dim=True), Style(bold=True)
@@ -43,6 +43,8 @@ def answer_block(answer: Answer, theme: Theme, coloured: bool) -> Iterator[Rende
         line.append("Caution: ", BOLD)
         _append(line, caution, theme, coloured)
         yield line
+    if asked(answer):
+        yield Text(asked(answer), DIM)
 
 
 def _append(line: Text, sentence: Sentence, theme: Theme, coloured: bool) -> None:

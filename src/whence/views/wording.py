@@ -17,6 +17,7 @@ from whence.core.durations import spoken
 from whence.core.evidence import LEVEL, Verdict, is_within
 from whence.core.plan import Plan
 from whence.core.provenance import Provenance
+from whence.core.question import Question
 from whence.core.showing import signs, visible
 from whence.core.sizes import human
 from whence.core.target import WHOLE_INPUT, Target
@@ -52,6 +53,14 @@ PLURAL = {
     "patch": "patches",
     "feature": "features",
 }
+
+
+def answers(question: Question) -> str:
+    """Which of the four questions about an explanation is answered: each has its own words.
+
+    Said below every verdict. ``This answers: Is this ranking better than random on this text?``
+    """
+    return f"This answers: {question.asked}"
 
 
 def plural(kind: str) -> str:
