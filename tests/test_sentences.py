@@ -8,6 +8,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from tests.reader import ROOT
 
 
@@ -28,15 +30,27 @@ def every_speaker() -> tuple:
     return tuple(catalogue().with_examples(catalogue().speakers()))
 
 
-def test_every_function_that_makes_sentences_says_when_and_has_an_example():
-    lacking = catalogue().lacking(list(every_speaker()))
+def shown() -> str:
+    return Path(catalogue().PAGE).read_text(encoding="utf-8")
+
+
+def test_every_function_that_makes_sentences_says_when():
+    lacking = [one for one in catalogue().lacking(catalogue().speakers()) if "condition" in one]
     assert not lacking, "\n".join(lacking)
 
 
-def test_the_page_is_what_the_code_says():
+def test_every_function_that_makes_sentences_is_in_the_catalogue():
+    sentences = catalogue()
+    made = sentences.without_examples(sentences.page(sentences.speakers()))
+    assert sentences.without_examples(shown()) == made, "run: python docs/assets/sentences.py"
+
+
+@pytest.mark.slow  # hundreds of made-up results of each kind say all that they can
+def test_every_one_has_an_example_and_the_page_shows_it():
+    lacking = catalogue().lacking(list(every_speaker()))
+    assert not lacking, "\n".join(lacking)
     made = catalogue().page(list(every_speaker()))
-    page = Path(catalogue().PAGE).read_text(encoding="utf-8")
-    assert page == made, "run: python docs/assets/sentences.py"
+    assert shown() == made, "run: python docs/assets/sentences.py"
 
 
 def test_what_is_left_out_is_there_and_has_a_reason():

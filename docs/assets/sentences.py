@@ -317,6 +317,11 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
 
 
+def without_examples(made: str) -> str:
+    """The page without what only made-up results can tell."""
+    return re.sub(r"\n> .*\n", "", made)
+
+
 def lacking(found: list[Speaker]) -> list[str]:
     """Speakers that do not say when they speak, or of which there is no example."""
     rows = [(one, "no condition") for one in found if not one.when]

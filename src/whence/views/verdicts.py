@@ -194,7 +194,7 @@ def rankings(every: Sequence[Attribution]) -> int | None:
 
 
 def random_rankings(every: Sequence[Attribution]) -> str:
-    """The control in words: ``100 random rankings``, or without the number where it is unknown.
+    """Said of the control; without the number where it is unknown. ``100 random rankings``
 
     Methods that had fewer, as equal scores have fewer orders, are named with how many they had.
     """
