@@ -61,19 +61,21 @@ def trials(a: Attribution) -> tuple[Trial, ...]:
     return a.evidence.trials
 
 
-def most_rankings(every: Sequence[Attribution]) -> str:
+def check_rankings(said: str, every: Sequence[Attribution]) -> None:
+    """The largest number, and of methods that were judged by fewer, how many they had."""
     judged = [(a.method, a.evidence) for a in every if a.evidence is not None]
     most = max((evidence.rankings for _, evidence in judged), default=0)
-    if not most:
-        return "random rankings"
-    fewer = [
+    told = re.fullmatch(r"(?:(\d+) )?random rankings(?: \((.*?)(?: and (\d+) more)?\))?", said)
+    assert told is not None, said
+    assert int(told[1] or 0) == most
+    fewer = {
         f"{method} {evidence.rankings or 'of unknown number'}"
         for method, evidence in judged
         if evidence.verdict is not None and evidence.rankings < most
-    ]
-    if len(fewer) > 4:
-        fewer = [*fewer[:3], f"{fewer[3]} and {len(fewer) - 4} more"]
-    return f"{most} random rankings" + (f" ({', '.join(fewer)})" if fewer else "")
+    }
+    named = set(told[2].split(", ")) if told[2] else set()
+    assert named <= fewer
+    assert len(named) + int(told[3] or 0) == len(fewer)
 
 
 # ---------------------------------------------------------------------- sentences of both
@@ -301,7 +303,7 @@ def check_how_to_read(line: str, every: Sequence[Attribution]) -> None:
         line,
     )
     assert told is not None, line
-    assert told[1] == most_rankings(every)
+    check_rankings(told[1], every)
     worse = any(trial.verdict == Verdict.WORSE for a in every for trial in trials(a))
     assert bool(told[2]) == worse
 
@@ -662,7 +664,7 @@ def check_shares(words: str, every: Sequence[Attribution], things: str) -> None:
         words,
     )
     assert told is not None, words
-    assert told["of"] == most_rankings(every)
+    check_rankings(told["of"], every)
     assert told["things"] == things
     assert sorted(told["names"].split(", ")) == sorted(names)
 
@@ -775,8 +777,9 @@ def check_rule(words: str, every: Sequence[Attribution]) -> None:
     (a,) = [a for a in every if a.method == "anchors"]
     detail = dict(a.detail or {})
     told = re.fullmatch(
-        rf"IF (.*) THEN the prediction is (.*): precision ({SHARE})( exactly| \(.*? to .*? %\)), "
-        rf"at least ({SHARE}) asked; coverage ({SHARE}); (\S+) samples",
+        rf"IF (.*) THEN the (?P<what>prediction|highest label) is (.*): precision ({SHARE})"
+        rf"( exactly| \(.*? to .*? %\)), at least ({SHARE}) asked; coverage ({SHARE}); "
+        r"(\S+) samples",
         words,
     )
     assert told is not None, words
@@ -784,11 +787,13 @@ def check_rule(words: str, every: Sequence[Attribution]) -> None:
     quoted = " and ".join(f"“{name}”" for name in kept)
     verb = " stays" if len(kept) == 1 else " stay"
     assert told[1] == (quoted + verb if kept else "anything at all stays")
-    check_share(told[3], detail["precision"])
-    assert (told[4] == " exactly") == detail["exact"]
-    check_share(told[5], detail["threshold"])
-    check_share(told[6], detail["coverage"])
-    assert int(told[7].replace(",", "")) == detail["samples"]
+    is_highest = a.several_labels or sum(a.prediction.values()) > 1.001
+    assert (told["what"] == "highest label") == is_highest
+    check_share(told[4], detail["precision"])
+    assert (told[5] == " exactly") == detail["exact"]
+    check_share(told[6], detail["threshold"])
+    check_share(told[7], detail["coverage"])
+    assert int(told[8].replace(",", "")) == detail["samples"]
 
 
 def check_detail(words: str, every: Sequence[Attribution]) -> None:

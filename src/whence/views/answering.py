@@ -748,7 +748,10 @@ def _things(answer: Answer) -> str:
 
 
 def _contest(answer: Answer, contest: Contested) -> Sentence:
-    """Said where some methods have a unit for the target, and others against it."""
+    """Said where some methods have a unit for the target, and others against it.
+
+    ``methods contradict each other on “bad”: it speaks for good by lime, against it by occlusion.``
+    """
     name = Phrase(f"“{wording.visible(answer.units[contest.unit])}”")
     those_for = wording.few(contest.those_for, most=3)
     those_against = wording.few(contest.those_against, most=3)

@@ -197,6 +197,7 @@ def random_rankings(every: Sequence[Attribution]) -> str:
     """Said of the control; without the number where it is unknown. ``100 random rankings``
 
     Methods that had fewer, as equal scores have fewer orders, are named with how many they had.
+    Said below every table of verdicts.
     """
     count = rankings(every)
     if count is None:
