@@ -270,8 +270,8 @@ def check_answer(overview: Overview, given: list[str | None] | None = None) -> l
             is_silent,
         ),
         (
-            r"By (.+?), ((?:\S+ is carried|for \S+, of the words ).+)\. In brackets stands the word's mean "
-            r"part of all scores of a text that has it\.",
+            r"By (.+?), ((?:\S+ is carried|for \S+, of the words ).+)\. In brackets stands the "
+            r"word's mean part of all scores of a text that has it\.",
             carried,
         ),
     ]

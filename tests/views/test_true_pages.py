@@ -21,6 +21,7 @@ from tests.views.test_true_comparison import (
     check_p,
     check_share,
     half_a_digit,
+    has_several,
     in_a_row,
     verdict,
 )
@@ -775,8 +776,8 @@ def check_rule(words: str, every: Sequence[Attribution]) -> None:
     (a,) = [a for a in every if a.method == "anchors"]
     detail = dict(a.detail or {})
     told = re.fullmatch(
-        rf"IF (.*) THEN the prediction is (.*): precision ({SHARE})( exactly| \(.*? to .*? %\)), "
-        rf"at least ({SHARE}) asked; coverage ({SHARE}); (\S+) samples",
+        rf"IF (.*) THEN the (prediction|highest label) is (.*): precision ({SHARE})( exactly| \("
+        rf".*? to .*? %\)), at least ({SHARE}) asked; coverage ({SHARE}); (\S+) samples",
         words,
     )
     assert told is not None, words
@@ -784,11 +785,12 @@ def check_rule(words: str, every: Sequence[Attribution]) -> None:
     quoted = " and ".join(f"“{name}”" for name in kept)
     verb = " stays" if len(kept) == 1 else " stay"
     assert told[1] == (quoted + verb if kept else "anything at all stays")
-    check_share(told[3], detail["precision"])
-    assert (told[4] == " exactly") == detail["exact"]
-    check_share(told[5], detail["threshold"])
-    check_share(told[6], detail["coverage"])
-    assert int(told[7].replace(",", "")) == detail["samples"]
+    assert (told[2] == "highest label") == has_several(a)
+    check_share(told[4], detail["precision"])
+    assert (told[5] == " exactly") == detail["exact"]
+    check_share(told[6], detail["threshold"])
+    check_share(told[7], detail["coverage"])
+    assert int(told[8].replace(",", "")) == detail["samples"]
 
 
 def check_detail(words: str, every: Sequence[Attribution]) -> None:
