@@ -89,7 +89,7 @@ def test_a_model_of_several_labels_has_all_its_labels_and_is_not_called_wrong(
         assert read.holding is not None
         assert dict(read.holding) == {name: p for name, p in each.items() if p >= 0.5}
     for question in ("wrong", "confusion"):
-        with pytest.raises(InputError, match="may say several labels of a text, or none"):
+        with pytest.raises(InputError, match="does not choose one label of a list"):
             run.table(question)
 
 

@@ -18,7 +18,6 @@ from tests.views.overviews import METHODS, TEXTS, overview, read_text, reading
 from whence.core.answer_of_many import answer_of_counts
 from whence.core.attribution import NO_LABEL
 from whence.core.overview import CarryingWord, ReadText, by_effect
-from whence.views.answering_of_many import many_sentences
 from whence.views.overview import overview_page, overview_sentences
 from whence.views.overview_data import STEPS, quantised
 
@@ -144,7 +143,7 @@ def test_where_several_labels_may_hold_nothing_is_said_to_be_unknown_or_wrong():
     answer = answer_of_counts(2, predictions, [], 2, 0)
     more = {"unjudged": 2, "accuracy": None, "confusion": None, "labels": None}
     said = overview_sentences(overview(texts, answer=answer, **more))
-    assert said[0].endswith(" for 1; for some it says several.")
+    assert said[0].endswith(" good for 1, fine for 1 and none of its labels for 1.")
     assert said[1] == (
         "It may say several labels of a text, or none, so how often it is right on the 2 texts "
         "with a label in the data is not told."
@@ -156,15 +155,6 @@ def test_where_several_labels_may_hold_nothing_is_said_to_be_unknown_or_wrong():
     assert told["texts"][1]["holds"] == []
     menu = page.split('name="says"')[1].split("</select>")[0]
     assert re.findall(r'<option value="([^"]*)">', menu) == ["", "fine", "good", NO_LABEL]
-
-
-def test_the_rest_of_the_labels_is_the_rest_only_where_each_text_has_one():
-    """Of 9 texts with several labels each, 12 are counted before the others: there is no rest."""
-    one_each = Counter({"a": 4, "b": 3, "c": 2, "d": 2, "e": 1, "f": 1})
-    said = many_sentences(answer_of_counts(13, one_each, [], 13, 0))[0]
-    assert said.endswith("d for 2 and 2 other labels for the rest.")
-    said = many_sentences(answer_of_counts(9, one_each, [], 9, 0))[0]
-    assert said.endswith("d for 2 and 2 other labels for 1 at most; for some it says several.")
 
 
 def test_what_does_next_to_nothing_is_not_said_to_do_most():
