@@ -15,6 +15,7 @@ from tests.families import build
 from whence.cli.main import main
 from whence.models import load as loading
 
+FOREVER = 1e6  # seconds
 load_once = cache(loading.load)
 
 
@@ -51,6 +52,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
         monkeypatch.setattr("sys.stdin", feed)
         # a busy machine may be slow: what a run costs is told where a test asks for it
         monkeypatch.setattr("whence.cli.running.WORTH_TELLING", tells_cost_from)
+        monkeypatch.setattr("whence.cli.running.FIRST_LINE", FOREVER)
         capfd.readouterr()
         code = main([str(a) for a in arguments])
         out, err = capfd.readouterr()

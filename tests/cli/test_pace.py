@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from whence.cli import pace as module
 from whence.cli.pace import Pace, pace_shown
+from whence.cli.running import progress
 
 
 def told(pace: Pace, *parts: tuple[float, int], rows: int = 1000) -> Pace:
@@ -90,7 +90,7 @@ def test_a_long_part_is_not_silent(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # would catch: lines at the end of parts alone, of which the first may take minutes
-    monkeypatch.setattr(module, "FIRST_LINE", 0.01)
+    monkeypatch.setattr("whence.cli.running.FIRST_LINE", 0.01)
     with pace_shown(1) as tell:
         tell(0, 0, 79)
         said = ""
@@ -105,4 +105,25 @@ def test_a_short_run_says_nothing_of_its_pace(capsys: pytest.CaptureFixture[str]
     with pace_shown(1) as tell:
         tell(0, 0, 2)
         tell(2, 0, 2)
+    assert capsys.readouterr().err == ""
+
+
+def test_any_work_into_a_file_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch: `whence planted > table.txt`, which said nothing for its whole minute."""
+    monkeypatch.setattr("whence.cli.running.FIRST_LINE", 0.01)
+    with progress("planted") as say:
+        say("keyword: 32 of 112 passes")
+        said = ""
+        deadline = time.monotonic() + 30
+        while "passes" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert "whence: planted: keyword: 32 of 112 passes …" in said
+
+
+def test_short_work_into_a_file_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("planted") as say:
+        say("keyword")
     assert capsys.readouterr().err == ""

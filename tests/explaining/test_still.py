@@ -48,3 +48,10 @@ def test_a_model_that_hears_a_little_is_ranked() -> None:
         assert a.scores.any()
         assert a.evidence is not None
         assert a.evidence.verdict is not None
+
+
+def test_a_closed_form_that_runs_no_mask_is_not_still() -> None:
+    """Would catch zeros for a method that reads the weights, as one value is no range."""
+    model = whence.load("single-layer")
+    a = whence.explain(model, "the food is not bad", "shapley-exact", evidence=False)
+    assert a.scores.any()

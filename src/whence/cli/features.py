@@ -14,8 +14,7 @@ import typer
 
 from whence.cli import options as o
 from whence.cli.bars import fitted_bar
-from whence.cli.pace import BETWEEN_LINES
-from whence.cli.running import emit, emit_json, loaded, note
+from whence.cli.running import BETWEEN_LINES, emit, emit_json, loaded, note
 from whence.core.durations import about
 from whence.core.errors import InputError
 from whence.core.percent import digits

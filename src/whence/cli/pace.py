@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from whence.cli.bars import fitted_bar
-from whence.cli.running import note
+from whence.cli.running import lines_about
 from whence.core.durations import about, precise, spoken
-
-# seconds to the first line about progress where there is no terminal, and between two of them
-FIRST_LINE, BETWEEN_LINES = 5.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ def pace_shown(workers: int) -> Iterator[Callable[[int, int, int], None]]:
     pace = Pace(workers)
     console = Console(stderr=True)
     if not (sys.stderr.isatty() and console.is_interactive):
-        with _lines(lambda: pace.words(time.monotonic())):
+        with lines_about(lambda: pace.words(time.monotonic())):
             yield lambda done, failed, rows: pace.tell(done, failed, rows, time.monotonic())
         return
 
@@ -132,23 +128,3 @@ def pace_shown(workers: int) -> Iterator[Callable[[int, int, int], None]]:
             bar.update(task, completed=done, total=rows)
 
         yield fill
-
-
-@contextmanager
-def _lines(words: Callable[[], str]) -> Iterator[None]:
-    """A line after a few seconds, then from time to time, however long a part takes."""
-    is_over = threading.Event()
-
-    def tell() -> None:
-        wait = FIRST_LINE
-        while not is_over.wait(wait):
-            note(words())
-            wait = BETWEEN_LINES
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        teller.join()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # seconds before a progress bar appears
 PATIENCE = 2.0
+# seconds to the first line about progress where there is no terminal, and between two of them
+FIRST_LINE, BETWEEN_LINES = 5.0, 30.0
 # seconds, from which on a forecast is printed
 WORTH_TELLING = 2.0
 # bytes, from which on a forecast is printed
@@ -142,8 +145,9 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
     """A bar on stderr once something takes over two seconds; it says which step is running.
 
     It fills by passes through the model, and tells the time that is left. It is gone when the work
-    is done. What the work will cost is said beforehand in a line that stays, unless the work is a
-    later part (``is_first=False``).
+    is done. Where there is no terminal, a line says where it is from time to time. What the work
+    will cost is said beforehand in a line that stays, unless it is a later part
+    (``is_first=False``).
     """
     from rich.console import Console
 
@@ -157,7 +161,15 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
     console = Console(stderr=True)
     # asked of stderr too: FORCE_COLOR is about colour, and a log file wants no bar
     if not (sys.stderr.isatty() and console.is_interactive):
-        yield announce
+        at_hand = visible(label)
+
+        def tell(step: str) -> None:
+            nonlocal at_hand
+            announce(step)
+            at_hand = _described(label, step)
+
+        with lines_about(lambda: f"{at_hand} …"):
+            yield tell
         return
     bar = fitted_bar(console, lambda task: task.description, lambda task: task.fields["left"])
     task = bar.add_task(visible(label), total=None, left="")
@@ -179,6 +191,26 @@ def progress(label: str, is_first: bool = True) -> Iterator[Callable[[str], None
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+@contextmanager
+def lines_about(words: Callable[[], str]) -> Iterator[None]:
+    """A line on stderr after a few seconds, then from time to time, however long the work takes."""
+    is_over = threading.Event()
+
+    def tell() -> None:
+        wait = FIRST_LINE
+        while not is_over.wait(wait):
+            note(words())
+            wait = BETWEEN_LINES
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        teller.join()
 
 
 def _described(label: str, step: str) -> str:
