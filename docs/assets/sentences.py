@@ -331,14 +331,6 @@ def lacking(found: list[Speaker]) -> list[str]:
 
 # What has words and says no sentence, and why: "file:name".
 NO_SENTENCES: dict[str, str] = {
-    "core/attribution.py:check_schema": "words of a refusal",
-    "core/errors.py:unknown_name": "words of a refusal",
-    "core/registry/declared.py:check_method": "words of a refusal",
-    "core/registry/declared.py:check_metric": "words of a refusal",
-    "core/registry/fields.py:SEED": "what a setting is, in the help",
-    "core/registry/names.py:not_found": "words of a refusal",
-    "core/stored.py:Stored.whole": "words of a refusal",
-    "core/stored.py:_quoted": "words of a refusal",
     # -- answers of one text and of many
     "core/attribution.py:check_schema": "a refusal",
     "core/errors.py:unknown_name": "a refusal",
