@@ -21,7 +21,6 @@ from tests.views.test_true_comparison import (
     check_p,
     check_share,
     half_a_digit,
-    has_several,
     in_a_row,
     verdict,
 )
