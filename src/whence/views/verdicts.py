@@ -196,7 +196,8 @@ def rankings(every: Sequence[Attribution]) -> int | None:
 def random_rankings(every: Sequence[Attribution]) -> str:
     """The control in words: ``100 random rankings``, or without the number where it is unknown.
 
-    Methods that had fewer, as equal scores have fewer orders, are named with how many they had.
+    Said where some method was tested. Those that had fewer, as equal scores have fewer orders, are
+    named with how many they had.
     """
     count = rankings(every)
     if count is None:

@@ -132,7 +132,7 @@
     return text.says === undefined || text.label === undefined || text.unjudged ? null : text.says === text.label;
   }
 
-  // What the model says: one label, or, where each label has its own yes or no, several or none.
+  // Said of each text: one label, or, where each label has its own yes or no, several or none.
   function said(text) {
     const highest = `${labels[text.says]} ${percent(text.sure)}`;
     if (text.holds === undefined) return highest;
