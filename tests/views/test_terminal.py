@@ -163,11 +163,22 @@ def test_no_share_and_no_p_of_the_verdicts_is_cut_off():
         shown = to_text(
             lambda console: Group(*evidence_table(list(every.values()), console.width)), width
         )
-        removals = 0 if width == 60 else 2  # where both have no room, neither is shown by half
+        removals = {60: 1, 80: 2, 100: 2}[width]  # what has no room is not shown by half
+        assert ("removals without room here: delete" in shown) == (removals == 1)
         rows = [row for row in shown.splitlines() if row.split(" ")[0] in every]
         assert len(rows) == len(every)
         for row in rows:
             assert row.count("99.5 %") == row.count(" .020") == removals
+
+
+def test_one_word_is_not_named_once_for_each_method():
+    """A table with "dull" in each row, and half of the methods without a verdict below it."""
+    c = whence.compare(whence.load("sentiment"), "dull", BRIEF)
+    shown = str(c)
+    assert "strongest" not in shown
+    told = " ".join(shown.split())
+    assert f"– no verdict: {', '.join(sorted(BRIEF))}" in told
+    assert re.search(r"(?m)^dull$", shown)
 
 
 def test_every_number_of_random_rankings_is_told():

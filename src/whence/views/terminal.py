@@ -14,6 +14,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from whence.core.answer import is_tried
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.percent import digits
@@ -175,7 +176,9 @@ def comparison_view(
     if full:
         return Group(*parts, *_everything(c, theme, every_row, console))
     rows = brief_rows(every)
-    if any(a.evidence is not None for a in every):
+    if len(c.first.units) == 1 and not any(map(is_tried, every)):
+        rows = []  # nothing can be ranked: a table would name the one unit again and again
+    elif any(a.evidence is not None for a in every):
         parts += evidence_table(rows, console.width, with_notes=False)
     else:
         parts.append(units_table(rows))

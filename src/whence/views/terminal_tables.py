@@ -34,7 +34,8 @@ GAP = 2  # cells between two columns
 # cells that a column needs
 EVIDENCE = len("~ unclear")
 REMOVAL = len("✓ 100 % .010")
-FEWEST_CELLS = len("strongest units")
+STRONGEST = "strongest units"
+FEWEST_CELLS = 12  # of the strongest units: they give way to numbers
 NUMBERS = ("forward", "memory", "backward", "ms")
 
 
@@ -60,18 +61,18 @@ def evidence_table(
         left -= widths[name] + GAP
     left_out = names[len(removals) :]
 
-    table = _table("method", "strongest units", "evidence", *removals)
-    widest = max(FEWEST_CELLS, *(cell_len(strongest(a)) + 1 for a in every))
+    head = STRONGEST if left >= len(STRONGEST) else STRONGEST.split(" ")[0]
+    table = _table("method", head, "evidence", *removals)
+    widest = max(len(head), *(cell_len(strongest(a)) + 1 for a in every))
     table.columns[1].width = min(max(left, FEWEST_CELLS), widest)
     for a in verdicts.by_evidence(every):
         table.add_row(Text(a.method), Text(strongest(a)), _verdict(a), *_shares(a, removals))
     yield table
 
-    if not with_notes:
-        if removals:
-            yield Text(_how_to_read(every), DIM)
-        return
-    for line in _evidence_notes(every, bool(removals)):
+    lines = _evidence_notes(every, bool(removals)) if with_notes else []
+    if removals and not with_notes:
+        lines = [_how_to_read(every)]
+    for line in lines:
         yield Text(line, DIM)
     if left_out:
         unseen = ", ".join(left_out)

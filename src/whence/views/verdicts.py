@@ -196,8 +196,8 @@ def rankings(every: Sequence[Attribution]) -> int | None:
 def random_rankings(every: Sequence[Attribution]) -> str:
     """Said of the control; without the number where it is unknown. ``100 random rankings``
 
-    Methods that had fewer, as equal scores have fewer orders, are named with how many they had.
-    Said below every table of verdicts.
+    Said where some method was tested. Those that had fewer, as equal scores have fewer orders, are
+    named with how many they had.
     """
     count = rankings(every)
     if count is None:
