@@ -36,7 +36,8 @@ def test_json_is_what_the_library_returns(whence, folder):
 
 
 def test_settings_of_the_method_are_flags_wherever_they_stand(whence):
-    one = whence("explain", "--baseline", "mask", TEXT, "--max-nodes=24", "--nodes", "6", "--json")
+    flags = ["--baseline", "mask", TEXT, "--max-nodes=24", "--nodes", "6", "--json"]
+    one = whence("explain", "--method", "ig", *flags)
     assert json.loads(one.out)["settings"] == {
         "baseline": "mask",
         "nodes": 6,

@@ -141,7 +141,7 @@ def test_tab_proposes_commands_methods_metrics_and_models(typed: str, proposals:
 
 
 def test_what_is_proposed_is_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from whence.models.load import bundled
+    from whence.models.finding import bundled
 
     assert completing.method("") == sorted(registry.methods())
     assert completing.metric("") == sorted(registry.metrics())

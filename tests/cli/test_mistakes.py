@@ -41,11 +41,17 @@ MISTAKES = {
     "result is a folder": (["explain", "hi", "--save", "/"], "folder"),
     "two texts": (["explain", "not", "bad"], "quotes"),
     "no text": (["explain"], "no text"),
-    "unknown flag": (["explain", "hi", "--foo", "3"], r"--baseline.*--max-nodes"),
-    "mistyped setting": (["explain", "hi", "--baselin", "zero"], "Did you mean --baseline"),
+    "unknown flag": (["explain", "hi", "--method=ig", "--foo", "3"], r"--baseline.*--max-nodes"),
+    "mistyped setting": (
+        ["explain", "hi", "--method=ig", "--baselin", "zero"],
+        "Did you mean --baseline",
+    ),
     "mistyped option": (["explain", "hi", "--taget", "good"], "Did you mean --target"),
-    "setting without value": (["explain", "hi", "--nodes"], "needs a value"),
-    "bad setting": (["explain", "hi", "--baseline", "nothing"], "'mean', 'mask', 'pad' or 'zero'"),
+    "setting without value": (["explain", "hi", "--method=ig", "--nodes"], "needs a value"),
+    "bad setting": (
+        ["explain", "hi", "--method=ig", "--baseline", "nothing"],
+        "'mean', 'mask', 'pad' or 'zero'",
+    ),
     "layer outside": (
         ["explain", "hi", "--method", "attention-mean", "--layer", "9"],
         "outside the 2 layers",

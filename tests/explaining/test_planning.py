@@ -150,7 +150,7 @@ def test_an_impossible_budget_is_one_clear_error(model: Model, methods: list[str
     with pytest.raises(SettingsError, match=r"budget of 20 passes is too small.*evidence=False"):
         whence.compare(model, LONG, methods, budget=20)
     with pytest.raises(SettingsError, match=r"too small: integrated-gradients may take 57 passes"):
-        whence.explain(model, LONG, budget=20, evidence=False)
+        whence.explain(model, LONG, "integrated-gradients", budget=20, evidence=False)
 
 
 def test_a_plain_number_is_the_method_s_own_budget_where_it_has_one(model: Model) -> None:

@@ -16,11 +16,12 @@ from whence.cli.running import loaded, progress, tell_forecast, writable
 from whence.cli.settings import split_flags
 from whence.cli.stored import check_out, through_run
 from whence.cli.texts import encode, label_of, own_pair, read_texts
+from whence.core.usual import METHOD_OF_A_TEXT
 
 if TYPE_CHECKING:
     from whence.core.attribution import Attribution
 
-EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --baseline mask'
+EXAMPLE = 'Example: whence explain "a moving, funny film" --target positive --removal delete'
 # texts that run together; with evidence, which takes far longer, each is shown as it is done
 AT_ONCE = 16
 
@@ -28,7 +29,7 @@ AT_ONCE = 16
 def command(
     words: o.Words = None,
     method: str = typer.Option(
-        "integrated-gradients",
+        METHOD_OF_A_TEXT,
         help="The method; 'whence methods' lists them, 'whence methods NAME' explains one.",
         autocompletion=completing.method,
         metavar="NAME",

@@ -25,6 +25,7 @@ from whence.core.request import (
     units_as_given,
 )
 from whence.core.target import Reading
+from whence.core.usual import METHOD_OF_A_TEXT
 from whence.core.units import UnitKind
 from whence.explaining.added import of_lines, shared_target, wishes_and_added
 from whence.explaining.job import Outcome, Progress
@@ -46,7 +47,7 @@ def explain(model: Model, text: list[Any], method: str = ..., **options: Any) ->
 def explain(
     model: Model,
     text: Any,
-    method: str = "integrated-gradients",
+    method: str = METHOD_OF_A_TEXT,
     *,
     pair: str | Sequence[str] | None = None,
     reply: str | None = None,
