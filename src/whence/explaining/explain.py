@@ -25,8 +25,8 @@ from whence.core.request import (
     units_as_given,
 )
 from whence.core.target import Reading
-from whence.core.usual import METHOD_OF_A_TEXT
 from whence.core.units import UnitKind
+from whence.core.usual import METHOD_OF_A_TEXT
 from whence.explaining.added import of_lines, shared_target, wishes_and_added
 from whence.explaining.job import Outcome, Progress
 from whence.explaining.run import run, total_cost
