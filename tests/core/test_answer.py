@@ -529,7 +529,7 @@ def test_one_method_that_does_not_hold_says_so_before_it_names_a_word():
         a = scored("lime", {NOT: 2.0, BUT: -1.0}, evidence(verdict, 0.5))
         said = answer_sentences(a.answer)
         assert said[1].startswith(f"The ranking by lime is {verdict}")
-        assert said[2].startswith("It would name: “not” speaks for positive")
+        assert said[2].startswith("It would say that “not” speaks for positive")
         assert not a.answer.is_carried
 
 

@@ -11,11 +11,17 @@ import pytest
 
 import whence.views
 from tests.views.conftest import ANCHOR, NO_VERDICT, OWN, SAMPLED, evidence_for, made
+from whence.core.answer import answer
 from whence.core.attribution import Cost, Error
 from whence.core.evidence import CURVES, Evidence, Verdict
 from whence.views import verdicts, wording
+from whence.views.answering import answer_sentences
 
 TEXT = "the food is great but the service is not bad"
+
+
+def single(a):
+    return answer({"occlusion": a})
 
 
 def judged(**more):
@@ -36,7 +42,8 @@ def test_the_words_of_a_verdict_are_spelt_in_core_only():
 def test_a_verdict_is_told_with_share_interval_and_p():
     a = judged(verdict=Verdict.BETTER, value=0.98, interval=(0.92, 1.0), p=0.0099)
     first, mask, delete = verdicts.lines(a)
-    assert first == "better than random: beats 98 % of random rankings (92 to 100 %), p = 0.0099"
+    beats = "beats 98 % of random rankings on average (92 to 100 %), p = 0.0099"
+    assert first == f"better than random: {beats}"
     trial = a.evidence.trial("mask")
     low, high = (f"{100 * end:.0f}" for end in trial.interval)
     beaten = f"{trial.beaten:.0%}".replace("%", " %")
@@ -45,6 +52,25 @@ def test_a_verdict_is_told_with_share_interval_and_p():
     assert delete.startswith("delete: ")
     assert [v.removal for v in verdicts.by_removal(a)] == ["mask", "delete"]
     assert f"{trial.statistic:.3g}" not in " ".join(verdicts.lines(a))  # never a bare area
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_mean_over_removals_is_called_one_and_p_has_its_removal(verdict):
+    """93 % stood beside p = 0.12, which is that of 90 %: the one is a mean, the other a maximum."""
+    one, other = evidence_for(np.linspace(1, -1, 10)).trials
+    of_both = {"p": 0.1188, "p_worse": 0.1188}
+    one = replace(one, removal="delete", beaten=0.896, p=0.1188, p_worse=0.1188)
+    other = replace(other, removal="pad", beaten=0.961, p=0.0693, p_worse=0.0693)
+    a = judged(verdict=verdict, value=0.9285, trials=(one, other), **of_both)
+    told = "beats 93 % of random rankings on average, p = 0.12"
+    worse = " of worse" if verdict == Verdict.WORSE else ""
+    assert verdicts.overall(a).without_interval() == f"{told}{worse} by delete"
+    assert f"{told}{worse} by delete." in " ".join(answer_sentences(single(a)))
+    same = replace(other, beaten=0.896, p=0.1188, p_worse=0.1188)
+    a = judged(verdict=verdict, value=0.896, trials=(one, same), **of_both)
+    told = f"beats 90 % of random rankings, p = 0.12{worse}"
+    assert verdicts.overall(a).without_interval() == told
+    assert f"{told}." in " ".join(answer_sentences(single(a)))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from whence.core.percent import percent
 from whence.core.question import Question
 from whence.views import wording
 from whence.views.sides import Side, sides_of
+from whence.views.verdicts import of_evidence
 
 CLOSE, IN_PART = 0.7, 0.4  # mean rank correlations from which methods agree closely, or in part
 HARDLY_MORE, NEXT = 0.9, 0.5  # shares of the first label's probability that a second one has
@@ -591,7 +592,7 @@ def _of_one_method(answer: Answer) -> list[Sentence]:
         return [_anchor(answer, answer.kept), _verdict_on_one(answer)]
     evidence = answer.shown_evidence
     if evidence is not None and evidence.verdict in (Verdict.SAME, Verdict.WORSE) and answer.tried:
-        return [_verdict_on_one(answer), _said_by_one(answer, "It would name: ")]
+        return [_verdict_on_one(answer), _said_by_one(answer, "It would say that ")]
     return [_said_by_one(answer, ""), _verdict_on_one(answer)]
 
 
@@ -627,13 +628,10 @@ def _verdict_on_one(answer: Answer) -> Sentence:
     if answer.kept:
         subject = f"As a ranking of all {_things(answer)} it"
     verdict = f"{wording.visible(subject)} is {evidence.verdict}"
-    if evidence.value is None:
+    numbers = of_evidence(evidence).without_interval()
+    if not numbers:
         return _sentence(f"{verdict}.")
-    numbers = f"it beats {wording.share(evidence.value)} of random rankings"
-    p = wording.p_of_verdict(evidence.verdict, evidence.p_of_verdict)
-    if p:
-        numbers += f", {p}"
-    return _sentence(f"{verdict}: {numbers}.")
+    return _sentence(f"{verdict}: it {numbers}.")
 
 
 def _nothing_to_test(evidence: Evidence) -> Sentence:
