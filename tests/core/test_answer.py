@@ -6,6 +6,7 @@ All random, all agreeing, two camps, signed and unsigned, ties.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -864,3 +865,43 @@ def test_files_of_before_do_not_say_fifty_per_cent_either():
     assert read.evidence.ranks_nothing
     assert (read.evidence.verdict, read.evidence.value, read.evidence.p) == (None, None, None)
     assert "50 %" not in str(read.answer)
+
+
+# ---------------------------------------------------------------------- tokens as labels
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "at"),
+    [
+        ("writer", "The president spoke to the American", None),
+        ("filler", "the film was great", "great"),
+        ("translator", "they push the cow .", None),
+    ],
+)
+def test_a_token_is_told_as_words_in_quotes(name, text, at):
+    """``The model says . (6.4 %)``, and ``speaks for ' people'``: a token is no name of a class."""
+    target = None if at is None else Target(at=at)
+    a = whence.explain(whence.load(name), text, "occlusion", target=target)
+    words = [f"“{label.strip()}”" for label in a.prediction]
+    assert f"The model says {words[0]} (" in str(a.answer)
+    assert f" {words[0]}" in a.to_text(full=True).split("prediction ")[1]
+    listed = re.findall(r"<dt[^>]*>([^<]*)</dt>", a.to_html())
+    assert set(words) <= set(listed)
+    for shown in (str(a.answer), a.to_text(full=True), a.to_html()):
+        for label in a.prediction:
+            assert f"'{label}'" not in shown
+    assert Attribution.from_dict(a.to_dict()).says_tokens
+
+
+def test_a_class_is_a_name_and_no_words():
+    a = whence.explain(whence.load("sentiment"), "not bad", "occlusion")
+    assert str(a.answer).startswith("The model says positive (")
+    assert "says_tokens" not in a.to_dict()
+
+
+def test_two_tokens_that_are_alike_but_for_their_blank_are_told_apart():
+    a = whence.explain(whence.load("writer"), "The capital of", "occlusion", evidence=False)
+    a = replace(a, prediction={" the": 0.4, "the": 0.35}, target=replace(a.target, label=" the"))
+    assert "The model says “␣the” (40 %)" in str(a.answer)
+    assert "next is “the” (35 %)" in str(a.answer)
+    assert "“␣the”" in a.to_html()

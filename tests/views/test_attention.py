@@ -291,7 +291,7 @@ def test_no_text_ends_an_element() -> None:
             for body in re.findall(r'<script type="[^"]*"[^>]*>(.*?)</script>', page, re.DOTALL)
         )
         labels = data_of(page)["kinds"][0]["from"]["labels"]
-        assert labels == ["[CLS]", HOSTILE, "\\x1b\\u202e", "'  '", "[SEP]"]
+        assert labels == ["[CLS]", HOSTILE, "\\x1b\\u202e", "“␣␣”", "[SEP]"]
 
 
 def test_the_page_tells_words_from_tokens_and_how_to_get_the_other() -> None:

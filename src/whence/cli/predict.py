@@ -76,7 +76,8 @@ def command(
                 if as_json:
                     emit_json({"text": line.content, **row})
                 else:
-                    _show(row, line.content if len(lines) > 1 else None)
+                    heading = line.content if len(lines) > 1 else None
+                    _show(row, heading, loaded_model.says_tokens)
         bad.end()
 
 
@@ -107,11 +108,11 @@ def _tags(tags: Sequence[Tag]) -> dict[str, Any]:
     return {"words": rows}
 
 
-def _show(row: dict[str, Any], heading: str | None) -> None:
+def _show(row: dict[str, Any], heading: str | None, are_tokens: bool) -> None:
     from whence.views.tagging import tags_view
     from whence.views.terminal import prediction_view
 
     if "words" in row:
         show(lambda _: tags_view(row["words"], heading))
     else:
-        show(lambda _: prediction_view(row["probabilities"], heading))
+        show(lambda _: prediction_view(row["probabilities"], heading, are_tokens))

@@ -137,6 +137,8 @@ class Attribution:
     plan: Plan | None = None
     # the task says that each label has its own yes or no (files of before do not tell)
     several_labels: bool = False
+    # what it says is a token of a vocabulary: words, and no name of a class (the same)
+    says_tokens: bool = False
     # those of the passage, unless others are given
     units: Units = None  # type: ignore[assignment]
 
@@ -166,8 +168,8 @@ class Attribution:
 
     @property
     def labels_are_quoted(self) -> bool:
-        """Whether the labels are words of the second text: its answers, choices, or tokens."""
-        if self.passage is not None and self.passage.written is not None:
+        """Whether the labels are words: tokens, or answers and choices of the second text."""
+        if self.says_tokens or (self.passage is not None and self.passage.written is not None):
             return True
         if self.passage is None or not self.passage.pair or not self.prediction:
             return False
@@ -243,6 +245,8 @@ class Attribution:
         }
         if self.several_labels:
             stored["several_labels"] = True
+        if self.says_tokens:
+            stored["says_tokens"] = True
         if self.windows:
             stored["windows"] = [asdict(window) for window in self.windows]
         if self.plan is not None:
@@ -270,7 +274,7 @@ class Attribution:
         seed, error = stored["seed"].given(), stored["error"].given()
         evidence, detail = stored["evidence"].given(), stored.get("detail")
         windows, plan = stored.get("windows"), stored.get("plan")
-        several_labels = stored.get("several_labels")
+        several_labels, says_tokens = stored.get("several_labels"), stored.get("says_tokens")
         read = {
             "passage": passage,
             "units": units,
@@ -291,6 +295,7 @@ class Attribution:
             "windows": () if windows is None else _read_windows(windows),
             "plan": None if plan is None else Plan.from_dict(plan),
             "several_labels": several_labels is not None and several_labels.flag(),
+            "says_tokens": says_tokens is not None and says_tokens.flag(),
         }
         return stored.made(lambda: cls(**read))
 

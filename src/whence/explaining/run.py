@@ -327,6 +327,7 @@ def _attribution(
         detail=scores.detail,
         prediction=dict(job.model.prediction(said.logits, passage, output).probabilities),
         several_labels=job.model.several_labels,
+        says_tokens=job.model.says_tokens,
     )
 
 

@@ -185,6 +185,7 @@ def _played(
         detail={**(scores.detail or {}), **_detail(game)},
         prediction=dict(probabilities),
         several_labels=game.model.several_labels,
+        says_tokens=game.model.says_tokens,
     )
 
 

@@ -120,6 +120,7 @@ def attribution_of(
         error=Error(_spread(given.standard_error, passage), None, "; ".join(notes)),
         prediction=dict(model.prediction(logits.mean(0), passage).probabilities),
         several_labels=model.several_labels,
+        says_tokens=model.says_tokens,
         detail={
             "made": "elsewhere",
             "unscored_units": on_units.unscored,

@@ -27,7 +27,7 @@ from whence.models.chat import ChatUnits, Message, encode_chat
 from whence.models.conduct import batch_mates, known, padding
 from whence.models.identity import fingerprint_of, lock_of
 from whence.models.images import add_image, encode_image
-from whence.models.labels import Prediction
+from whence.models.labels import Prediction, Vocabulary
 from whence.models.literal import literal
 from whence.models.passing import run
 from whence.models.patches import tokens_of
@@ -531,6 +531,11 @@ class Model:
     def several_labels(self) -> bool:
         """Whether each label has its own yes or no."""
         return getattr(self.config, "problem_type", None) == "multi_label_classification"
+
+    @property
+    def says_tokens(self) -> bool:
+        """Whether it says tokens of a vocabulary, and not one of some classes."""
+        return isinstance(self.labels, Vocabulary)
 
     @property
     def is_regression(self) -> bool:

@@ -268,7 +268,12 @@ def _label(answer: Answer, name: str) -> str:
     """A label; in quotes where it is words of the text."""
     if answer.written is not None:
         return wording.beginning(name, LONGEST_NAMED)
-    return wording.quoted(name) if answer.quotes else wording.label(name)
+    if not answer.quotes:
+        return wording.label(name)
+    said = [answer.predicted, answer.target, answer.rather_than]
+    if answer.runner_up is not None:
+        said.append(answer.runner_up[0])
+    return wording.quoted_among(name, [one for one in said if one])
 
 
 def _percent(probability: float) -> str:

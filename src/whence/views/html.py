@@ -211,7 +211,7 @@ def _prediction(a: Attribution) -> str:
         first = "first" if i == 0 else None
         bar = element("i", style=f"width:{min(max(probability, 0.0), 1.0):.1%}")
         rows += [
-            element("dt", text(wording.label(name)), class_=first),
+            element("dt", text(wording.label_said(a, name)), class_=first),
             element("dd", bar, class_="bar first" if i == 0 else "bar"),
             element("dd", _share(probability), class_=first),
         ]

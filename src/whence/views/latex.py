@@ -283,7 +283,7 @@ def _about(every: Sequence[Attribution]) -> list[str]:
 
     leading = list(a.prediction.items())[:5]
     if leading:
-        shown = ", ".join(f"{wording.label(name)} {digits(p, 1)}%" for name, p in leading)
+        shown = ", ".join(f"{wording.label_said(a, name)} {digits(p, 1)}%" for name, p in leading)
         lines.append(f"prediction: {shown}")
 
     cut = wording.dropped(a)

@@ -17,7 +17,7 @@ from rich.text import Text
 from whence.core.answer import is_tried
 from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
-from whence.core.percent import digits
+from whence.core.percent import digits, percent
 from whence.core.plan import Plan
 from whence.views import verdicts, wording
 from whence.views.palette import Theme, colour, ink, levels, terminal_theme
@@ -246,15 +246,19 @@ def _plain(a: Attribution) -> str:
     return BETWEEN_TEXTS.join(texts)
 
 
-def prediction_view(probabilities: dict[str, float], text: str | None = None) -> RenderableType:
+def prediction_view(
+    probabilities: dict[str, float], text: str | None = None, are_tokens: bool = False
+) -> RenderableType:
     """Labels with their probabilities and a bar for each, under the text."""
     parts: list[RenderableType] = []
     if text is not None:
         parts.append(Text(wording.visible(text, keep="\n")))
-    widths = [cell_len(wording.label(name)) for name in probabilities]
-    width = min(max(widths, default=0), LONGEST_NAME)
-    for i, (name, p) in enumerate(probabilities.items()):
-        label = (fit(wording.label(name), width), BOLD if i == 0 else Style())
+    names = [wording.label(name) for name in probabilities]
+    if are_tokens:
+        names = [wording.quoted_among(name, probabilities) for name in probabilities]
+    width = min(max(map(cell_len, names), default=0), LONGEST_NAME)
+    for i, (name, p) in enumerate(zip(names, probabilities.values(), strict=True)):
+        label = (fit(name, width), BOLD if i == 0 else Style())
         parts.append(Text.assemble("  ", label, f"  {digits(p, 2):>6}%  ", _bar(p)))
     return Group(*parts)
 
@@ -276,7 +280,7 @@ def fit(text: str, width: int) -> str:
 
 def _heading(a: Attribution, plan: Plan | None = None) -> RenderableType:
     leading = list(a.prediction.items())[:5]
-    prediction = "  ".join(f"{wording.label(name)} {digits(p, 1)}%" for name, p in leading)
+    prediction = "  ".join(f"{wording.label_said(a, name)} {percent(p, 1)}" for name, p in leading)
     rows = [
         ("model", wording.model_line(a)),
         ("prediction", prediction or "–"),

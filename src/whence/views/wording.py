@@ -104,13 +104,13 @@ def model_name(name: str) -> str:
 def label(name: object) -> str:
     """A label as it is read; in quotes where white space is part of it, as in some tokens.
 
-    >>> label("positive"), label(" good")
-    ('positive', "' good'")
+    >>> label("positive"), label(" good"), label("\\n")
+    ('positive', '“good”', '“⏎”')
     """
     text = str(name)
     if text and text == text.strip():
         return visible(text)
-    return f"'{visible(text)}'"
+    return quoted(text)
 
 
 def quoted(name: object) -> str:
@@ -123,6 +123,24 @@ def quoted(name: object) -> str:
     """
     text = str(name)
     return f"“{visible(text.strip()) or signs(text)}”"
+
+
+def quoted_among(name: object, others: Iterable[object]) -> str:
+    """The same, with a sign for its white space where another label would be alike without.
+
+    >>> quoted_among(" the", [" the", " a"]), quoted_among(" the", [" the", "the"])
+    ('“the”', '“␣the”')
+    """
+    text, shown = str(name), quoted(name)
+    if all(str(other) == text or quoted(other) != shown for other in others):
+        return shown
+    before = text[: len(text) - len(text.lstrip())]
+    return f"“{signs(before)}{shown.removeprefix('“')}"
+
+
+def label_said(a: Attribution, name: str) -> str:
+    """One of the labels that the model says, in a list of them: a token is words, in quotes."""
+    return quoted_among(name, a.prediction) if a.says_tokens else label(name)
 
 
 def goes_on(by_model: bool) -> str:
