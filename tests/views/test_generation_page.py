@@ -366,6 +366,22 @@ def test_a_contrast_of_texts_is_what_the_page_opens_on(opened):
     assert "All that was written" in about.inner_text()
 
 
+def test_on_a_narrow_screen_the_name_of_a_contrast_takes_several_lines(opened):
+    """Would catch: one line as wide as the name, beside which no source is to be seen."""
+    g = generation(PROMPT, WRITTEN)
+    assert g.chosen is not None
+    a = g.chosen.attributions["occlusion"]
+    target = replace(a.target, against=" something else that takes its place", against_ids=(7,))
+    contrast = replace(g.chosen, attributions={"occlusion": replace(a, target=target)})
+    page = opened(replace(g, chosen=contrast), viewport={"width": 390, "height": 800})
+    page.locator("[data-control=method]").select_option("1")
+    page.locator("summary", has_text="As a table").click()
+    box = page.locator(".sources .scroll >> visible=true")
+    assert "less that of “something else that takes its place”" in box.inner_text()
+    widths = box.evaluate("(e) => [e.scrollWidth, e.clientWidth]")
+    assert widths[0] <= widths[1]
+
+
 def test_on_a_narrow_screen_no_percentage_is_explained_that_is_not_there(opened):
     page = opened(generation(PROMPT, WRITTEN), viewport={"width": 380, "height": 800})
     assert not page.locator(".costs .wide").first.is_visible()
