@@ -17,7 +17,7 @@ def test_a_lab_writes_its_folder_and_prints_its_claims(run: Any, tmp_path: Path)
     done = run("lab", "dyck", "--quick", "--out", tmp_path / "t", "--formats", "svg")
     assert done.code == 0
     assert "holds" in done.out
-    assert "does not hold" not in done.out
+    assert "not borne out" not in done.out
     assert {p.suffix for p in (tmp_path / "t").iterdir()} == {".svg", ".csv", ".json", ".html"}
     claims = json.loads((tmp_path / "t" / "claims.json").read_text("utf-8"))
     assert all(c["holds"] for c in claims)
@@ -96,7 +96,7 @@ def test_theory_prints_the_figure_and_the_formulas(run: Any, tmp_path: Path) -> 
         assert method in done.out
     for column in ("α-avg", "α-max", "G-avg", "G-L1", "G-L2", "G×I", "field"):
         assert column in done.out
-    assert "does not hold" not in done.out
+    assert "not borne out" not in done.out
     page = (tmp_path / "t.html").read_text("utf-8")
     assert "Closed forms beside measured values" in page
     result = json.loads(run("theory", "a dull film", "--no-evidence", "--json").out)

@@ -92,8 +92,8 @@ def test_numbers_and_failed_claims_are_told():
     page, shown = notebook_page(hostile()), str(hostile())
     assert ">0.1235<" in page
     assert ">yes<" in page
-    assert '<td class="poor">does not hold</td>' in page
-    assert "does not hold" in shown
+    assert '<td class="poor">not borne out</td>' in page
+    assert "not borne out" in shown
     assert "0.123" in shown  # three digits in a terminal
     assert "\x1b[31m" not in shown
 
@@ -134,7 +134,7 @@ def test_the_first_slide_tells_what_holds_and_leads_to_the_others(browser, tmp_p
     page = browser.new_page(viewport={"width": 1300, "height": 800})
     page.goto(path.as_uri())
     first = page.locator("#slide-0-0")
-    assert "1 of 2 claims holds; the other does not: One is two." in first.inner_text()
+    assert "1 of 2 claims holds; not borne out: One is two." in first.inner_text()
     assert first.locator("ol a").all_inner_texts() == ["First", "Second", "Claims"]
     for link in first.locator("ol a").all():
         wanted = page.locator(link.get_attribute("href")).locator("h2").inner_text()

@@ -284,8 +284,8 @@ def _masks_that_go_wrong(book: Notebook) -> None:
 
     book.head("Masks that go wrong")
     book.say(
-        "Three things are easily done wrong: the mask is added, not multiplied; the diagonal "
-        "stays open; and open entries are 0 (although any constant would do)."
+        "A mask is added, and not multiplied; its diagonal stays open; and its open entries are 0, "
+        "although any constant would do. Here is what comes of each when it is done otherwise."
     )
     multiplied = q @ k.T / sqrt(HEAD) * torch.where(hidden, -inf, 1.0)  # (query, key) scores
     by_product = multiplied.softmax(-1)

@@ -65,9 +65,9 @@ PICTURES = (  # seed, what it shows, lab, figure
     ("S2", "LIME: the weight of a sample", "figures", "figures-weights"),
     ("S2", "LIME: output", "figures", "figures-lime"),
     ("S2", "LIME: box plots against the theorem", "theorem", "theorem-check-trained"),
-    ("S1", "attention is (not) explanation: tables", "not yet", ""),
-    ("S0", "PECoRe: table", "not yet", ""),
-    ("S1", "sparse autoencoders", "not yet", ""),
+    ("S1", "attention is (not) explanation: tables", "debate", "debate-tau"),
+    ("S0", "PECoRe: table", "none: whence context", ""),
+    ("S1", "sparse autoencoders", "none: whence features", ""),
 )
 
 

@@ -1,4 +1,4 @@
-"""Two attention layers that count equally well: one attends to equal letters, the other to the same
+"""Two attention layers that count letters: one attends to equal letters, the other to the same
 positions whatever the letters are.
 
 The task, the model and the two solutions are those of Cui, Behrens, Krzakala and Zdeborová, "A

@@ -381,8 +381,8 @@ def _leaks(book: Notebook, size: Size, train: Sequence[Any], test: Sequence[Any]
     noise = 3 * float(np.sqrt(0.25 / size.test))
     method = size.methods[0]
     book.claim(
-        f"The holes of {method}, which does look at words, give nothing away",
-        f"{leaks[method]} above the prior",
+        f"The holes of {method}, which does look at words, give away no more than noise would",
+        f"{leaks[method]} above the prior, three standard errors {noise:.3f}",
         leaks[method].mean < noise,
     )
     book.claim(

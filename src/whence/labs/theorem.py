@@ -467,7 +467,7 @@ def _as_the_text_grows(book: Notebook, rng: Generator) -> None:
     longest = np.array([errors[mean][-1] for mean in means])  # (mean, form)
     talk = longest[:, 0].min()
     book.claim(
-        "The talk's formula stays half as much off as the text grows",
+        "On the longest text the talk's formula is off by more than 40 %",
         f"at T_max = {sizes[-1]}: {talk:.2f} or more",
         talk > 0.4,
     )
@@ -574,4 +574,4 @@ def _what_exactness_costs(book: Notebook, rng: Generator) -> None:
         "n samples.",
     )
     d, seconds, _, _ = rows[-1]
-    book.claim(f"For d = {d} the exact value takes seconds", f"{seconds:.2f} s", seconds < 10)
+    book.claim(f"For d = {d} the exact value takes less than ten seconds", f"{seconds:.2f} s", seconds < 10)

@@ -182,22 +182,22 @@ def _claim(claim: Claim) -> str:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """How many claims hold, in words.
+    """How many claims hold, in words; of the others some may be false, and some undecided.
 
     >>> tally([Claim("1 + 1 = 2", "2", True), Claim("1 + 1 = 3", "2", False)])
-    '1 of 2 claims holds; the other does not: 1 + 1 = 3.'
+    '1 of 2 claims holds; not borne out: 1 + 1 = 3.'
     """
     failed = [claim.claim.rstrip(".") for claim in claims if not claim.holds]
     holding = len(claims) - len(failed)
     verb = "holds" if holding == 1 else "hold"
     if not failed:
         return f"{holding} of {len(claims)} claims {verb}."
-    others = "the other does not" if len(failed) == 1 else "the others do not"
-    return f"{holding} of {len(claims)} claims {verb}; {others}: {'; '.join(failed)}."
+    return f"{holding} of {len(claims)} claims {verb}; not borne out: {'; '.join(failed)}."
 
 
 def _outcome(claim: Claim) -> str:
-    return "holds" if claim.holds else "does not hold"
+    """What is measured may contradict a claim, or be too little to bear it out."""
+    return "holds" if claim.holds else "not borne out"
 
 
 def shown(value: Any, digits: int = 4) -> str:
