@@ -538,7 +538,7 @@ def _draw_rules(book: Notebook, logits: Float[Tensor, " D"], names: list[str], p
         "gpt2-rules",
         fig,
         f"The 20 likeliest tokens after “{prompt}”, with the probabilities that each rule leaves, "
-        "renormalised.",
+        "renormalised; ␣ is the blank before a word.",
     )
 
 
@@ -567,5 +567,5 @@ def _draw_tree(
         "gpt2-beam",
         fig,
         f"Beam search of width 3 after “{prompt}”: the paths kept, with log-probabilities; "
-        "the best in orange.",
+        "the best in orange; ␣ is the blank before a word.",
     )
