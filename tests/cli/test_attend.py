@@ -106,6 +106,9 @@ def test_only_some_layers_and_heads(run) -> None:
     ("arguments", "says"),
     [
         (["--compare", "one text"], "--compare takes two texts"),
+        (["so good", "so bad"], "--compare shows what differs between two."),
+        (["so good", "so bad"], "2 texts were given, 'so good' and 'so bad': put one text"),
+        (["a", "b", "c"], "3 texts were given, 'a' and 'b' …: put one text in quotes, or use --f"),
         ([TEXT, "--keep", "some"], "neither a word"),
         ([TEXT, "--keep", "99"], "head 99 is outside the 12 heads"),
         ([TEXT, "--layers", "7"], "layer 7 is outside the 4 layers"),

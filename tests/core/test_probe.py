@@ -223,6 +223,16 @@ def test_templates_are_counted_either_way() -> None:
     assert "-10.0 points on average from he to she (95 % interval -30.0 to +10.0" in p.answer()[0]
 
 
+def test_one_template_is_no_average() -> None:
+    """Would catch: “Over 1 template … on average …; it rises in 1, falls in 0 and stays in 0.”"""
+    p = over(contrast([0.2], np.nan, np.nan), contrast([-0.1], np.nan, np.nan, "c → d"))
+    first, *_, neutral = p.answer()
+    changes = "the probability of good changes by +20.0 points from he to she."
+    assert first == f"In the only template, {changes}"
+    assert neutral == "Neutral words change it by -10.0 points (c → d)."
+    assert "on average" in " ".join(over(contrast([0.2, 0.1], np.nan, np.nan)).answer())
+
+
 def test_of_neutral_words_the_pair_that_does_most_is_told() -> None:
     little, much = contrast(NONE, -0.1, 0.1, "a → b"), contrast(DOWN, -0.4, -0.1, "c → d")
     (alone,) = over(contrast(UP, 0.1, 0.4), much).answer()[2:]

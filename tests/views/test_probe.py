@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tests.views.conftest import passage_of
@@ -65,6 +67,18 @@ def test_the_terminal_shows_the_strongest() -> None:
     assert f"{top.change:+.3f}" in shown
     assert "they differ in: b → x" in shown
     assert "without a counterpart: d" in shown
+
+
+def test_one_kind_of_attention_needs_no_column() -> None:
+    """It took the room of “change” on a phone."""
+    p = probed(maps_of("so good", 0), maps_of("so bad", 1))
+    head, *_ = [h for h in to_text(lambda _: probe_view(p)).splitlines() if "layer-head" in h]
+    assert head.split() == ["layer-head", "from", "to", "first", "second", "change"]
+    listed = p.to_html().split("head by head")[1]
+    heads = re.findall(r"<th scope=\"col\">([^<]*)</th>", listed)
+    assert heads == head.split()
+    first = re.findall(r"<t[hd]>(.*?)</t[hd]>", listed.split("<tbody>")[-1].split("</tr>")[0])
+    assert len(first) == len(heads)
 
 
 def test_heads_in_a_terminal(terminal) -> None:

@@ -179,7 +179,7 @@ def command(
             "--compare, which shows two texts as they are",
         )
     else:
-        lines = read_texts(texts, file, text, second)
+        lines = read_texts(texts, file, text, second, compares=True)
         second = own_pair(lines, second)
         if html is not None and len(lines) > 1:
             raise InputError(f"--html is a page of one text, and there are {len(lines)}.")

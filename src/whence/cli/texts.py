@@ -55,8 +55,12 @@ def read_texts(
     file: Path | None,
     text: str | None = None,
     pair: str | tuple[str, ...] | None = None,
+    *,
+    compares: bool = False,
 ) -> list[Line]:
     """The texts that a command is to work on: at least one.
+
+    ``compares`` says that the command has ``--compare``, which takes two.
 
     ``text`` names the column of a file of records, and so may ``pair``, if it is the name of one.
     """
@@ -69,10 +73,11 @@ def read_texts(
         return [Line(word, word, is_file=True) for word in words]
     if len(words) > 1:
         first, second = words[0][:LONGEST_QUOTE], words[1][:LONGEST_QUOTE]
-        raise InputError(
-            f"{len(words)} texts were given, {first!r} and {second!r} …: "
-            "put one text in quotes, or use --file."
-        )
+        more = "" if len(words) == 2 else " …"
+        how = "put one text in quotes, or use --file"
+        if compares and len(words) == 2:
+            how += "; --compare shows what differs between two"
+        raise InputError(f"{len(words)} texts were given, {first!r} and {second!r}{more}: {how}.")
     if words and file is not None:
         raise InputError("give a text or --file, not both.")
     if file is not None and has_columns(file):

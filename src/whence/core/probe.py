@@ -593,14 +593,19 @@ class TemplateProbe:
         """
         c, worded = self.contrast, self.reading.worded
         count = len(self.templates)
+        where, mean = f"Over {_templates(count)}", " on average"
+        if count == 1:  # which is no mean
+            where, mean = "In the only template", ""
         lines = [
-            f"Over {_templates(count)}, the {self.reading.name} changes by {worded(c.mean)} on "
-            f"average from {self.templates.first} to {self.templates.second}"
+            f"{where}, the {self.reading.name} changes by {worded(c.mean)}{mean} "
+            f"from {self.templates.first} to {self.templates.second}"
         ]
         if self.verdict not in WITHOUT_INTERVAL:
             lines[0] += f" (95 % interval {self.reading.between(c.low, c.high)})"
-        same = count - c.up - c.down
-        lines[0] += f"; it rises in {c.up}, falls in {c.down} and stays in {same}."
+        if count > 1:
+            same = count - c.up - c.down
+            lines[0] += f"; it rises in {c.up}, falls in {c.down} and stays in {same}"
+        lines[0] += "."
         lines.append(CONCLUSIONS[self.verdict])
         lines += self._of_neutral_words()
         if self.templates.repeated:
@@ -615,7 +620,8 @@ class TemplateProbe:
         most = max(self.controls, key=lambda control: abs(control.mean))
         up_to = "by up to" if len(self.controls) > 1 else "by"
         change = self.reading.worded(most.mean)
-        return [f"Neutral words change it {up_to} {change} on average ({most.name})."]
+        mean = " on average" if len(self.templates) > 1 else ""
+        return [f"Neutral words change it {up_to} {change}{mean} ({most.name})."]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

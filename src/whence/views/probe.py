@@ -157,10 +157,16 @@ def _line(name: str, content: str) -> Text:
 
 
 def _strongest(changes: Sequence[Change]) -> Table:
-    out = _table(COLUMNS[:WORDS], COLUMNS[WORDS:])
+    start = _first_column(changes)
+    out = _table(COLUMNS[start:WORDS], COLUMNS[WORDS:])
     for change in changes:
-        out.add_row(*(Text(wording.visible(cell)) for cell in _cells(change)))
+        out.add_row(*(Text(wording.visible(cell)) for cell in _cells(change)[start:]))
     return out
+
+
+def _first_column(changes: Sequence[Change]) -> int:
+    """The kind of attention needs no column where there is but one."""
+    return 1 if len({change.kind for change in changes}) == 1 else 0
 
 
 def _cells(change: Change) -> list[str]:
@@ -261,11 +267,13 @@ def _cell(value: float, level: float, tip: str) -> str:
 
 def _list(p: Probe) -> str:
     """The weights that differ most, a row for each."""
-    heads = element("tr", elements("th", COLUMNS, scope="col"))
+    changes = p.strongest(MOST_IN_A_PAGE)
+    start = _first_column(changes)
+    heads = element("tr", elements("th", COLUMNS[start:], scope="col"))
     rows = []
-    for change in p.strongest(MOST_IN_A_PAGE):
+    for change in changes:
         cells = _cells(change)
         kind, head, source, to = cells[:WORDS]
-        words = elements("th", [text(kind), text(head), named(source), named(to)])
+        words = elements("th", [text(kind), text(head), named(source), named(to)][start:])
         rows.append(element("tr", words + elements("td", cells[WORDS:])))
     return scrolling("strongest", table(heads, rows))
