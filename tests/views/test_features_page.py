@@ -13,7 +13,7 @@ import pytest
 
 import whence
 from tests.views.dashboards import board
-from whence.core.dashboard import Dashboard
+from whence.core.dashboard import Dashboard, Weighed
 from whence.core.errors import InputError
 from whence.views.features_data import STEPS, TYPES
 
@@ -118,6 +118,29 @@ def test_in_a_terminal():
     assert "Feature 3" in shown
     assert "and 8 more" in shown
     assert "\x1b" not in shown.replace("\x1b[", "") or "\x1b[31m" not in shown
+
+
+def test_tokens_are_told_apart_from_the_marks_between_them(monkeypatch):
+    """Would catch: “,, ., ' to', ;”, and “promotes , +0.1, . +0.099, ' to' +0.095, '\\x0a'”."""
+    monkeypatch.setenv("COLUMNS", "80")
+    b = board(3, 2, words=[",", ".", "--"])
+    promoted = tuple(Weighed(name, 0.1) for name in (",", ".", " to", "to", "\n"))
+    b = replace(b, features=tuple(replace(card, promotes=promoted) for card in b.features))
+    (line,) = [line for line in b.to_text(feature=1).splitlines() if line.startswith("promotes")]
+    assert line.startswith("promotes     “,” +0.1, “.” +0.1, “␣to” +0.1, “to” +0.1, “⏎” +0.1")
+    for shown in (str(b), b.to_html().split("As a table")[1]):
+        assert "“,”" in shown
+        assert "“␣to”" in shown
+        assert ",, " not in shown
+    heads = next(line for line in str(b).splitlines() if "fires on" in line)
+    assert heads.split() == ["feature", "of", "tokens", "largest", "fires", "on", "promotes"]
+
+
+def test_a_class_that_is_promoted_is_a_name_and_no_words():
+    b = board(3, 2, effects="clamped")
+    promoted = (Weighed("positive", 0.1),)
+    b = replace(b, features=tuple(replace(card, promotes=promoted) for card in b.features))
+    assert "promotes     positive +0.1" in b.to_text(feature=1)
 
 
 def test_what_is_left_out_is_not_told_as_never_active():
@@ -269,7 +292,8 @@ def test_hostile_text_stays_text_in_both_themes_and_on_a_narrow_screen(opened):
 
 def test_that_the_vocabularys_mean_is_taken_off_is_said_where_the_numbers_stand() -> None:
     b = board(3, 2, effects="lens")
-    assert "above the vocabulary's mean" in b.to_text(feature=b.features[0].number)
+    shown = " ".join(b.to_text(feature=b.features[0].number).split())
+    assert "above the vocabulary's mean" in shown
     page = " ".join(b.to_html().replace("&#39;", "'").split())
     assert "above the mean of the whole vocabulary" in page
     assert "raised less than that mean" in page

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from whence.core.dashboard import DENSE, Dashboard, FeatureCard, Top
+from whence.core.dashboard import DENSE, Dashboard, FeatureCard, Top, Weighed
 from whence.core.percent import percent
 from whence.views import wording
 from whence.views.palette import FAINT, terminal_theme
@@ -81,6 +83,17 @@ def about_effects(board: Dashboard) -> str:
     return ""
 
 
+def quoted_tokens(names: Sequence[str]) -> list[str]:
+    """Tokens in quotes: beside each other a comma and a full stop would be read as marks."""
+    return [wording.quoted_among(name, names) for name in names]
+
+
+def promoted(board: Dashboard, effects: Sequence[Weighed]) -> list[str]:
+    """The names of what is promoted or suppressed: tokens in quotes, and classes as they are."""
+    names = [one.name for one in effects]
+    return quoted_tokens(names) if board.effects == "lens" else [wording.label(name) for name in names]
+
+
 def unit_of_effects(board: Dashboard) -> str:
     """What the numbers beside promoted tokens or classes are, or nothing.
 
@@ -107,19 +120,19 @@ def dashboard_view(
     lines: list[RenderableType] = [Text(headline(board), style=BOLD)]
     lines += [Text(line, style=DIM) for line in (*sentences(board), *board.notes)]
     listed = Table(box=None, padding=(0, 1), pad_edge=False)
-    listed.add_column("feature", justify="right")
-    listed.add_column("of tokens", justify="right")
-    listed.add_column("largest", justify="right")
-    listed.add_column("fires on", max_width=24, no_wrap=True)
-    listed.add_column("promotes", max_width=36, no_wrap=True)
+    for name in ("feature", "of tokens", "largest"):
+        listed.add_column(name, justify="right", min_width=len(name), no_wrap=True)
+    # what is left of a line of 80
+    listed.add_column("fires on", max_width=20, no_wrap=True)
+    listed.add_column("promotes", max_width=28, no_wrap=True)
     shown = sorted(board.features, key=lambda card: -card.frequency)[:most]
     for card in shown:
         listed.add_row(
             str(card.number),
             wording.percent(card.frequency),
             f"{card.peak:.3g}",
-            Text(", ".join(wording.label(name) for name in board.fires_on(card))),
-            Text(", ".join(wording.label(one.name) for one in card.promotes[:4])),
+            Text(" ".join(quoted_tokens(board.fires_on(card)))),
+            Text(" ".join(promoted(board, card.promotes[:4]))),
         )
     lines += [Text(""), listed]
     left = len(board.features) - len(shown)
@@ -139,7 +152,10 @@ def _in_full(board: Dashboard, card: FeatureCard, console: Console) -> Renderabl
     unit = unit_of_effects(board)
     for title, several in (("promotes", card.promotes), ("suppresses", card.suppresses)):
         if several:
-            told = [f"{wording.label(one.name)} {one.effect:+.2g}" for one in several[:8]]
+            strongest = several[:8]
+            names = promoted(board, strongest)
+            effects = [f"{one.effect:+.2g}" for one in strongest]
+            told = [f"{name} {effect}" for name, effect in zip(names, effects, strict=True)]
             lines.append(Text(f"{title:<12} {', '.join(told)}  ({unit})"))
     if card.similar:
         near = ", ".join(f"{one.number} ({one.cosine:.2f})" for one in card.similar)

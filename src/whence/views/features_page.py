@@ -8,7 +8,13 @@ from __future__ import annotations
 from whence.core.dashboard import Dashboard, FeatureCard
 from whence.views import wording
 from whence.views.document import document, script, static
-from whence.views.features import about_effects, headline, sentences
+from whence.views.features import (
+    about_effects,
+    headline,
+    promoted,
+    quoted_tokens,
+    sentences,
+)
 from whence.views.features_data import STEPS, packed
 from whence.views.markup import element, fold, named, paragraphs, scrolling, soft, table, text
 
@@ -76,7 +82,7 @@ def _top(board: Dashboard) -> str:
     )
     caption = element(
         "figcaption",
-        "Every feature: how often it fires, and how strongly. Click one.",
+        "Each feature on this page: how often it fires, and how strongly. Click one.",
         class_="soft",
     )
     figure = element("figure", picture + caption, hidden=True)
@@ -144,11 +150,11 @@ def _row(board: Dashboard, card: FeatureCard) -> str:
     passage = text(board.text(card.tops[0]), keep="\n\t") if card.tops else ""
     cells = [
         element("th", str(card.number), scope="row"),
-        element("td", ", ".join(map(named, board.fires_on(card))), class_="left"),
+        element("td", " ".join(map(named, quoted_tokens(board.fires_on(card)))), class_="left"),
         element("td", text(wording.percent(card.frequency))),
         element("td", f"{card.peak:.3g}"),
         element("td", element("bdi", passage), class_="left"),
-        element("td", ", ".join(named(one.name) for one in card.promotes[:5]), class_="left"),
+        element("td", " ".join(map(named, promoted(board, card.promotes[:5]))), class_="left"),
     ]
     return element("tr", "".join(cells))
 
