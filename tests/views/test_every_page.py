@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,38 @@ def test_a_bar_of_the_head_view_is_as_long_as_its_number(browser: Any, written: 
 def ends(gradient: str) -> list[float]:
     """Where the parts of a bar end, in percent of the width."""
     return [float(end) for end in re.findall(r"([\d.e-]+)%(?=[,)])", gradient)]
+
+
+def test_the_words_of_the_head_view_are_whole_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    """Would catch: “mom…” beside half an empty screen."""
+    path = tmp_path / "page.html"
+    maps_of(["[CLS]", "not", "a", "single", "dull", "moment", "surprises", "[SEP]"]).to_html(path)
+    page = opened(browser, path, 390)
+    page.locator(".place .number:not(:empty)").first.wait_for()
+    cut = page.locator(".place .label").evaluate_all(
+        "(all) => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)"
+    )
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
+
+
+def test_a_weight_that_is_stored_as_nothing_is_not_said_to_be_nothing(
+    browser: Any, tmp_path: Path
+) -> None:
+    """Would catch: 0.0 % for 0.06 %, which a byte cannot hold beside 93 %."""
+    maps = maps_of(["[CLS]", "not", "dull", "at", "all", "[SEP]"], 1, 1)
+    weights = np.full((1, 1, 6, 6), 0.05, dtype=np.float32)
+    weights[..., 0] = 0.9 - 0.15
+    weights[..., 5] = 0.0006
+    path = tmp_path / "page.html"
+    replace(maps, weights={"encoder": weights}).to_html(path)
+    page = opened(browser, path, 1280)
+    page.locator(".place .number:not(:empty)").first.wait_for()
+    page.locator(".places.from .place").nth(1).hover()
+    shown = page.locator(".places.to .number").all_inner_texts()
+    assert "0.0 %" not in shown
+    *_, last = [one for one in shown if one]
+    assert last.startswith("< ")
+    assert 0.06 < float(last.split()[1]) <= 0.2
+    page.close()

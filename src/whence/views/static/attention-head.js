@@ -128,10 +128,15 @@ function headView(app) {
     p.others.forEach((o, n) => {
       if (p.mean[n] < state.threshold || masked(p.one, o)) return;
       const element = side.children[n];
-      element.querySelector(".number").textContent = percent(p.mean[n]);
+      element.querySelector(".number").textContent = numberOf(p, n);
       // a grey place may get more than any word: its bar would not fit beside theirs
       if (!app.greyed(axis.apart[o])) element.querySelector(".strip").style.background = bar(p, n, side === from);
     });
+  }
+
+  function numberOf(p, n) {
+    const seen = p.one.side === "from" ? p.others[n] : p.one.i;
+    return percentOr(p.mean[n], Math.max(...p.heads.map((h) => layer.error(h, seen))));
   }
 
   // A bar is as long as its number, the full width being what full colour stands for. Of a mean, each head has its part, in its own colour.
@@ -240,7 +245,7 @@ function headView(app) {
         parts.push(`<path d="${path}" stroke="${colour}" stroke-width="${thickness}" stroke-opacity="${alpha.toFixed(3)}"/>`);
       }
       const label = (axis, name, i, n) => {
-        const number = p && p.one.side !== name && p.mean[n] >= state.threshold && !masked(p.one, i) ? percent(p.mean[n]) : "";
+        const number = p && p.one.side !== name && p.mean[n] >= state.threshold && !masked(p.one, i) ? numberOf(p, n) : "";
         const fill = app.greyed(axis.apart[i]) ? theme.grey : theme.ink, y = top + (n + 0.5) * ROW + 4.5, left = name === "from";
         parts.push(svg.text(left ? side - 6 : side + middle + 6, y, short(axis.labels[i], 22), { fill, anchor: left ? "end" : "start" }));
         if (number) parts.push(svg.text(left ? 8 : 2 * side + middle - 8, y, number, { fill: theme.soft, size: 11, anchor: left ? "start" : "end" }));

@@ -25,8 +25,9 @@ function neuronView(app) {
     const rows = n.to.map((_, j) => j).filter((j) => !(state.special === "hidden" && n.apart[j])).map((j) => {
       const key = one.key(head, j), product = key.map((k, d) => k * query[d]);
       const weight = layer ? layer.weight(head, from, j) : null;
+      const halfStep = layer ? layer.error(head, j) : 0;
       const never = n.from.length === n.to.length && app.never(from, j);
-      return { j, key, product, score: n.scale * product.reduce((a, b) => a + b, 0), weight, never };
+      return { j, key, product, score: n.scale * product.reduce((a, b) => a + b, 0), weight, halfStep, never };
     });
     const most = (vectors) => vectors.reduce((top, v) => v.reduce((t, x) => Math.max(t, Math.abs(x)), top), 1e-12);
     const limits = { query: most([query]), key: most(rows.map((r) => r.key)), product: most(rows.map((r) => r.product)), score: most([rows.map((r) => r.score)]), weight: most([rows.map((r) => r.weight)]) };
@@ -76,7 +77,7 @@ function neuronView(app) {
       add(1, k + 3, made("span", { className: classes, title: n.to[row.j] }, bdi(n.to[row.j])));
       add(4, k + 3, score);
       if (row.weight === null) return;
-      const bar = made("i"), weight = made("span", { className: `weight ${classes.replace("grey", "")}` }, bar, made("span", { textContent: percent(row.weight) }));
+      const bar = made("i"), weight = made("span", { className: `weight ${classes.replace("grey", "")}` }, bar, made("span", { textContent: row.never ? percent(row.weight) : percentOr(row.weight, row.halfStep) }));
       bar.style.width = `${(100 * row.weight) / limits.weight}%`;
       add(5, k + 3, weight);
     });
@@ -148,7 +149,7 @@ function neuronView(app) {
         parts.push(svg.text(left - 8, y, short(n.to[r.j], 18), { fill: theme.ink, size: 12, anchor: "end" }));
         parts.push(`<rect x="${right}" y="${top + k * row}" width="74" height="${row}" fill="${r.never ? "none" : `rgb(${diverging(r.score, limits.score).join(",")})`}"/>`);
         parts.push(svg.text(right + 66, y, r.never ? "masked" : signed(r.score), { fill: theme.ink, size: 12, anchor: "end" }));
-        if (r.weight !== null) parts.push(svg.text(right + 132, y, percent(r.weight), { fill: theme.ink, size: 12, anchor: "end" }));
+        if (r.weight !== null) parts.push(svg.text(right + 132, y, r.never ? percent(r.weight) : percentOr(r.weight, r.halfStep), { fill: theme.ink, size: 12, anchor: "end" }));
       });
       return svg.whole(end, top + row * rows.length + 16, theme, parts);
     },

@@ -58,6 +58,11 @@ function percent(share) {
   return `${hundredths(share, 1)} %`;
 }
 
+// A weight that is stored as nothing need not be nothing: it is less than half a step.
+function percentOr(share, halfStep) {
+  return share === 0 && halfStep > 0 ? `< ${hundredths(Math.ceil(halfStep * 1000) / 1000, 1)} %` : percent(share);
+}
+
 // Inside a sentence: no more digits than a reader wants.
 function about(share) {
   const hundred = share * 100;
