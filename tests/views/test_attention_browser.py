@@ -92,7 +92,8 @@ def let_go(page: Any) -> None:
 
 
 def percents(texts: list[str]) -> list[float]:
-    return [float(t.removesuffix(" %")) / 100 for t in texts]
+    """Shares; "< 0.2 %" is what a byte holds as nothing."""
+    return [0.0 if t[0] == "<" else float(t.removesuffix(" %")) / 100 for t in texts]
 
 
 def show(page: Any, view: str) -> None:
