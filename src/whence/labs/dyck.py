@@ -498,7 +498,6 @@ def in_rows(shares: Sequence[float]) -> str:
     return f"the models hit in {low if low == high else f'{low} to {high}'} % of the rows"
 
 
-
 # ---------------------------------------------------------------------- figures
 
 

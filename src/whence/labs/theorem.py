@@ -574,4 +574,6 @@ def _what_exactness_costs(book: Notebook, rng: Generator) -> None:
         "n samples.",
     )
     d, seconds, _, _ = rows[-1]
-    book.claim(f"For d = {d} the exact value takes less than ten seconds", f"{seconds:.2f} s", seconds < 10)
+    book.claim(
+        f"For d = {d} the exact value takes less than ten seconds", f"{seconds:.2f} s", seconds < 10
+    )

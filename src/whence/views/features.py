@@ -91,7 +91,9 @@ def quoted_tokens(names: Sequence[str]) -> list[str]:
 def promoted(board: Dashboard, effects: Sequence[Weighed]) -> list[str]:
     """The names of what is promoted or suppressed: tokens in quotes, and classes as they are."""
     names = [one.name for one in effects]
-    return quoted_tokens(names) if board.effects == "lens" else [wording.label(name) for name in names]
+    return (
+        quoted_tokens(names) if board.effects == "lens" else [wording.label(name) for name in names]
+    )
 
 
 def unit_of_effects(board: Dashboard) -> str:
