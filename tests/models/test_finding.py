@@ -64,10 +64,34 @@ def test_what_lies_in_the_cache_of_the_hub_is_taken_from_there(
     assert source_of("models/bert-tinny") == "models/bert-tinny"
 
 
-def test_the_command_line_answers_before_anything_heavy_is_imported(models: Path) -> None:
+NAMED: dict[str, list[str]] = {
+    "predict": ["a film"],
+    "explain": ["a film"],
+    "compare": ["a film"],
+    "generate": ["a film"],
+    "context": ["--context", "a film", "--input", "it"],
+    "attend": ["a film"],
+    "theory": ["a film"],
+    "doctor": [],
+    "run": ["data.csv", "--out", "run"],
+    "evaluate": ["--data", "data.csv", "--out", "run"],
+    "audit": ["--data", "data.csv", "--out", "run"],
+    "features train": ["data.csv", "--out", "features"],
+    "features explain": ["a film", "features"],
+    "features show": ["features"],
+    "features steer": ["features", "a film", "--feature", "1"],
+}
+
+
+@pytest.mark.parametrize("command", NAMED)
+def test_the_command_line_answers_before_anything_heavy_is_imported(
+    models: Path, command: str
+) -> None:
+    """Half a second, where torch takes four. Would catch a command that reads methods before."""
+    typed = [*command.split(), *NAMED[command], "--model", "models/bert-tinny"]
     program = (
         "import sys; from whence.cli.main import main; "
-        "code = main(['predict', 'a film', '--model', 'models/bert-tinny']); "
+        f"code = main({typed!r}); "
         "heavy = [name for name in ('torch', 'transformers') if name in sys.modules]; "
         "print(code, heavy)"
     )

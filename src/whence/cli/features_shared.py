@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whence.cli import completing
+from whence.cli.options import known_model
 from whence.cli.running import loaded, note
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ ModelName = Annotated[
     str | None,
     typer.Option(
         "--model",
+        callback=known_model,
         autocompletion=completing.model,
         help="The model that it was trained on, where it lies elsewhere now. "
         "[default: the one that the autoencoder names]",

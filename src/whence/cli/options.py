@@ -41,10 +41,22 @@ MetricName = Annotated[
 WithSettings = Annotated[
     bool, typer.Option("--settings", help="List the settings of each as well.")
 ]
+
+
+def known_model(context: typer.Context, name: str | None) -> str | None:
+    """Refuse a misspelled model as soon as it is read: before torch, which takes seconds."""
+    if name is not None and not context.resilient_parsing:
+        from whence.models.finding import source_of
+
+        source_of(name)
+    return name
+
+
 ModelName = Annotated[
     str,
     typer.Option(
         "--model",
+        callback=known_model,
         help="The model: a bundled one (sentiment, single-layer, filler, writer, translator, "
         "planted-…), a folder, or a name on the Hugging Face hub.",
         autocompletion=completing.model,
