@@ -177,7 +177,9 @@ def test_one_word_is_not_named_once_for_each_method():
     shown = str(c)
     assert "strongest" not in shown
     told = " ".join(shown.split())
-    assert f"– no verdict: {', '.join(sorted(BRIEF))}" in told
+    names = re.search(r"– no verdict: (.*?) Explained", told)
+    assert names is not None
+    assert sorted(names[1].split(", ")) == sorted(BRIEF)
     assert re.search(r"(?m)^dull$", shown)
 
 

@@ -196,7 +196,7 @@ def _table(width: int | None, *heads: str) -> Table:
         gives_way = head in ("text", "in short")
         table.add_column(
             Text(head),
-            no_wrap=True,
+            no_wrap=head != "in short",  # what may be said is not cut off
             overflow="ellipsis",
             ratio=1 if gives_way and width else None,
             min_width=NARROWEST if gives_way else None,
