@@ -309,8 +309,13 @@ def check_table(g: Generation) -> None:
             assert not scores.any()
             continue
         top = scores[np.argsort(-np.abs(scores), kind="stable")[:3]]
+        # three digits of the largest are shown: what is less than half of the last is no source
+        last = 10.0 ** (np.floor(np.log10(np.abs(top[0]))) - 2) if top[0] else 0.0
         for score in top[top != 0]:
-            assert any(is_number(number, float(score)) for number in told), (line, score)
+            if abs(score) > 0.51 * last:
+                assert any(is_number(number, float(score)) for number in told), (line, score)
+        assert len(told) <= (np.abs(top) > 0.49 * last).sum(), line
+        assert all(re.search("[1-9]", number) for number in told), line
     left = len(words(g)) - 40
     more = re.search(r"^(\d+) more (is|are) in the page", shown, re.MULTILINE)
     assert (more is not None) == (left > 0)
