@@ -52,6 +52,16 @@ def test_a_source_whose_score_is_shown_as_nothing_is_none():
     assert cell[0] == "<bdi>Go</bdi>&nbsp;−407"
 
 
+def test_the_first_line_ends_once():
+    """Would catch: “The model wrote “people.”.”"""
+    one = {"occlusion": True}
+    g = generation("Go on", [" people", "."], one, explained=[0], evidence=False)
+    (a,) = g["occlusion"]
+    a = replace(a, target=replace(a.target, against=" economy"))
+    asked = str(replace(g, rows={"occlusion": (a,)})).splitlines()[0]
+    assert asked == "Why “people” rather than “economy”? The model wrote “people.”"
+
+
 def test_a_word_of_two_tokens_is_as_likely_as_both_together():
     row = rows_of(generation(PROMPT, WRITTEN), "occlusion")[0]
     assert row.name == "coward"

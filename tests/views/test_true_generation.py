@@ -101,7 +101,9 @@ def asks_part(g: Generation, how, part, text) -> bool:
     )
 
 
-def asks_contrast(g: Generation, names, rivals, how, text) -> bool:
+def asks_contrast(g: Generation, names, rivals, how, text, stop) -> bool:
+    if bool(stop) == text.endswith((".", "!", "?", "…")):  # a sentence ends once
+        return False
     if (how == "The text goes on with") != is_given(g):
         return False
     if text != as_quoted(as_shown(everything(g)), 120):
@@ -120,7 +122,7 @@ QUESTION = Reader(
         rf"{WHY} “(?P<text>[^”]*)”\?": asks_all,
         rf"{WHY} “(?P<part>[^”]*)” in “(?P<text>[^”]*)”\?": asks_part,
         rf"Why (?P<names>{NAMES}) rather than (?P<rivals>{NAMES})\? (?P<how>The model wrote|The "
-        rf"text goes on with) “(?P<text>[^”]*)”\.": asks_contrast,
+        rf"text goes on with) “(?P<text>[^”]*)”(?P<stop>\.?)": asks_contrast,
     }
 )
 
@@ -314,8 +316,6 @@ def check_table(g: Generation) -> None:
         for score in top[top != 0]:
             if abs(score) > 0.51 * last:
                 assert any(is_number(number, float(score)) for number in told), (line, score)
-        assert len(told) <= (np.abs(top) > 0.49 * last).sum(), line
-        assert all(re.search("[1-9]", number) for number in told), line
     left = len(words(g)) - 40
     more = re.search(r"^(\d+) more (is|are) in the page", shown, re.MULTILINE)
     assert (more is not None) == (left > 0)

@@ -136,7 +136,7 @@ def question(g: Generation) -> str:
     asks = "Why did the model write" if is_by_model(g) else "Why does the text go on with"
     contrast = _asked_contrast(g)
     if contrast:
-        return f"Why {contrast}? {wording.goes_on(is_by_model(g))} {all_of_it}."
+        return wording.ended(f"Why {contrast}? {wording.goes_on(is_by_model(g))} {all_of_it}")
     part = "" if g.chosen is None else _part_of_all(g, g.chosen.first.target)
     if part:
         return f"{asks} {part} in {all_of_it}?"
