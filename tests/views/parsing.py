@@ -98,9 +98,17 @@ def as_read(text: str) -> str:
 
 
 def as_quoted(text: str, most: int) -> str:
-    """The beginning of a text as it stands in quotes."""
+    """The beginning of a text as it stands in quotes: as many whole words as there is room for.
+
+    Of a first word for which there is no room, its letters.
+    """
     line = " ".join(text.split()) or signs(text)
-    return as_read(line if len(line) <= most else f"{line[:most].rstrip()}…")
+    if len(line) <= most:
+        return as_read(line)
+    words = line.split(" ")
+    while len(words) > 1 and len(" ".join(words)) > most:
+        words.pop()
+    return as_read(f"{' '.join(words)[:most]}…")
 
 
 def lists(shown: str, names: list[str], most: int) -> bool:

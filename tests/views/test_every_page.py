@@ -150,6 +150,47 @@ def test_nothing_runs_over_the_side(name: str, browser: Any, written: Any) -> No
     page.close()
 
 
+# Of the letters that stand in a text node those of one word lie on one line, and a menu shows what
+# was chosen. A word of more letters may be broken; where text scrolls, or is drawn, it is not asked.
+CUT = """() => {
+    const cut = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode, holder = node.parentElement;
+        if (!holder.checkVisibility() || holder.closest('svg, script, style, option')) continue;
+        for (const found of node.data.matchAll(/\\p{Script=Latin}{2,8}/gu)) {
+            const range = document.createRange();
+            range.setStart(node, found.index);
+            range.setEnd(node, found.index + found[0].length);
+            const tops = [...range.getClientRects()].map((r) => Math.round(r.top));
+            const is_long = /\\p{Script=Latin}/u.test(node.data[found.index + found[0].length] || '')
+                || /\\p{Script=Latin}/u.test(node.data[found.index - 1] || '');
+            if (!is_long && Math.max(...tops) - Math.min(...tops) > 4) cut.push(found[0]);
+        }
+    }
+    const pen = document.createElement('canvas').getContext('2d');
+    for (const menu of document.querySelectorAll('select')) {
+        if (!menu.checkVisibility()) continue;
+        const style = getComputedStyle(menu);
+        pen.font = style.font;
+        const inner = menu.clientWidth - parseFloat(style.paddingLeft) - ARROW;
+        const chosen = menu.selectedOptions[0].textContent;
+        if (pen.measureText(chosen).width > inner) cut.push(`menu: ${chosen}`);
+    }
+    return cut;
+}""".replace("ARROW", "20")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_short_word_is_broken_and_no_menu_is_cut(name: str, browser: Any, written: Any) -> None:
+    """Would catch: the words beside bars on a phone, a letter or two on each line."""
+    page = opened(browser, written(name), 390)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    page.wait_for_timeout(100)
+    assert page.evaluate(CUT) == []
+    page.close()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_no_word_is_broken_in_the_middle_on_a_telephone(
     name: str, browser: Any, written: Any

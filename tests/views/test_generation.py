@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from tests.views.generations import END, METHODS, generation
 from whence.core.attribution import Error
 from whence.views.generation import decoding_line, output_name, rows_of
+from whence.views.wording import score_format
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 PROMPT = "Once upon a time there was a little"
@@ -30,12 +31,35 @@ def test_the_answer_comes_first_and_then_each_word_with_its_sources():
     assert shown.index("methods tested") < shown.index("by gradient-x-input")
     for row in rows_of(g, "gradient-x-input"):
         (line,) = [one for one in lines if one.startswith(f"{row.name} ") and " % " in one]
-        strongest = [row.sources[unit] for unit in row.strongest(3)]
+        units = row.strongest(3, score_format(row.scores.tolist(), signed=True))
+        strongest = [row.sources[unit] for unit in units]
         # in this order, with the signs of their scores
         at = [line.index(f"  {name} ") for name in strongest]
         assert at == sorted(at)
         signs = re.findall(r"[+−](?=\d)", line)
-        assert signs == ["+" if row.scores[unit] > 0 else "−" for unit in row.strongest(3)]
+        assert signs == ["+" if row.scores[unit] > 0 else "−" for unit in units]
+
+
+def test_a_source_whose_score_is_shown_as_nothing_is_none():
+    """Would catch: “. −407  president 0  to 0”, the strongest sources of a line break."""
+    g = generation("Go on now", [" then"], {"occlusion": True}, evidence=False, read="perplexity")
+    a = replace(g["occlusion"][0], scores=[-407.0, 0.31, -0.2])
+    g = replace(g, rows={"occlusion": (a,)})
+    (line,) = [line for line in str(g).splitlines() if re.match("then .*%", line)]
+    assert re.findall(r"(\w+) +(−?\d+)$", line) == [("Go", "−407")]
+    cell = re.search(r"<bdi>Go</bdi>[^<]*", g.to_html().split("As a table")[1])
+    assert cell is not None
+    assert cell[0] == "<bdi>Go</bdi>&nbsp;−407"
+
+
+def test_the_first_line_ends_once():
+    """Would catch: “The model wrote “people.”.”"""
+    one = {"occlusion": True}
+    g = generation("Go on", [" people", "."], one, explained=[0], evidence=False)
+    (a,) = g["occlusion"]
+    a = replace(a, target=replace(a.target, against=" economy"))
+    asked = str(replace(g, rows={"occlusion": (a,)})).splitlines()[0]
+    assert asked == "Why “people” rather than “economy”? The model wrote “people.”"
 
 
 def test_a_word_of_two_tokens_is_as_likely_as_both_together():

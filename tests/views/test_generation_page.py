@@ -15,6 +15,8 @@ from tests.views.generations import END, METHODS, generation
 from whence.core.generation import Generation
 from whence.core.passage import Section
 from whence.views.generation_data import rows_by_kind, sentences_of
+from whence.views.overview_data import STEPS, quantised
+from whence.views.wording import score_format
 
 PROMPT = "So good. Once upon a time there was a cat."
 WRITTEN = [" co", "ward", " and", " off", "\n", "then", END]
@@ -63,6 +65,16 @@ def test_packed_scores_are_off_by_less_than_a_255th_of_their_row():
             scale = np.abs(attribution.scores).max()
             # would catch: one scale for all rows, a lost sign, rows of another method
             assert np.abs(row - attribution.scores).max() <= scale / 253
+
+
+def test_all_outputs_together_are_rounded_once():
+    """Would catch: thirty rounded rows added up, +2.32 on the page where the result has +2.45."""
+    g = large()
+    data, _ = stored(g.to_html())
+    for (largest, steps), method in zip(data["all"], METHODS, strict=True):
+        exact = g.together(g.explained, method)
+        shown = np.array(steps) * largest / data["steps"]
+        assert np.abs(shown - exact).max() <= np.abs(exact).max() / 253
 
 
 def test_units_are_grouped_by_sentence_and_texts_never_mix():
@@ -334,6 +346,33 @@ def test_several_fragments_stand_in_one_document(opened):
     readers.nth(1).locator(".output").nth(1).hover()
     about = page.locator(".about .who").all_inner_texts()
     assert about == ["All that was written", "was"]
+
+
+def test_what_is_told_of_all_that_was_written_are_its_own_scores(opened):
+    g = large()
+    page = opened(g)
+    told = page.locator(".about .scores tr").all_inner_texts()
+    steps, largest = quantised(g.together(g.explained))
+    scores = steps * largest / STEPS
+    form = score_format(scores.tolist(), signed=True)
+    five = np.argsort(-np.abs(scores), kind="stable")[:5]
+    expected = {g.units.distinct_names[i]: form(scores[i]).replace("-", "−") for i in five}
+    assert dict(line.split("\t")[:2] for line in told) == expected
+
+
+@pytest.mark.parametrize(
+    ("explained", "read", "told"),
+    [
+        ([2], "log-probability", "the sum over 1 token"),
+        ([2, 3], "log-probability", "the sum over 2 tokens"),
+        ([2, 3], "entropy", "the mean over 2 tokens"),
+    ],
+)
+def test_how_many_tokens_are_taken_together_is_told(opened, explained, read, told):
+    """Would catch: “the sum over 1 tokens”."""
+    g = generation(PROMPT, WRITTEN, {"occlusion": True}, explained=explained, read=read)
+    page = opened(g)
+    assert page.locator(".about .soft").first.inner_text() == told
 
 
 def test_a_token_that_was_not_explained_is_shown_without_sources(opened):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -65,10 +65,10 @@ class Row:
         largest = np.abs(self.scores).max(initial=0.0)
         return self.scores / largest if largest else np.zeros_like(self.scores)
 
-    def strongest(self, count: int) -> list[int]:
-        """The units with the largest scores; none that scores nothing."""
+    def strongest(self, count: int, shown: Callable[[float], str]) -> list[int]:
+        """The units with the largest scores; none whose score is shown as nothing."""
         order = np.argsort(-np.abs(self.scores), kind="stable")[:count]
-        return [int(i) for i in order if self.scores[i]]
+        return [int(i) for i in order if float(shown(float(self.scores[i])))]
 
 
 def rows_of(g: Generation, method: str) -> list[Row]:
@@ -136,7 +136,7 @@ def question(g: Generation) -> str:
     asks = "Why did the model write" if is_by_model(g) else "Why does the text go on with"
     contrast = _asked_contrast(g)
     if contrast:
-        return f"Why {contrast}? {wording.goes_on(is_by_model(g))} {all_of_it}."
+        return wording.ended(f"Why {contrast}? {wording.goes_on(is_by_model(g))} {all_of_it}")
     part = "" if g.chosen is None else _part_of_all(g, g.chosen.first.target)
     if part:
         return f"{asks} {part} in {all_of_it}?"
@@ -377,10 +377,13 @@ def _table(
     against −``.
     """
     signed = is_signed(g, method)
-    strongest = [row.strongest(SOURCES) for row in rows]
-    named = [row.scores[units] for row, units in zip(rows, strongest, strict=True)]
-    shown = wording.score_format(np.concatenate(named).tolist(), signed)
-    number_width = max((len(shown(s)) for scores in named for s in scores.tolist()), default=0)
+    shown = [wording.score_format(row.scores.tolist(), signed) for row in rows]
+    strongest = [row.strongest(SOURCES, form) for row, form in zip(rows, shown, strict=True)]
+    numbers = [
+        [form(float(row.scores[unit])).replace("-", "−") for unit in units]
+        for row, units, form in zip(rows, strongest, shown, strict=True)
+    ]
+    number_width = max((len(number) for row in numbers for number in row), default=0)
 
     # names take what numbers leave of the line
     word_width = max(cell_len(fit(row.name, LONGEST_WORD).rstrip()) for row in rows)
@@ -394,12 +397,12 @@ def _table(
     lines = [Text(title, DIM), Text(scores_line(g, method), DIM)]
     columns = f"{standing(g).ljust(word_width)}  {'prob.'.rjust(PROBABILITY_WIDTH)}  rests on"
     lines.append(Text(columns, BOLD, no_wrap=True))
-    for row, units in zip(rows, strongest, strict=True):
+    for row, units, scores in zip(rows, strongest, numbers, strict=True):
         line = Text(no_wrap=True)
         line.append(fit(row.name, word_width), BOLD)
         line.append(f"  {percent(row.probability).rjust(PROBABILITY_WIDTH)}")
-        for unit in units:
-            score = shown(float(row.scores[unit])).replace("-", "−").rjust(number_width)
+        for unit, number in zip(units, scores, strict=True):
+            score = number.rjust(number_width)
             style = level_style(float(row.levels[unit]), signed, theme)
             line.append(f"  {fit(row.sources[unit], name_width)} ")
             line.append(score, style if has_colour(console) else Style())

@@ -1,7 +1,8 @@
 """A generated text inside its page: JSON for what is read, and a byte for each score, deflated.
 
 A score is a whole number of steps of the largest one of its row, so it is off by at most half a
-step. Units that do not stand before an output are not stored.
+step. Units that do not stand before an output are not stored. All outputs together are a row of
+their own: added up, the roundings of thirty rows would be a large part of a small sum.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def packed(g: Generation) -> str:
         "steps": STEPS,
         "standing": standing(g),
         "largest": largest,
+        "all": [_together(g, name) for name in g.methods],
         "before": [len(attribution.scores) for attribution in next(iter(g.rows.values()))],
         "kind": wording.plural(g.passage.kind),
         "units": _units(g),
@@ -57,6 +59,12 @@ def packed(g: Generation) -> str:
     return embedded_json(content) + element(
         "script", bytes_of_scores, type="text/plain", data_blob="scores"
     )
+
+
+def _together(g: Generation, method: str) -> list[Any]:
+    """All explained outputs together: the largest score, and each in steps of it."""
+    steps, most = quantised(g.together(g.explained, method))
+    return [_digits(most), steps.tolist()]
 
 
 def _contrast(g: Generation) -> dict[str, Any] | None:

@@ -264,7 +264,7 @@ def _contrast_row(g: Generation, a: Attribution) -> str:
 def _sources_cell(row: Row, signed: bool) -> str:
     shown = wording.score_format(row.scores.tolist(), signed)
     sources = []
-    for unit in row.strongest(SOURCES):
+    for unit in row.strongest(SOURCES, shown):
         score = shown(float(row.scores[unit])).replace("-", "−")
         sources.append(f"{named(row.sources[unit])}&nbsp;{score}")
     return ", ".join(sources) or "–"
@@ -289,7 +289,8 @@ def _about(g: Generation) -> str:
         *remarks(g),
         f"In all {wording.cost(g.cost)}.",
         f"Scores on this page are in steps of 1/{STEPS} of the largest of their row, so a score is "
-        f"off by at most 1/{2 * STEPS} of that; saved as JSON, the result has all digits.",
+        f"off by at most 1/{2 * STEPS} of that, and the sum of several by as much as all of them; "
+        "saved as JSON, the result has all digits.",
         "A probability is the model's own, whatever the decoding made of it. The entropy is that "
         "of all tokens that could have stood there.",
     ]

@@ -284,7 +284,7 @@ def with_verdict(a: Attribution) -> str:
     ruling = overall(a)
     if ruling is None:
         return a.method
-    return f"{ruling.mark} {a.method}: {ruling.words}"
+    return f"{ruling.mark} {a.method}: {ruling.few_words}"
 
 
 def _coloured(a: Attribution) -> str:

@@ -503,7 +503,7 @@ def _form(overview: Overview) -> str:
         parts.append(_field("The model is", _options("right", right)))
     orders = [("row", "as in the data"), ("sure", "least sure first")]
     if any(read.agreement is not None for read in overview.texts):
-        orders.insert(0, ("agree", "disagreement first"))
+        orders.insert(0, ("agree", "disputed first"))
     parts.append(_field("Order", _options("order", orders)))
     return "".join(parts)
 

@@ -164,15 +164,29 @@ def standing(by_model: bool) -> str:
 
 
 def beginning(text: str, most: int) -> str:
-    """A text in quotes, on one line; of a long one its first ``most`` characters.
+    """A text in quotes, on one line; of a long one its first words, ``most`` characters at most.
 
-    >>> beginning("once upon a time", 9), beginning("once\\nupon", 9)
-    ('“once upon…”', '“once upon”')
+    >>> beginning("once upon a time", 9), beginning("once upon a time", 8)
+    ('“once upon…”', '“once…”')
+    >>> beginning("once\\nupon", 9), beginning("o" * 12, 9)
+    ('“once upon”', '“ooooooooo…”')
     """
     text = " ".join(text.split()) or signs(text)
     if len(text) <= most:
         return quoted(text)
-    return quoted(f"{text[:most].rstrip()}…")
+    start = text[:most]
+    if text[most] != " " and " " in start:  # a word is not cut
+        start = start[: start.rindex(" ")]
+    return quoted(f"{start.rstrip()}…")
+
+
+def ended(sentence: str) -> str:
+    """A sentence with its full stop, where a text in quotes at its end has none.
+
+    >>> ended("The model wrote “so good”"), ended("The model wrote “So good.”")
+    ('The model wrote “so good”.', 'The model wrote “So good.”')
+    """
+    return sentence if sentence.endswith((".”", "!”", "?”", "…”")) else f"{sentence}."
 
 
 def score_format(scores: Iterable[float], signed: bool) -> Callable[[float], str]:

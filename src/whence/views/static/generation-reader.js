@@ -100,7 +100,8 @@ function readerOf(app) {
   // Said where no unit has a score.
   function strongest(entries, largest) {
     const isSigned = data.signed[state.method];
-    const order = entries.filter(([, value]) => value && !Number.isNaN(value)).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, STRONGEST);
+    // a score that is shown as nothing is no reason
+    const order = entries.filter(([, value]) => Number(shownScore(value, largest, false).replace("−", "-"))).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, STRONGEST);
     const rows = order.map(([name, value]) => {
       const cells = [made("th", { scope: "row" }, bdi(name)), made("td", { textContent: shownScore(value, largest, isSigned) }), trackOf(value, largest, isSigned, "td")];
       return made("tr", {}, ...cells);

@@ -38,7 +38,16 @@ function scoresOf(data, bytes) {
     const largest = own.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     return { count: own.length, largest, at: (unit) => (unit < own.length ? own[unit] : NaN) };
   }
-  return { together, contrast };
+
+  /**
+   * All that was explained, over the units before the first of it: rounded once, and not row by row.
+   * @returns {Reading}
+   */
+  function all(method) {
+    const [largest, own] = data.all[method];
+    return { count: own.length, largest, at: (unit) => (unit < own.length ? (own[unit] * largest) / data.steps : NaN) };
+  }
+  return { together, contrast, all };
 }
 
 /** What was written, token by token or the tokens of a word together; those of a word that is explained in part stand alone. */

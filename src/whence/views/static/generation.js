@@ -30,8 +30,7 @@ if (!root) return;
     reading() {
       const contrast = app.contrast();
       if (contrast) return contrast;
-      const rows = state.chosen.what === "output" ? app.items()[state.chosen.item].rows : data.explained.map((_, row) => row);
-      return app.together(rows);
+      return state.chosen.what === "output" ? app.together(app.items()[state.chosen.item].rows) : scores.all(state.method);
     },
     choose(chosen, pinned) {
       const { chosen: before } = state;
