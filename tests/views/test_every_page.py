@@ -220,6 +220,20 @@ def test_no_word_is_broken_in_the_middle_on_a_telephone(
     page.close()
 
 
+def test_a_card_is_read_on_a_telephone_without_moving_it_sideways(
+    browser: Any, written: Any
+) -> None:
+    """Each answer stands below its method, with what was asked before it."""
+    page = opened(browser, written("card"), PHONE)
+    wide = page.evaluate("[...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth)")
+    assert max(wide) <= PHONE
+    asked = page.locator(".asked:visible").all_inner_texts()
+    assert len(asked) == page.locator(".answers td").count() > 0
+    page.set_viewport_size({"width": 1200, "height": 800})
+    assert page.locator(".asked:visible").count() == 0
+    page.close()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_the_button_says_what_it_will_do_and_does_it(name: str, browser: Any, written: Any) -> None:
     for scheme, first in (("light", "Dark"), ("dark", "Light")):

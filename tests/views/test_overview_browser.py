@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.views.overviews import overview, read_text, reading
 from whence.core.agreement import Conflict
 from whence.core.attribution import NO_LABEL
-from whence.core.overview import Overview
+from whence.core.overview import CarryingWord, Overview
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> 中国"
 
@@ -150,6 +151,32 @@ def test_many_texts_come_a_few_at_a_time(opened):
     assert page.locator("details.read").count() == 80
     page.get_by_label("Words").fill("number89")
     assert listed(page) == ["text number89"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_bars_of_all_labels_have_one_scale(opened, width):
+    """A bar of 3 % stood beside one of 21 % and was longer: each label had a scale of its own."""
+    shares = {"good": (0.8, -0.4, 0.1), "bad": (0.03, 0.2, -0.05)}
+    words = tuple(
+        CarryingWord("occlusion", label, f"{label}{i}", 9, p, p, p, 9 * p, is_sure=False)
+        for label, every in shares.items()
+        for i, p in enumerate(every)
+    )
+    page = opened(overview(words=words), viewport={"width": width, "height": 900})
+    bars = (
+        page.locator(".columns")
+        .first.locator("tr")
+        .evaluate_all(
+            """(rows) => rows.map((row) => [
+            row.querySelector('button').dataset.word,
+            row.querySelector('.track i').getBoundingClientRect().width,
+        ])"""
+        )
+    )
+    share_of = {word.word: abs(word.share) for word in words}
+    assert len(bars) == len(words)
+    pixels = np.array([length / share_of[word] for word, length in bars])
+    assert np.allclose(pixels, pixels.mean(), rtol=0.05, atol=0)
 
 
 def test_a_dispute_of_sign_has_its_signs(opened):

@@ -130,7 +130,7 @@ def _no_reason_in_short(answer: Answer) -> str:
     if answer.agreed is None:
         return outcome
     agreed = answer.agreed
-    return f"{outcome}; {agreed.methods} of {agreed.of} first: {_row(answer, (agreed.unit,))}"
+    return f"{outcome}; {agreed.methods} of {agreed.of} put {_row(answer, (agreed.unit,))} first"
 
 
 def _row(answer: Answer, units: Sequence[int]) -> str:

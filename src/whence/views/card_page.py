@@ -75,7 +75,9 @@ def _table(card: Card) -> str:
 def _cell(card: Card, method: str, question: Question) -> str:
     tint = TINTS[card.standing(method, question)]
     classes = f"left {tint}" if tint else "left"
-    return element("td", text(cell_of(card, method, question)), class_=classes)
+    # on a narrow screen each cell stands below the other, with what was asked before it
+    asked = element("span", f"{text(HEADS[question])}: ", class_="asked")
+    return element("td", asked + text(cell_of(card, method, question)), class_=classes)
 
 
 def _questions(card: Card) -> str:

@@ -363,7 +363,8 @@ def _words(overview: Overview) -> str:
     blocks = []
     for place, method in enumerate(order):
         signed = overview.signed[overview.methods.index(method)]
-        columns = [_column(overview, method, label, signed) for label in shown]
+        reach = _reach(overview, method, shown)
+        columns = [_column(overview, method, label, signed, reach) for label in shown]
         name = element("p", f"by {text(method)}", class_="by")
         columns_shown = element("div", "".join(columns), class_="columns")
         blocks.append(element("div", name + columns_shown, class_="block", hidden=place > 0))
@@ -385,14 +386,22 @@ def _words(overview: Overview) -> str:
     return title + choice + element("div", "".join(blocks), class_="carrying") + paragraphs(told)
 
 
-def _column(overview: Overview, method: str, label: str, signed: bool) -> str:
+def _reach(overview: Overview, method: str, labels: Sequence[str]) -> float:
+    """What the whole of a track stands for: one scale for all labels, which stand side by side."""
+    ends = [1e-9]
+    for label in labels:
+        ends += [
+            max(abs(w.share), abs(w.low), abs(w.high)) for w in overview.words_by(method, label)
+        ]
+    return min(max(ends), 1.0)
+
+
+def _column(overview: Overview, method: str, label: str, signed: bool, reach: float) -> str:
     """Said of a label of which no word stands in two texts."""
     words = overview.words_by(method, label)
     title = element("h4", text(wording.label(label)))
     if not words:
         return element("div", title + soft("no word stands in two texts"))
-    reach = max(max(abs(w.share), abs(w.low), abs(w.high)) for w in words)
-    reach = min(reach, 1.0) or 1.0
     told = told_for_sure(words)
     rows = [_word_row(word, reach, signed, word in told) for word in words]
     return element("div", title + table("", rows, class_="scores"))
