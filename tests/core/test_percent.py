@@ -117,6 +117,7 @@ def test_nothing_that_is_shown_formats_a_share_by_itself() -> None:
         "views/evaluation_page.py": "removed",  # asked for
         "views/heads.py": "color-mix",
         "views/wording.py": "hundred:.2g",  # what would be 0 or 100 is told before
+        "views/context.py": "chance:.2g",  # smaller than the smallest that is told
         "core/gauge.py": "share:.0%} removed",  # asked for
         "explaining/audit_forecast.py": "passes / every",  # of a forecast
         "explaining/closed_forms.py": "infinite",

@@ -359,8 +359,9 @@ def test_sums_over_words_are_those_of_their_messages() -> None:
     """A linear method's score of a message is the sum over its words: a section is no new thing."""
     model = chatty("chatml")
     options: dict[str, Any] = {"max_new_tokens": 2, "evidence": False, "outputs": [0]}
-    whole = whence.generate(model, model.encode_chat(CHAT), **options).of(0)
-    words = whence.generate(model, model.encode_chat(CHAT, units="word"), **options).of(0)
+    linear = "gradient-x-input"
+    whole = whence.generate(model, model.encode_chat(CHAT), linear, **options).of(0)
+    words = whence.generate(model, model.encode_chat(CHAT, units="word"), linear, **options).of(0)
     starts = [section.start for section in words.passage.sections]
     section_of = np.searchsorted(starts, [s for _, s, _ in words.passage.unit_spans], "right") - 1
     sums = np.bincount(section_of, words.scores)
