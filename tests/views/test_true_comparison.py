@@ -1243,7 +1243,7 @@ def check_in_short(r: Reader, answer: Answer) -> None:
         found = most_put_first(record)
         assert bool(first) == bool(found)
         if first:
-            told = re.fullmatch(r"(\d+) of (\d+) put (.*) first", first, re.DOTALL)
+            told = re.fullmatch(r"(\d+) of (\d+) put “(.*)” first", first, re.DOTALL)
             assert told is not None, first
             assert int(told[2]) == len(record.tried)
             shown = {visible(record.units[u]): len(those) for u, those in found.items()}

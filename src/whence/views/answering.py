@@ -130,7 +130,8 @@ def _no_reason_in_short(answer: Answer) -> str:
     if answer.agreed is None:
         return outcome
     agreed = answer.agreed
-    return f"{outcome}; {agreed.methods} of {agreed.of} put {_row(answer, (agreed.unit,))} first"
+    first = wording.quoted(answer.units[agreed.unit])
+    return f"{outcome}; {agreed.methods} of {agreed.of} put {first} first"
 
 
 def _row(answer: Answer, units: Sequence[int]) -> str:
