@@ -88,7 +88,8 @@ def test_the_table_has_verdict_share_and_p_for_each_removal(monkeypatch):
         assert f"{trial.p:.3f}"[1:] in row
     words = " ".join(shown.split())
     for part in (
-        "✓ better than 100 random rankings",
+        "Beside 100 random rankings",
+        "of the same text: ✓ better, ~ not separable from them, ✗ worse.",
         "evidence, random: too few units for a verdict",
         "5,000 forward (900 more from memory), 3 backward",
         "Closest: ",

@@ -426,3 +426,16 @@ def test_on_a_narrow_screen_no_percentage_is_explained_that_is_not_there(opened)
     assert not page.locator(".costs .wide").first.is_visible()
     assert not page.get_by_text("The percentage is the share").is_visible()
     assert page.get_by_text("A ✓ may be luck").is_visible()
+
+
+def test_white_space_behind_a_sentence_has_no_colour(opened):
+    """Would catch: a sliver of colour at the beginning of the next line of a chat."""
+    g = generation("So good. Once more.", [" then"], {"occlusion": True}, kind="sentence")
+    page = g.to_html()
+    data, _ = stored(page)
+    assert data["units"][0] == "So good."
+    ended = page.replace('"So good."', '"So good.\\n"')  # as a template ends a message
+    view = opened(ended)
+    first = view.locator(".reader .source").first
+    assert first.evaluate("(e) => e.textContent") == "So good."
+    assert first.evaluate("(e) => e.nextSibling.textContent") == "\n"

@@ -43,6 +43,25 @@ def test_each_head_has_its_sentence() -> None:
     )
 
 
+def test_no_place_is_told_twice_under_two_names() -> None:
+    """Would catch: “looks at the first token “they” (33 %) and at the word “they” (33 %)”."""
+    # a decoder looks at a text of another model, so that its first token is a word
+    maps = replace(known(0.4 * to_place(1) + 0.6 * np.full((5, 5), 0.2)))
+    axis = replace(maps.to_axis["encoder"], special=np.zeros(5, dtype=bool))
+    at_first = 0.35 * to_place(0) + 0.65 * np.full((5, 5), 0.2)
+    at_comma = 0.35 * to_place(2) + 0.65 * np.full((5, 5), 0.2)
+    for weights, told, not_told in (
+        (at_first, "at the first token “[CLS]” (48 %)", "the token “[CLS]”"),
+        (at_comma, "at punctuation (48 %)", "the token “,”"),
+    ):
+        maps.weights["encoder"][:] = weights
+        table = replace(maps, to_axis={"encoder": axis}).heads()
+        table = replace(table, columns={**table.columns, "breadth": np.zeros((1, 1))})
+        said = does(table, 0, 0)
+        assert told in said
+        assert not_told not in said
+
+
 def test_what_most_heads_do_comes_first_and_mixed_heads_last() -> None:
     even = np.full((5, 5), 0.2)
     mixed = 0.5 * np.eye(5)[[0, 1, 2, 1, 4]] + 0.5 * even

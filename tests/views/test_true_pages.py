@@ -693,15 +693,19 @@ def check_agreement(words: str, whole: Agreement) -> bool:
     """Closest and furthest, the mean, what chance gives; True where it is one of these."""
     pairs = {frozenset((one, other)): r for one, other, r in whole.pairs}
     number = r"\((−?\d\.\d\d)\)"
-    if told := re.fullmatch(rf"Only (\S+) and (\S+) {number} can be compared\.", words):
+    shown = [f"{r:.2f}".replace("-", "−").replace("−0.00", "0.00") for r in pairs.values()]
+    end = rf"(\S+) and (\S+?)(?:, and ([\d,]+) other pairs?)? {number}\."
+    if told := re.fullmatch(rf"Only (\S+) and (\S+) can be compared {number}\.", words):
         assert len(pairs) == 1
         check_pair(told[1], told[2], told[3], pairs)
-    elif told := re.fullmatch(
-        rf"Closest are (\S+) and (\S+) {number}, furthest (\S+) and (\S+) {number}\.", words
-    ):
+    elif told := re.fullmatch(rf"Closest: {end}(?: Furthest: {end})?", words):
         assert len(pairs) > 1
-        assert check_pair(told[1], told[2], told[3], pairs) == max(pairs.values())
-        assert check_pair(told[4], told[5], told[6], pairs) == min(pairs.values())
+        assert (told[5] is None) == (len(set(shown)) == 1)
+        for first, extreme in ((1, max), (5, min)):
+            one, other, tied, r = (told[first + i] for i in range(4))
+            if one is not None:
+                assert abs(check_pair(one, other, r, pairs) - extreme(pairs.values())) < 0.011
+                assert shown.count(r) == 1 + int((tied or "0").replace(",", ""))
     elif told := re.fullmatch(
         r"Mean rank correlation of every two methods( that rank something)?: (−?\d\.\d\d)\.", words
     ):
@@ -710,14 +714,17 @@ def check_agreement(words: str, whole: Agreement) -> bool:
         assert bool(told[1]) == (len(pairs) < count * (count - 1) / 2)
     elif told := re.fullmatch(rf"Top (\d+) in common \(chance ({SHARE})\)", words):
         assert int(told[1]) == min(5, len(whole.correlation) and whole.k)
+        assert whole.chance < 1  # all methods have all units in common
         check_share(told[2], whole.chance)
     elif told := re.fullmatch(
-        rf"Spearman's correlation of the scores \(of their sizes, where one method has no signs\), "
-        rf"and the share of the top (\d+) units in common, by chance ({SHARE})\. Similar methods "
-        r"stand together\.",
+        rf"Spearman's correlation of the scores \(of their sizes, where one method has no signs\)"
+        rf"(?:, and the share of the top (\d+) units in common, by chance ({SHARE}))?\. Similar "
+        r"methods stand together\.",
         words,
     ):
-        check_share(told[2], whole.chance)
+        assert (told[1] is None) == (whole.chance == 1)
+        if told[1] is not None:
+            check_share(told[2], whole.chance)
     elif told := re.fullmatch(
         r"A score is taken as a share of the largest one of its method on this text\. "
         r"(For and against|Raising it and lowering it): opposite signs, each from 10 % on, one "

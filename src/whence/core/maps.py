@@ -18,7 +18,7 @@ from whence.core.errors import SettingsError, unknown_name
 from whence.core.heads import HeadTable, looks_far, measured, reaches
 from whence.core.passage import SPECIAL, Passage
 from whence.core.render import draw, render
-from whence.core.showing import visible
+from whence.core.showing import token_name, visible
 from whence.core.units import distinct
 from whence.core.writing import write_text
 
@@ -40,9 +40,14 @@ class Axis:
     part: Int[np.ndarray, " place"]
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The labels as they are read: of a token without the sign for the blank before it."""
+        return tuple(map(token_name, self.labels))
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """The labels, told apart where a word stands more than once: the, the (2)."""
-        return distinct(self.labels)
+        """The same, told apart where a word stands more than once: the, the (2)."""
+        return distinct(self.shown)
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -21,7 +21,7 @@ from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
 from whence.core.percent import digits, percent
 from whence.core.render import render
-from whence.core.showing import visible
+from whence.core.showing import token_name, visible
 from whence.core.templates import Templates
 from whence.core.units import distinct
 from whence.core.writing import write_text
@@ -402,10 +402,15 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
     if not places:
         raise InputError("the two texts have no word in common, so nothing can be aligned.")
 
+    shown = first.to_axis[kinds[0]].shown, second.to_axis[kinds[0]].shown
     labels = []
     for a, b in places:
-        same = one[a] == two[b]
-        labels.append(one[a] if same else f"{one[a]} → {two[b]}")
+        if one[a] == two[b]:
+            labels.append(shown[0][a])
+        elif shown[0][a] == shown[1][b]:  # with a blank before it in one of them
+            labels.append(f"{one[a]} → {two[b]}")
+        else:
+            labels.append(f"{shown[0][a]} → {shown[1][b]}")
 
     i, j = np.array(places).T
     difference = {}
@@ -421,7 +426,7 @@ def probed(first: AttentionMaps, second: AttentionMaps) -> Probe:
         changed=tuple(one[a] != two[b] for a, b in places),
         places=np.array(places),
         difference=difference,
-        left_out=left_out,
+        left_out=tuple(map(token_name, left_out)),
     )
 
 

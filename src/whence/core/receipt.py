@@ -24,6 +24,9 @@ Direction = Literal["feature", "random", "difference"]
 # what "response" is: of a language model and of a classifier
 Response = Literal["promoted", "label"]
 
+# in the note that a receipt has where the feature fires in nearly all texts
+FOR_UNRELATED = "for unrelated text"
+
 
 @dataclass(frozen=True)
 class Dose:
@@ -84,6 +87,11 @@ class Receipt:
         """The doses of one direction, smallest first; of random ones, all of them."""
         chosen = [dose for dose in self.doses if dose.direction == direction]
         return sorted(chosen, key=lambda dose: (dose.multiple, dose.number))
+
+    @property
+    def is_unrelated(self) -> bool:
+        """Whether the feature never fires in the texts that were measured on; a note says else."""
+        return not any(FOR_UNRELATED in note for note in self.notes)
 
     @property
     def multiples(self) -> tuple[float, ...]:

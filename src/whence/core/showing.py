@@ -50,6 +50,24 @@ def signs(text: str) -> str:
     return "".join({"\n": "⏎", "\t": "⇥", " ": "␣"}.get(c, visible(c)) for c in text)
 
 
+# how vocabularies write white space inside a token's own string
+WHITE_SPACE = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t"})
+
+
+def token_name(token: str) -> str:
+    """A token's own string as it is read: without the sign for the blank before a word.
+
+    White space that stands alone is told by its sign.
+
+    >>> token_name("Ġpeople"), token_name("▁on"), token_name("##ing"), token_name("ĠĠ")
+    ('people', 'on', '##ing', '␣␣')
+    """
+    word = token.lstrip("▁Ġ")
+    if word.strip("Ċĉ▁Ġ"):
+        return word
+    return signs(token.translate(WHITE_SPACE)) if token else token
+
+
 def visible_json(text: str) -> str:
     """JSON in which no character acts, and which says the same: each is written as an escape.
 

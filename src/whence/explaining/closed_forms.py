@@ -15,6 +15,7 @@ from whence.core.attribution import Attribution
 from whence.core.comparison import Comparison
 from whence.core.errors import InputError, Unsupported
 from whence.core.passage import Passage
+from whence.core.percent import percent
 from whence.core.target import Target
 from whence.explaining.explain import compare
 from whence.explaining.job import Progress
@@ -128,8 +129,9 @@ def _gradients(
         "theory-gradients",
         ("token", *columns, "off"),
         rows,
-        "By the gradient theorem, for each token; off: the largest difference to autograd over the "
-        "entries of the gradient. G×I takes the embedding with its position, as the authors' code "
+        "α: the attention that each token gets, its mean and its largest over heads. G: the "
+        "gradient by the theorem, as mean, L1 and L2 norm; off: the largest difference of its "
+        "entries to autograd. G×I takes the embedding with its position, as the authors' code "
         "does; gradient-x-input takes the word's own.",
     )
 
@@ -164,7 +166,7 @@ def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -
     approximations = {
         "mean field": mean_field(ratio),
         "first order": first_order(ratio),
-        "talk, 3/2": talk(ratio),
+        "talk, 3/2": talk(ratio),  # as the caption names them
     }
 
     # few words have few masks: then LIME has seen them all, and has no error of sampling
@@ -181,16 +183,14 @@ def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -
     for unit, name in enumerate(first.names):
         rows.append((name, *(float(column[unit]) for column in columns.values())))
     size = max(float(np.linalg.norm(infinite)), NOTHING)
-    off = []
-    for name, values in approximations.items():
-        off.append(f"{name} {np.linalg.norm(values - infinite) / size:.0%}")
+    off = [percent(np.linalg.norm(a - infinite) / size) for a in approximations.values()]
     book.table(
         "theory-lime",
         ("unit", *columns),
         rows,
-        "LIME has bandwidth 0.25, or ν = ∞ where it says so; Shapley values are exact. The "
-        f"approximations are of ν = ∞, and off by {', '.join(off)} of its length. A removed word "
-        "becomes [UNK] in its place.",
+        "LIME has bandwidth 0.25, or ν = ∞ where it says so; Shapley values are exact. Mean field, "
+        "first order and the talk's formula with its 3/2 approximate ν = ∞, with relative errors "
+        f"(L2) of {off[0]}, {off[1]} and {off[2]}. A removed word becomes [UNK] in its place.",
     )
 
     gaps = np.abs(lime.scores - exact)  # (unit,)
@@ -206,7 +206,7 @@ def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -
         far = float((gaps / np.maximum(standard_error, NOTHING)).max())
         book.claim(
             f"Sampled LIME is within {FAR:.0f} standard errors of the exact value",
-            f"largest distance {far:.2g} of them",
+            f"at most {far:.1f} standard errors away",
             far <= FAR,
         )
 

@@ -32,7 +32,7 @@ def agreement_section(agreement: Agreement) -> str:
         two += " that rank something"
     summary = f"Mean rank correlation of {two}: {wording.correlation(mean)}."
     parts = [
-        element("p", _ends(agreement)),
+        element("p", wording.ends(agreement, lambda name: element("strong", text(name)))),
         element("p", summary),
         _heat_maps(agreement),
         _conflicts(agreement),
@@ -40,34 +40,16 @@ def agreement_section(agreement: Agreement) -> str:
     return "".join(parts)
 
 
-def _ends(agreement: Agreement) -> str:
-    """The two methods that agree most, and the two that agree least.
-
-    Said where two methods can be compared; of two alone, that they are the only ones.
-    """
-    if len(agreement.pairs) == 1:
-        return f"Only {_pair(agreement.pairs[0])} can be compared."
-    closest = f"Closest are {_pair(agreement.pairs[0])}"
-    return f"{closest}, furthest {_pair(agreement.pairs[-1])}."
-
-
-def _pair(pair: tuple[str, str, float]) -> str:
-    one, other, correlation = pair
-    names = " and ".join(element("strong", text(name)) for name in (one, other))
-    return f"{names} ({wording.correlation(correlation)})"
-
-
 def _heat_maps(agreement: Agreement) -> str:
     """Said above the two heat maps."""
     about = soft(f"{text(wording.about_agreement(agreement))} Similar methods stand together.")
     correlations = _heat(agreement, agreement.correlation, wording.correlation, 0.0)
+    maps = about + _titled("Rank correlation", correlations)
+    if not wording.has_top(agreement):
+        return maps
     overlaps = _heat(agreement, agreement.overlap, wording.share, agreement.chance)
     chance = wording.share(agreement.chance)
-    return (
-        about
-        + _titled("Rank correlation", correlations)
-        + _titled(f"Top {agreement.k} in common (chance {chance})", overlaps)
-    )
+    return maps + _titled(f"Top {agreement.k} in common (chance {chance})", overlaps)
 
 
 def _titled(title: str, heat: str) -> str:

@@ -42,6 +42,7 @@ from whence.views.generation import output_name, percent
 from whence.views.html import UNSIGNED_RAMP, ramp, signed_legend, words_explained
 from whence.views.judgement import badge
 from whence.views.markup import (
+    around,
     element,
     elements,
     fold,
@@ -163,8 +164,7 @@ def _sections(use: ContextUse, levels: Float[np.ndarray, " unit"], signed: bool)
 
 
 def _unit(use: ContextUse, unit: int, content: str, level: float, signed: bool) -> str:
-    body = content.lstrip()
-    before = content[: len(content) - len(body)]
+    before, body, after = around(content)
     shade = abs(level) if abs(level) >= FAINT else 0.0
     coloured = element(
         "span",
@@ -174,7 +174,7 @@ def _unit(use: ContextUse, unit: int, content: str, level: float, signed: bool) 
         data_u=unit,
         title=use.place(unit) if is_of_texts(use) else None,
     )
-    return text(before, keep="\n\t") + coloured
+    return text(before, keep="\n\t") + coloured + text(after, keep="\n\t")
 
 
 def _written(use: ContextUse, words: Sequence[Found]) -> str:

@@ -78,7 +78,7 @@ def legend_outside(ax: Any, **place: Any) -> None:
 
 def room_for(axis: Axis) -> float:
     """Inches that the labels of an axis take, and its name."""
-    return 0.07 * max(len(short(name)) for name in axis.labels) + 0.4
+    return 0.07 * max(len(short(name)) for name in axis.shown) + 0.4
 
 
 def set_title(ax: Any, text: str) -> None:
@@ -113,7 +113,7 @@ def label_axis(ax: Any, side: str, axis: Axis, turned: bool = True) -> None:
     inches = length / ax.figure.dpi
     step = max(1, ceil(len(axis) * SMALL * 1.15 / 72 / max(inches, 0.1)))
     at = range(0, len(axis), step)
-    shown, style = plain([short(axis.labels[i]) for i in at])
+    shown, style = plain([short(axis.shown[i]) for i in at])
     if side == "x" and turned:
         style["rotation"] = 90
     set_ticks = ax.set_xticks if side == "x" else ax.set_yticks

@@ -12,6 +12,7 @@ from whence.views import wording
 
 # a share from which on it is named beside others
 NAMED = 0.1
+SAME = 1e-6  # two shares that differ by rounding alone
 # Said of the head that is shown first, by how it was chosen.
 # Said of the head that is shown first, by how it was found.
 WHY = {
@@ -88,6 +89,8 @@ def does(table: HeadTable, layer: int, head: int) -> str:
         return f"looks mostly at {aim(table, pattern, layer, head)} ({share} of its attention)"
 
     shares = {p: float(table[p][layer, head]) for p in PATTERNS if p in table.columns}
+    if _is_told_already(table, layer, head):
+        del shares["one"]
     named = [p for p in sorted(shares, key=lambda p: -shares[p]) if shares[p] >= NAMED]
     if not named:
         return "has no habit that shows in this text"
@@ -124,6 +127,19 @@ def head_name(table: HeadTable, layer: int, head: int) -> str:
     name = table.heads[head]
     of_layer = f"head {name}" if name.isdigit() else f"the {name} of its heads"
     return f"layer {table.layers[layer]}, {of_layer}"
+
+
+def _is_told_already(table: HeadTable, layer: int, head: int) -> bool:
+    """Whether the one word that a head looks at most is all that a kind of place holds.
+
+    The first token, and a comma that is the only punctuation, have names of their own.
+    """
+    if "one" not in table.columns:
+        return False
+    share = float(table["one"][layer, head])
+    mark = table.columns.get("punctuation")
+    is_first = int(table.favourite[layer, head]) == 0
+    return is_first or (mark is not None and abs(float(mark[layer, head]) - share) < SAME)
 
 
 def quoted(name: str) -> str:

@@ -139,7 +139,7 @@ def _apart_names(maps: AttentionMaps, kind: str) -> str:
 
     Said where places are set apart; that it is the first token where it is that alone.
     """
-    names = np.array(maps.to_axis[kind].labels)[maps.set_apart(kind)]
+    names = np.array(maps.to_axis[kind].shown)[maps.set_apart(kind)]
     each = list(dict.fromkeys(names.tolist()))
     verb = "takes" if len(names) == 1 else "take"
     first = "The first token " if maps.is_causal(kind) and len(names) == 1 else ""

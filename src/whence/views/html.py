@@ -29,6 +29,7 @@ from whence.views.document import (
 )
 from whence.views.judgement import badge, cards, costs, score_bars, verdict_table
 from whence.views.markup import (
+    around,
     element,
     elements,
     fold,
@@ -288,7 +289,7 @@ def with_verdict(a: Attribution) -> str:
 
 
 def _coloured(a: Attribution) -> str:
-    """The text; white space in front of a unit stays outside its colour.
+    """The text; white space around a unit stays outside its colour.
 
     Said of the coloured text, to a screen reader; of windows where one ends.
     """
@@ -307,11 +308,12 @@ def _coloured(a: Attribution) -> str:
         if a.units.parts[i] != last:
             parts.append(element("span", "‖", class_="between"))
             last = a.units.parts[i]
-        body = unit.lstrip()
-        parts.append(text(unit[: len(unit) - len(body)], keep="\n\t"))
+        before, body, after = around(unit)
+        parts.append(text(before, keep="\n\t"))
         if body:
             content = text(body, keep="\n\t")
             parts.append(_unit(a, i, content, tips[i], float(level[i]), i == 0, i in anchor))
+        parts.append(text(after, keep="\n\t"))
 
     things = wording.explained_things(a)
     them = "it" if things == "text" else "them"

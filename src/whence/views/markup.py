@@ -74,6 +74,19 @@ def named(content: object) -> str:
     return element("bdi", text(content))
 
 
+def around(unit: str) -> tuple[str, str, str]:
+    """White space before a unit, the unit, and white space after it.
+
+    >>> around(" so good.\\n"), around("\\n")
+    ((' ', 'so good.', '\\n'), ('\\n', '', ''))
+    """
+    body = unit.strip()
+    if not body:
+        return unit, "", ""
+    start = unit.index(body)
+    return unit[:start], body, unit[start + len(body) :]
+
+
 def soft(content: str) -> str:
     """A paragraph in a softer colour; ``content`` is HTML."""
     return element("p", content, class_="soft")

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from whence.core.maps import AttentionMaps, Axis, Neurons, groups_of
 from whence.core.passage import Passage
+from whence.core.showing import token_name
 from whence.core.units import distinct
 from whence.views import wording
 from whence.views.habits import does, why
@@ -166,7 +167,7 @@ def _share(
 
 def _axis(axis: Axis, apart: Bool[np.ndarray, " place"] | None, patches: bool) -> dict[str, Any]:
     """``names`` are labels that are told apart where they repeat."""
-    labels = list(axis.labels)
+    labels = list(axis.shown)
     if patches:  # of "patch 0,3" the numbers are enough: all are patches
         labels = [label.removeprefix("patch ") for label in labels]
     labels = [_label(label) for label in labels]
@@ -205,8 +206,8 @@ def _neuron_data(maps: AttentionMaps, kind: str, packed: PackedNeurons) -> dict[
         "shared": heads // n.key.shape[1],
         "dim": n.query.shape[-1],
         "scale": n.scale,
-        "from": list(distinct([_label(label) for label in n.from_labels])),
-        "to": list(distinct([_label(label) for label in n.to_labels])),
+        "from": list(distinct([_label(token_name(label)) for label in n.from_labels])),
+        "to": list(distinct([_label(token_name(label)) for label in n.to_labels])),
         "apart": _apart(maps, n, kind).astype(int).tolist(),
         "merged": maps.units != "token" and _has_split_places(maps.neurons[kind]),
         "query": _rounded(packed.query, 9),

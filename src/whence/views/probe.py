@@ -223,7 +223,7 @@ def _texts(p: Probe) -> str:
         axis = maps.to_axis[kind]
         same = {int(places[side]) for places, c in zip(p.places, p.changed, strict=True) if not c}
         words = [element("span", name, class_="soft")]
-        for i, label in enumerate(axis.labels):
+        for i, label in enumerate(axis.shown):
             if not axis.special[i]:
                 words.append(element("bdi", text(label), class_=None if i in same else "changed"))
         lines.append(element("p", " ".join(words)))

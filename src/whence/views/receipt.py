@@ -59,7 +59,8 @@ def sentences(r: Receipt) -> list[str]:
     texts, tokens = wording.counted(r.texts, "text"), wording.counted(r.tokens, "token")
     per = "token" if r.meaning == "promoted" else "text"
     costs.append(f"divergence {shown(steered.divergence)} nats a {per}{_chance(r, 'divergence')}")
-    lines.append(f"On unrelated text ({texts}, {tokens}): {', '.join(costs)}.")
+    on = "unrelated text" if r.is_unrelated else "text in which the feature fires too"
+    lines.append(f"On {on} ({texts}, {tokens}): {', '.join(costs)}.")
     if steered.others is not None:
         moved = f"Other features move by {moved_by(steered.others)} of what they were"
         lines.append(f"{moved}{_chance(r, 'others', moved_by)}.")
@@ -98,6 +99,11 @@ def moved_by(share: float) -> str:
     ('153 %', '2.47e+05x')
     """
     return wording.percent(share) if share < 100 else f"{share:.3g}x"
+
+
+def whose(r: Receipt) -> str:
+    """What was measured on, in a title."""
+    return "unrelated text" if r.is_unrelated else "the texts"
 
 
 def shown(value: float | None, write: Callable[[float], str] | None = None) -> str:

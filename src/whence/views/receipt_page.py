@@ -18,6 +18,7 @@ from whence.views.receipt import (
     shown,
     shown_doses,
     what,
+    whose,
 )
 
 WIDTH, HEIGHT = 300, 190  # as wide as the narrowest column, so that names are no smaller there
@@ -59,7 +60,9 @@ def _written(r: Receipt) -> str:
     rows = []
     for name, dose in shown_doses(r):
         if dose.written is not None:
-            new = element("span", text(dose.written, keep="\n\t"), class_="new")
+            # on one line: a model that breaks writes line breaks alone
+            written = text(dose.written.replace("\n", "⏎"), keep="\t")
+            new = element("span", written, class_="new")
             told = element(
                 "div", text(beginning_of(r), keep="\n\t") + new, class_="text", dir="auto"
             )
@@ -102,9 +105,9 @@ def _figures(r: Receipt) -> str:
         ("response", what(r), r.plain.response, wording.percent)
     ]
     if r.plain.perplexity is not None:
-        panels.append(("perplexity", "perplexity of unrelated text", r.plain.perplexity, shown))
+        panels.append(("perplexity", f"perplexity of {whose(r)}", r.plain.perplexity, shown))
     unit = "token" if r.meaning == "promoted" else "text"
-    panels.append(("divergence", f"divergence on unrelated text, nats a {unit}", 0.0, shown))
+    panels.append(("divergence", f"divergence on {whose(r)}, nats a {unit}", 0.0, shown))
     if all(dose.others is not None for dose in r.doses):
         panels.append(("others", "how far other features move", 0.0, moved_by))
     figures = [_figure(r, *panel) for panel in panels]
@@ -210,7 +213,7 @@ def _table(r: Receipt) -> str:
             element("td", wording.percent(dose.response)),
             element("td", f"{dose.divergence:.3g}"),
             element("td", shown(dose.others, moved_by)),
-            element("td", shown(dose.perplexity, "{:,.4g}".format)),
+            element("td", shown(dose.perplexity)),
             element("td", shown(dose.activity, wording.percent)),
         ]
         rows.append(element("tr", "".join(cells)))
@@ -237,7 +240,7 @@ def _notes(r: Receipt) -> list[str]:
     if r.meaning == "promoted":
         response = (
             f"The response is the probability of {r.about} together, on average over all places of "
-            "the unrelated text. These tokens were read from the weights of the feature's own "
+            f"{whose(r)}. These tokens were read from the weights of the feature's own "
             "direction"
         )
         expected = ", so random directions have to be expected to raise them less"

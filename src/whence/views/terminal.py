@@ -194,8 +194,9 @@ def _in_brief(c: Comparison) -> str:
     if c.skipped:
         count = len(c.skipped)
         left_out = f" {count} {'method was' if count == 1 else 'methods were'} left out."
-    cost = f"{wording.forwards(c.cost)}, {c.cost.backwards:,} backward"
-    return f"{cost} passes, {wording.duration(c.cost.seconds)}.{left_out} {MORE}"
+    ways = f"{wording.forwards(c.cost)}, {c.cost.backwards:,} backward"
+    cost = f"{ways} {'pass' if c.cost.backwards == 1 else 'passes'}"
+    return f"{cost}, {wording.duration(c.cost.seconds)}.{left_out} {MORE}"
 
 
 def _everything(

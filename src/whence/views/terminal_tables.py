@@ -122,8 +122,8 @@ def _evidence_notes(every: Sequence[Attribution], with_removals: bool) -> list[s
         better, same, worse = (verdicts.MARKS[verdict] for verdict in verdicts.BEST_FIRST)
         random = verdicts.random_rankings(every)
         lines += [
-            f"{better} better than {random} of the same text, "
-            f"{same} not separable from them, {worse} worse.",
+            f"Beside {random} of the same text: {better} better, {same} not separable from them, "
+            f"{worse} worse.",
             "Then the share of them that it beats (chance: 50 %), and the p-value "
             "(of worse, where it is worse). " + verdicts.CAUTION,
         ]
@@ -210,7 +210,7 @@ def agreement_block(c: Comparison) -> Iterator[RenderableType]:
         return
     yield Text("agreement", BOLD)
     yield _means(agreement)
-    yield Text(f"{_ends(agreement)} {wording.about_agreement(agreement)}", DIM)
+    yield Text(f"{wording.ends(agreement)} {wording.about_agreement(agreement)}", DIM)
     if not agreement.conflicts:
         return
     yield Text()
@@ -240,38 +240,27 @@ def _means(agreement: Agreement) -> RenderableType:
 
     def cells(method: str) -> list[Text]:
         mean = wording.correlation(correlation[method])
-        return [Text(method), Text(mean), Text(wording.share(overlap[method]))]
+        top = [Text(wording.share(overlap[method]))] if wording.has_top(agreement) else []
+        return [Text(method), Text(mean), *top]
 
     ordered = sorted(agreement.methods, key=place)
     half = (len(ordered) + 1) // 2
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style=DIM)
-    _three_columns(table, "mean with the others", agreement.k)
+    _columns(table, "mean with the others", agreement)
     table.add_column(width=2)
     if len(ordered) > 1:
-        _three_columns(table, "", agreement.k)
+        _columns(table, "", agreement)
     for i in range(half):
         right = cells(ordered[half + i]) if half + i < len(ordered) else []
         table.add_row(*cells(ordered[i]), Text(), *right)
     return table
 
 
-def _three_columns(table: Table, title: str, k: int) -> None:
+def _columns(table: Table, title: str, agreement: Agreement) -> None:
     table.add_column(Text(title), no_wrap=True)
     table.add_column(Text("corr."), justify="right", no_wrap=True)
-    table.add_column(Text(f"top {k}"), justify="right", no_wrap=True)
-
-
-def _ends(agreement: Agreement) -> str:
-    """The two methods that agree most, and the two that agree least.
-
-    Said where two methods can be compared; of two alone, that they are the only ones.
-    """
-    one, other, most = agreement.pairs[0]
-    if len(agreement.pairs) == 1:
-        return f"Only {one} and {other} can be compared ({wording.correlation(most)})."
-    closest = f"Closest: {one} and {other} ({wording.correlation(most)})."
-    one, other, least = agreement.pairs[-1]
-    return f"{closest} Furthest: {one} and {other} ({wording.correlation(least)})."
+    if wording.has_top(agreement):
+        table.add_column(Text(f"top {agreement.k}"), justify="right", no_wrap=True)
 
 
 def _camps(conflict: Conflict, said: Sides) -> Text:

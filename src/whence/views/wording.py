@@ -573,11 +573,35 @@ def about_agreement(agreement: Agreement) -> str:
     Said below what is told of agreement.
     """
     measure = MEASURES[agreement.measure]
+    scores = f"{measure} of the scores (of their sizes, where one method has no signs)"
+    if not has_top(agreement):
+        return f"{scores}."
     chance = share(agreement.chance)
-    return (
-        f"{measure} of the scores (of their sizes, where one method has no signs), "
-        f"and the share of the top {agreement.k} units in common, by chance {chance}."
-    )
+    return f"{scores}, and the share of the top {agreement.k} units in common, by chance {chance}."
+
+
+def has_top(agreement: Agreement) -> bool:
+    """Whether the top units are some of them; all have all units in common."""
+    return agreement.chance < 1
+
+
+def ends(agreement: Agreement, name: Callable[[str], str] = visible) -> str:
+    """The methods that agree most, and those that agree least, with how many pairs tie with them.
+
+    Said where two methods can be compared; of two alone, that they are the only ones, and where all
+    pairs are as close, that none is furthest.
+    """
+    shown = [correlation(r) for _, _, r in agreement.pairs]
+    one, other, _ = agreement.pairs[0]
+    if len(shown) == 1:
+        return f"Only {name(one)} and {name(other)} can be compared ({shown[0]})."
+    said = []
+    for which, place in (("Closest", 0), ("Furthest", -1)):
+        one, other, _ = agreement.pairs[place]
+        tied = shown.count(shown[place]) - 1
+        more = f", and {counted(tied, 'other pair')}" if tied else ""
+        said.append(f"{which}: {name(one)} and {name(other)}{more} ({shown[place]}).")
+    return said[0] if len(set(shown)) == 1 else " ".join(said)
 
 
 def camps(conflict: Conflict, said: Sides, most: int = 4) -> list[tuple[str, str]]:

@@ -7,13 +7,13 @@ function readerOf(app) {
   const { data, state } = app, box = root.querySelector(".reader"), about = root.querySelector(".about");
   let sources = [], written = [];
 
-  // One word: white space before it stays outside its colour, and where there is nothing else it is spelt out.
+  // One word: white space around it stays outside its colour, and where there is nothing else it is spelt out.
   function pieces(text, properties, chip) {
-    const body = text.trimStart(), before = text.slice(0, text.length - body.length);
+    const body = text.trim(), before = body ? text.slice(0, text.indexOf(body)) : text, after = body ? text.slice(before.length + body.length) : "";
     const shown = chip || body || spelled(text);
     const unit = made("span", { tabIndex: -1, ...properties, textContent: shown });
     if (!body && text.includes("\n")) return [unit, before];
-    return body || chip ? [before, unit] : [unit];
+    return body || chip ? [before, unit, after] : [unit];
   }
 
   function build() {

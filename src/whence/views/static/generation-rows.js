@@ -69,12 +69,12 @@ function rowsOf(app) {
   function paintWords({ start, stop, words }) {
     const reading = app.reading(), isSigned = data.signed[state.method], parts = [];
     for (let unit = start; unit < Math.min(stop, reading.count); unit++) {
-      const text = data.units[unit], body = text.trimStart(), value = reading.at(unit), level = reading.largest ? value / reading.largest : 0;
+      const text = data.units[unit], body = text.trim(), value = reading.at(unit), level = reading.largest ? value / reading.largest : 0;
       const score = shownScore(value, reading.largest, isSigned), tip = `${data.names[unit]}: ${score}`;
       const word = made("span", { className: `u ${isSigned ? (level > 0 ? "p" : "n") : "m"}`, textContent: body || spelled(text) || data.names[unit], "data-tip": tip });
       word.style.setProperty("--v", Math.abs(level) < FAINT ? "0" : Math.abs(level).toFixed(3));
       const scored = stop - start > 1 ? made("span", { className: "scored", role: "group", "aria-label": tip }, word, made("small", { textContent: score })) : word;
-      parts.push(body ? text.slice(0, text.length - body.length) : "", scored);
+      parts.push(body ? text.slice(0, text.indexOf(body)) : "", scored, body ? text.slice(text.indexOf(body) + body.length) : "");
     }
     words.replaceChildren(...parts);
   }
