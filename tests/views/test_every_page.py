@@ -150,8 +150,8 @@ def test_nothing_runs_over_the_side(name: str, browser: Any, written: Any) -> No
     page.close()
 
 
-# Of the letters that stand in a text node those of one word lie on one line, and a menu shows what
-# was chosen. A word of more letters may be broken; where text scrolls, or is drawn, it is not asked.
+# Of the letters in a text node those of one word lie on one line, and a menu shows what was chosen.
+# A word of more letters may be broken; where text scrolls, or is drawn, it is not asked.
 CUT = """() => {
     const cut = [];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -163,8 +163,8 @@ CUT = """() => {
             range.setStart(node, found.index);
             range.setEnd(node, found.index + found[0].length);
             const tops = [...range.getClientRects()].map((r) => Math.round(r.top));
-            const is_long = /\\p{Script=Latin}/u.test(node.data[found.index + found[0].length] || '')
-                || /\\p{Script=Latin}/u.test(node.data[found.index - 1] || '');
+            const beside = [found.index - 1, found.index + found[0].length];
+            const is_long = beside.some((at) => /\\p{Script=Latin}/u.test(node.data[at] || ''));
             if (!is_long && Math.max(...tops) - Math.min(...tops) > 4) cut.push(found[0]);
         }
     }
