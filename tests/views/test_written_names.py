@@ -177,7 +177,7 @@ def test_no_sign_of_a_vocabulary_and_no_bare_blank_is_shown(name: str, prompt: s
 @pytest.mark.parametrize("name", ["writer", "translator", "t5"])
 def test_nor_of_what_depends_on_a_context(name: str) -> None:
     use = whence.context(
-        model_of(name), PUSH, LAMPS, separator=" ", max_new_tokens=6, evidence=False, least=0
+        model_of(name), PUSH, LAMPS, separator=" ", max_new_tokens=6, evidence=False, least=0.0
     )
     columns = [str(row["instead"]) for row in use.table()]
     for text in (str(use), use.to_html(), *columns):
@@ -259,7 +259,7 @@ def test_context_names_words_by_their_characters() -> None:
         "Anna is naïve.",
         continuation=" naïve.",
         evidence=False,
-        least=0,
+        least=0.0,
     )
     for text in (str(use), use.to_html()):
         body = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.S)

@@ -28,7 +28,7 @@ class Case:
 
     passage: Passage
     target: Target
-    label: float | None = None
+    label: int | float | None = None
     seed: int = 0
 
 
