@@ -408,7 +408,8 @@ def _box_plots(
     book.figure(
         f"theorem-check-{slug}",
         fig,
-        f"{name[0].upper()}{name[1:]}. Left: boxes are repeated runs of LIME, marks are formulas and the exact value; "
+        f"{name[0].upper()}{name[1:]}. Left: boxes are repeated runs of LIME, marks are formulas "
+        "and the exact value; "
         "a good mark lies in its box. Right: formulas against the exact value.",
     )
 
