@@ -441,6 +441,7 @@ NO_SENTENCES: dict[str, str] = {
     "cli/run.py:EXAMPLE": "an example of a command, in its help",
     "cli/settings.py:_unknown": "words of a refusal",
     "cli/texts.py:_line": "words of a refusal",
+    "cli/texts.py:read_texts": "words of a refusal",
     "cli/theory.py:EXAMPLE": "an example of a command, in its help",
     "core/data_labels.py:_hint": "words of a refusal",
     "explaining/added.py:_difference": "words of a refusal",

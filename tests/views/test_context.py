@@ -46,11 +46,29 @@ def said(use: ContextUse) -> str:
 @pytest.mark.parametrize(("with_it", "without"), [(0.9, 0.3), (0.3, 0.9), (0.5, 0.5)])
 def test_a_word_is_likelier_without_context_only_where_its_probability_says_so(with_it, without):
     """“down” is the likeliest without context too. Would catch: “and be likelier” always said."""
-    about = next(
-        s for s in answer(used([(0.9, 0.1), (0.5, 0.5), (with_it, without)])) if "“down” (" in s
-    )
+    use = used([(0.9, 0.1), (0.5, 0.5), (with_it, without)])
+    written = replace(use, decoding={"max_new_tokens": 4})
+    about = next(s for s in answer(written) if "“down” (" in s)
     assert "without context it would stand there too" in about
     assert ("and be likelier" in about) == (without > with_it)
+
+
+@pytest.mark.parametrize("decoding", [{"given": "text"}, {"do_sample": True}, {"num_beams": 3}])
+@pytest.mark.parametrize("with_it", [0.9, 0.3])
+def test_what_would_stand_there_instead_is_said_of_what_stands_there_with_context(
+    decoding, with_it
+):
+    """A text that was given need not be the likeliest with the context either.
+
+    Would catch: “elos” (0.19 % with, 48 % without), which “would stand there too”; and “In” (1.3 %
+    with the context), of which only “without context “The” would be likelier” was said.
+    """
+    use = used([(with_it, 0.1), (0.5, 0.5), (with_it, 0.4)])
+    said_now = said(replace(use, decoding=decoding))
+    assert ("without context “she” would be likelier" in said_now) == (with_it > 0.5)
+    assert ("the likeliest without context is “she”" in said_now) == (with_it < 0.5)
+    assert ("without context it would stand there too" in said_now) == (with_it > 0.5)
+    assert ("without context it would be the likeliest" in said_now) == (with_it < 0.5)
 
 
 @pytest.mark.parametrize("scores", [[3.0, 0.0, 1.5], [1.5, 0.0, 3.0], [-3.0, 0.0, 1.5]])
@@ -71,11 +89,12 @@ def test_words_are_told_from_the_largest_score_whatever_its_sign(scores):
         ((0.15, 0.0003), "Less far out stands “fell”: 15 % with the context, 0.03 % without."),
         ((0.5, 0.12), "Less far out stands “fell”: 50 % with the context, 12 % without."),
         ((0.0003, 0.15), "Less far out stands “fell”: 0.03 % with the context, 15 % without."),
-        ((0.4, 0.15), "The other word, “fell”, changes less: 40 % with the context, 15 % without."),
+        ((0.4, 0.15), "The other word is “fell”: 40 % with the context, 15 % without."),
         (
             (0.15, 0.14),
             "The other word, “fell”, hardly changes: 15 % with the context, 14 % without.",
         ),
+        ((0.999, 0.8), "The other word is “fell”: 99.9 % with the context, 80 % without."),
         ((0.15, 0.15), "The other word is about as likely without it."),
     ],
 )
@@ -91,7 +110,7 @@ def test_what_is_said_of_a_word_that_was_not_selected_is_its_change(chances, wor
         ((9e-7, 3.6e-5), "Less far out stands “fell”: 9e−05 % with the context, 0.0036 % without."),
         (
             (9e-5, 3e-5),
-            "The other word, “fell”, changes less: 0.009 % with the context, 0.003 % without.",
+            "The other word is “fell”: 0.009 % with the context, 0.003 % without.",
         ),
         ((9e-5, 8.9e-5), "The other word is about as likely without it."),
     ],
@@ -113,14 +132,30 @@ def test_where_no_word_was_selected_there_are_no_others(second):
     assert f"50 % with the context, {100 * second:.0f} % without" in last
 
 
-def test_of_several_others_the_one_that_changes_most_is_named():
+def test_of_several_others_the_one_that_changes_by_the_largest_factor_is_named():
     several = used([(0.9, 0.1), (0.5, 0.4), (0.5, 0.2)], selected=(0,))
     assert answer(several)[-1] == (
-        "Of the other words “down” changes most: 50 % with the context, 20 % without."
+        "Of the other words “down” changes by the largest factor: 50 % with the context, "
+        "20 % without."
     )
     hardly = used([(0.9, 0.1), (0.5, 0.45), (0.5, 0.48)], selected=(0,))
     assert answer(hardly)[-1] == (
-        "The other words hardly change, most of all “fell”: 50 % with the context, 45 % without."
+        "The other words hardly change, by the largest factor “fell”: 50 % with the context, "
+        "45 % without."
+    )
+
+
+def test_most_is_not_said_where_points_and_factors_differ():
+    """10 % and 6.1 % is a larger factor than 87 % and 73 %, which are more points apart."""
+    use = used([(0.9, 0.1), (0.10, 0.061), (0.87, 0.73)], selected=(0,))
+    assert answer(use)[-1].startswith("Of the other words “fell” changes by the largest factor: ")
+
+
+def test_several_that_change_far_are_counted_behind_the_one_that_is_named():
+    """Would catch: “Less far out stands “fell”: 15 % …, 0.03 % without, and 1 more.”"""
+    use = used([(0.9, 0.1), (0.15, 0.0003), (0.5, 0.01)], selected=(0,))
+    assert answer(use)[-1] == (
+        "Less far out stand “fell” (15 % with the context, 0.03 % without) and 1 more word."
     )
 
 
@@ -198,13 +233,13 @@ def test_a_word_that_stays_unlikely_does_not_hide_one_that_changes():
         "Less far out stands “fell”: 0.002 % with the context, 2e−05 % without."
     )
     alone = used([(0.9, 0.1), (2e-7, 2e-7), (0.5, 0.2)], selected=(0,))
-    assert answer(alone)[-1].startswith("Of the other words “down” changes most")
+    assert answer(alone)[-1].startswith("Of the other words “down” changes by the largest")
 
 
 def test_where_nothing_is_selected_there_are_no_other_words():
     """The enemy: “The other words hardly change”, below “No word depends”."""
     none = used([(0.5, 0.5), (0.5, 0.45), (0.5, 0.48)], [0.1, 0.0, 0.1], selected=())
-    assert answer(none)[-1].startswith("The words hardly change, most of all “fell”")
+    assert answer(none)[-1].startswith("The words hardly change, by the largest factor “fell”")
 
 
 def test_all_words_do_not_depend_most():
@@ -229,7 +264,7 @@ def test_a_word_would_not_stand_there_of_which_one_token_would_be_another():
     outputs = (replace(first, word=0), replace(second, word=0, instead=second.name), *rest)
     outputs = (outputs[0], replace(outputs[1], instead_id=outputs[1].id), *rest)
     told = said(replace(use, outputs=outputs))
-    assert "without context “she” would be likelier" in told
+    assert "the likeliest without context is “she”" in told
 
 
 def test_a_first_sentence_whose_words_were_selected_stands_out():

@@ -126,7 +126,7 @@ def test_pointing_at_a_word_colours_what_it_rests_on(opened) -> None:
     words.first.hover()
     assert levels(page) == pytest.approx(as_levels(use.of(0).scores), abs=NEAR)
     assert "90 % with the context, 10 % without" in page.locator(".told").inner_text()
-    assert "“she” is likelier" in page.locator(".told").inner_text()
+    assert "“she” is likeliest" in page.locator(".told").inner_text()
     page.locator("h2").hover()
     assert levels(page) == pytest.approx(as_levels(use.together()), abs=NEAR)
 

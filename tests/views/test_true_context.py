@@ -57,7 +57,13 @@ def is_chosen(use: ContextUse, word: list[int]) -> bool:
 
 
 def name_of(use: ContextUse, word: list[int]) -> str:
-    return as_read("".join(use.outputs[number].name for number in word))
+    """A word as it is read; of several that are alike it says which of them it is."""
+    names = [as_read("".join(use.outputs[i].name for i in one)) for one in words(use)]
+    at = words(use).index(word)
+    count = names[: at + 1].count(names[at])
+    while count > 1 and f"{names[at]} ({count})" in names:  # the name of another
+        count += 1
+    return names[at] if count == 1 else f"{names[at]} ({count})"
 
 
 def both(use: ContextUse, word: list[int]) -> tuple[float, float]:
@@ -153,7 +159,7 @@ def counted(use: ContextUse, found, of, kind, word, depend, most, names, so=None
         and (depend == "depends") == (len(chosen) == 1)
         and (most is not None) == (is_relative(use) and len(chosen) < every)
         and kind == whole(use)
-        and lists(names, ["".join(use.outputs[n].name for n in one) for one in chosen], 6)
+        and lists(names, [name_of(use, one) for one in chosen], 6)
         and (so is not None or not specials(use))
         and (so is None or are_special(use, so))
     )
@@ -161,7 +167,7 @@ def counted(use: ContextUse, found, of, kind, word, depend, most, names, so=None
 
 def specials(use: ContextUse) -> list[str]:
     chosen = [one for one in words(use) if is_chosen(use, one)]
-    return [use.outputs[one[0]].name for one in chosen if use.outputs[one[0]].word is None]
+    return [name_of(use, one) for one in chosen if use.outputs[one[0]].word is None]
 
 
 def are_special(use: ContextUse, said: str) -> bool:
@@ -313,9 +319,15 @@ def units(use: ContextUse, which: list[int]) -> str:
 def is_right_without(use: ContextUse, word: list[int], said: str, differ: bool) -> bool:
     tokens = [use.outputs[number] for number in word]
     apart = [t for t in tokens if t.id != t.instead_id and as_read(t.name) != as_read(t.instead)]
-    if apart:
-        return said == f"without context “{as_read(apart[0].instead)}” would be likelier"
     after, before = both(use, word)
+    greedy = "given" not in use.decoding and not use.decoding.get("do_sample")
+    is_likeliest = (greedy and use.decoding.get("num_beams", 1) == 1) or after > 0.5
+    if apart and is_likeliest:
+        return said == f"without context “{as_read(apart[0].instead)}” would be likelier"
+    if apart:
+        return said == f"the likeliest without context is “{as_read(apart[0].instead)}”"
+    if not is_likeliest:
+        return said == "without context it would be the likeliest"
     likelier = ", and be likelier" if before > after and differ else ""
     return said == f"without context it would stand there too{likelier}"
 
@@ -347,9 +359,11 @@ def far_out(use: ContextUse, which, name, after, before, more=None) -> bool:
     sizes = [abs(use.outputs[number].score) for word in far for number in word]
     least = min((abs(use.outputs[number].score) for number in use.selected), default=0)
     nearer = max(sizes) <= least
-    wanted = "Most of all changes"
-    if use.selected:
+    wanted = "By the largest factor changes"
+    if use.selected and len(far) == 1:
         wanted = "Less far out stands" if nearer else "Not selected was"
+    elif use.selected:
+        wanted = "Less far out stand" if nearer else "Not selected were"
     return (
         which == wanted
         and int(more or 0) == len(far) - 1
@@ -357,14 +371,18 @@ def far_out(use: ContextUse, which, name, after, before, more=None) -> bool:
     )
 
 
-def one_other(use: ContextUse, whom, name, verb, after, before) -> bool:
+def changes_hardly(use: ContextUse, word: list[int]) -> bool:
+    after, before = both(use, word)
+    return times(use, word) < 1.25 and abs(after - before) < 0.1
+
+
+def one_other(use: ContextUse, whom, name, after, before, hardly=None) -> bool:
     (word,) = others(use)
-    change = times(use, word)
-    if change >= 4 or not is_whom(use, whom):
-        return False
-    moves = "changes less" if use.selected else "changes"
-    return (verb == ("hardly changes" if change < 1.25 else moves)) and changes_most(
-        use, name, after, before
+    return (
+        times(use, word) < 4
+        and is_whom(use, whom)
+        and bool(hardly) == changes_hardly(use, word)
+        and changes_most(use, name, after, before)
     )
 
 
@@ -373,13 +391,18 @@ def hardly(use: ContextUse, whom, name, after, before) -> bool:
         is_whom(use, whom)
         and len(others(use)) > 1
         and changes_most(use, name, after, before)
-        and all(times(use, word) < 1.25 for word in others(use))
+        and all(changes_hardly(use, word) for word in others(use))
     )
 
 
 def most(use: ContextUse, whom, name, after, before) -> bool:
     largest = max(times(use, word) for word in others(use))
-    return is_whom(use, whom) and 1.25 <= largest < 4 and changes_most(use, name, after, before)
+    return (
+        is_whom(use, whom)
+        and largest < 4
+        and not all(changes_hardly(use, word) for word in others(use))
+        and changes_most(use, name, after, before)
+    )
 
 
 # ---------------------------------------------------------------------- how it was done
@@ -444,7 +467,7 @@ READER = Reader(
         r"(?P<count>\d+) further sentences? (?P<verb>rests?) on the context, too\.": further,
         rf"(?P<rests>(?:The context speaks against |What could stand in place of )?"
         rf"(?P<name>{NAME}) \((?P<after>{PERCENT}) with the context, (?P<before>{PERCENT}) "
-        r"without\).*?); (?P<without>without context .+?)"
+        r"without\).*?); (?P<without>(?:the likeliest )?without context .+?)"
         r"(?:; its sources beside random ones: (?P<ruling>[a-z ]+))?\.": lambda use, **m: about(
             use,
             **{
@@ -453,15 +476,21 @@ READER = Reader(
             },
         ),
         r"The (?P<whom>(?:other )?words?) (?P<verb>is|are) about as likely without it\.": alike,
-        rf"(?P<which>Less far out stands|Not selected was|Most of all changes) {CHANCES}"
-        r"(?:, and (?P<more>\d+) more)?\.": far_out,
-        rf"(?P<which>Most of all changes) {CHANCES}; (?P<more>\d+) more changes? far\.": far_out,
-        rf"The (?P<whom>(?:other )?word), (?P<name>{NAME}), (?P<verb>hardly changes|changes less|"
-        rf"changes): (?P<after>{PERCENT}) with the context, (?P<before>{PERCENT}) "
-        r"without\.": one_other,
-        rf"The (?P<whom>(?:other )?words) hardly change, most of all {CHANCES}\.": hardly,
-        rf"Of the (?P<whom>(?:other )?words) (?P<name>{NAME}) changes most: (?P<after>{PERCENT}) "
-        rf"with the context, (?P<before>{PERCENT}) without\.": most,
+        rf"(?P<which>Less far out stands|Not selected was|By the largest factor changes) {CHANCES}"
+        r"\.": far_out,
+        rf"(?P<which>Less far out stand|Not selected were) (?P<name>{NAME}) \((?P<after>{PERCENT}) "
+        rf"with the context, (?P<before>{PERCENT}) without\) and (?P<more>\d+) more "
+        r"words?\.": far_out,
+        rf"(?P<which>By the largest factor changes) {CHANCES}; (?P<more>\d+) more changes? "
+        r"far\.": far_out,
+        rf"The (?P<whom>(?:other )?word)(?:, (?P<name>{NAME}), (?P<hardly>hardly changes)): "
+        rf"(?P<after>{PERCENT}) with the context, (?P<before>{PERCENT}) without\.": one_other,
+        rf"The (?P<whom>(?:other )?word) is (?P<name>{NAME}): (?P<after>{PERCENT}) with the "
+        rf"context, (?P<before>{PERCENT}) without\.": one_other,
+        rf"The (?P<whom>(?:other )?words) hardly change, by the largest factor {CHANCES}"
+        r"\.": hardly,
+        rf"Of the (?P<whom>(?:other )?words) (?P<name>{NAME}) changes by the largest factor: "
+        rf"(?P<after>{PERCENT}) with the context, (?P<before>{PERCENT}) without\.": most,
     }
 )
 HOW = Reader(
@@ -490,10 +519,10 @@ def check(use: ContextUse) -> None:
     for sentence in remarks(use):
         HOW.read(sentence, use)
     assert bool(others(use)) == bool(
-        re.match(r"The (other )?words?\b|Of the |Less far|Not selected|Most of all", said[-1])
+        re.match(r"The (other )?words?\b|Of the |Less far|Not selected|By the largest", said[-1])
     ), said
     chosen = [word for word in words(use) if is_chosen(use, word)]
-    abouts = [sentence for sentence in said if "; without context " in sentence]
+    abouts = [s for s in said if re.search("; (the likeliest )?without context ", s)]
     assert len(abouts) == min(3, len(chosen)), said
 
 

@@ -24,7 +24,7 @@ Direction = Literal["feature", "random", "difference"]
 # what "response" is: of a language model and of a classifier
 Response = Literal["promoted", "label"]
 
-# in the note that a receipt has where the feature fires in nearly all texts
+# Said in the note that a receipt has where the feature fires in nearly all texts.
 FOR_UNRELATED = "for unrelated text"
 
 

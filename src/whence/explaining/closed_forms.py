@@ -183,7 +183,7 @@ def _lime(book: Notebook, model: Model, first: Attribution, lime: Attribution) -
     for unit, name in enumerate(first.names):
         rows.append((name, *(float(column[unit]) for column in columns.values())))
     size = max(float(np.linalg.norm(infinite)), NOTHING)
-    off = [percent(np.linalg.norm(a - infinite) / size) for a in approximations.values()]
+    off = [percent(float(np.linalg.norm(a - infinite)) / size) for a in approximations.values()]
     book.table(
         "theory-lime",
         ("unit", *columns),

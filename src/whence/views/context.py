@@ -15,6 +15,7 @@ from rich.text import Text
 
 from whence.core.context_use import LARGE_CHANGE
 from whence.core.contextual import ContextUse, Dependence
+from whence.core.units import distinct
 from whence.views import wording
 from whence.views.generation import decoding_line_of, output_name, percent
 from whence.views.terminal import fit, to_text
@@ -26,7 +27,9 @@ MOST_SHOWN = 600  # characters of a context; of a longer one the beginning
 MOST_ROWS = 40
 LONGEST_WORD, LONGEST_SOURCE, LONGEST_QUOTE = 16, 40, 160
 LONGEST_SAID = 120  # characters of the input and of the output, in a sentence
-HARDLY = 1.25  # a probability that changes by less hardly changes
+# a probability hardly changes by a smaller factor, and by less than so much
+HARDLY, HARDLY_MORE = 1.25, 0.1
+SURELY_LIKELIEST = 0.5  # nothing else is as likely as what is likelier than that
 DIM, BOLD = Style(dim=True), Style(bold=True)
 UNITS_OF = {"kl-divergence": " nats", "p-cxmi": " bits", "in-context-pvi": " nats"}
 
@@ -70,7 +73,7 @@ def _found(use: ContextUse, outputs: range, numbers: tuple[int, ...]) -> Found:
     return Found(
         outputs=outputs,
         numbers=numbers,
-        name=word_name(use, outputs),
+        name=distinct_name(use, outputs),
         probability=prod(token.probability for token in tokens),
         without=prod(token.without for token in tokens),
         score=max((use.outputs[number].score for number in numbers), key=abs),
@@ -86,6 +89,14 @@ def _is_the_same(token: Dependence) -> bool:
 def word_name(use: ContextUse, outputs: range) -> str:
     """A written word as it is told."""
     return output_name(use.passage.outputs_text(outputs))
+
+
+def distinct_name(use: ContextUse, outputs: range) -> str:
+    """The same; a word that stood there before has its number, as units of a text do."""
+    names = distinct([word_name(use, word) for word in use.words])
+    return next(
+        name for name, word in zip(names, use.words, strict=True) if word.start == outputs.start
+    )
 
 
 # ---------------------------------------------------------------------- what is said
@@ -137,7 +148,7 @@ def answer(use: ContextUse) -> list[str]:
 def _others(use: ContextUse) -> list[str]:
     """What is said of words that were not selected: how far the likeliest to matter changed.
 
-    Said where there are such words, of the one whose own probability changes most.
+    Said where there are such words, of the one whose own probability changes by the largest factor.
     """
     words = [outputs for outputs in use.words if use.outputs[outputs.start].word is not None]
     others = [outputs for outputs in words if not any(number in use.selected for number in outputs)]
@@ -145,25 +156,27 @@ def _others(use: ContextUse) -> list[str]:
         return []
     largest = max(others, key=lambda outputs: _times(use, outputs))
     with_it, without = both_shown(*_both(use, largest))
-    name = wording.quoted(word_name(use, largest))
+    name = wording.quoted(distinct_name(use, largest))
     chances = f"{with_it} with the context, {without} without"
-    times = _times(use, largest)
-    whom = "other word" if len(others) < len(words) else "word"
-    if len(others) > 1:
-        whom += "s"
+    is_one = len(others) == 1
+    whom = f"{'other ' if len(others) < len(words) else ''}{'word' if is_one else 'words'}"
     if with_it == without:
-        verb = "is" if len(others) == 1 else "are"
-        return [f"The {whom} {verb} about as likely without it."]
-    if times >= LARGE_CHANGE:
+        return [f"The {whom} {'is' if is_one else 'are'} about as likely without it."]
+    if _times(use, largest) >= LARGE_CHANGE:
         return [f"{_far_out(use, others, name, chances)}."]
-    if len(others) == 1:
-        verb = "hardly changes" if times < HARDLY else "changes less"
-        if times >= HARDLY and not use.selected:
-            verb = "changes"
-        return [f"The {whom}, {name}, {verb}: {chances}."]
-    if times < HARDLY:
-        return [f"The {whom} hardly change, most of all {name}: {chances}."]
-    return [f"Of the {whom} {name} changes most: {chances}."]
+    hardly = all(_hardly_changes(*_both(use, outputs)) for outputs in others)
+    if is_one:
+        how = f", {name}, hardly changes" if hardly else f" is {name}"
+        return [f"The {whom}{how}: {chances}."]
+    if hardly:
+        return [f"The {whom} hardly change, by the largest factor {name}: {chances}."]
+    return [f"Of the {whom} {name} changes by the largest factor: {chances}."]
+
+
+def _hardly_changes(with_it: float, without: float) -> bool:
+    """Whether a probability is nearly the same: by its size, and in per cent."""
+    low, high = sorted((with_it, without))
+    return high < HARDLY * low and high - low < HARDLY_MORE
 
 
 def _far_out(use: ContextUse, others: Sequence[range], name: str, chances: str) -> str:
@@ -176,11 +189,14 @@ def _far_out(use: ContextUse, others: Sequence[range], name: str, chances: str) 
     many = len(far) - 1
     if not use.selected:
         more = f"; {many} more {'changes' if many == 1 else 'change'} far" if many else ""
-        return f"Most of all changes {name}: {chances}{more}"
+        return f"By the largest factor changes {name}: {chances}{more}"
     farthest = max(abs(use.outputs[number].score) for outputs in far for number in outputs)
     nearest = min(abs(use.outputs[number].score) for number in use.selected)
-    which = "Less far out stands" if farthest <= nearest else "Not selected was"
-    return f"{which} {name}: {chances}{f', and {many} more' if many else ''}"
+    less = farthest <= nearest
+    if not many:
+        return f"{'Less far out stands' if less else 'Not selected was'} {name}: {chances}"
+    which = "Less far out stand" if less else "Not selected were"
+    return f"{which} {name} ({chances}) and {wording.counted(many, 'more word')}"
 
 
 def both_shown(with_it: float, without: float) -> tuple[str, str]:
@@ -294,7 +310,7 @@ def _about(use: ContextUse, word: Found) -> str:
     """
     with_it, without = both_shown(word.probability, word.without)
     name = f"{wording.quoted(word.name)} ({with_it} with the context, {without} without)"
-    return f"{_rests(use, word, name)}; {_without(word)}{_evidence(use, word)}."
+    return f"{_rests(use, word, name)}; {_without(use, word)}{_evidence(use, word)}."
 
 
 def _rests(use: ContextUse, word: Found, name: str) -> str:
@@ -359,17 +375,32 @@ def _units(use: ContextUse, units: Sequence[int]) -> str:
     return named
 
 
-def _without(word: Found) -> str:
+def _without(use: ContextUse, word: Found) -> str:
     """Said of a selected word: that another token would be likelier where one of its tokens would
     be another; that it would be likelier itself only where its probability shows so.
+
+    What was given, or drawn, need not be the likeliest with the context either: then only what is
+    likeliest without it is said.
     """
+    is_likeliest = _is_greedy(use) or word.probability > SURELY_LIKELIEST
     if word.instead is not None:
-        return f"without context {wording.quoted(word.instead)} would be likelier"
+        instead = wording.quoted(word.instead)
+        if is_likeliest:
+            return f"without context {instead} would be likelier"
+        return f"the likeliest without context is {instead}"
+    if not is_likeliest:
+        return "without context it would be the likeliest"
     too = "without context it would stand there too"
     with_it, without = both_shown(word.probability, word.without)
     if word.probability < word.without and with_it != without:
         return f"{too}, and be likelier"
     return too
+
+
+def _is_greedy(use: ContextUse) -> bool:
+    """Whether each token was the likeliest with the context."""
+    is_plain = not use.decoding.get("do_sample") and use.decoding.get("num_beams", 1) == 1
+    return is_by_model(use) and is_plain
 
 
 def _evidence(use: ContextUse, word: Found) -> str:
@@ -531,9 +562,10 @@ def _table(use: ContextUse) -> RenderableType:
 
 def _cells(use: ContextUse, outputs: range, word: Found | None) -> list[Text]:
     tokens = [use.outputs[number] for number in outputs]
+    style = BOLD if word else Style()
     cells = [
         Text("●" if word else ""),
-        Text(_cut(word_name(use, outputs), LONGEST_WORD), BOLD if word else Style()),
+        Text(_cut(word.name if word else word_name(use, outputs), LONGEST_WORD), style),
         Text(percent(prod(token.probability for token in tokens))),
         Text(percent(prod(token.without for token in tokens))),
         Text(_three_places(max((token.score for token in tokens), key=abs))),

@@ -253,7 +253,7 @@ def _told(word: Found) -> str:
     chances = f"{with_it} with the context, {without} without"
     instead = "the same word is likeliest without it"
     if word.instead is not None:
-        instead = f"without it, {wording.quoted(word.instead)} is likelier"
+        instead = f"without it, {wording.quoted(word.instead)} is likeliest"
     return f"{wording.quoted(word.name)}: {chances}; {instead}."
 
 
@@ -267,11 +267,16 @@ def _sources(use: ContextUse, words: Sequence[Found]) -> str:
     """
     if not words:
         return ""
-    heads = (standing(use), "by", "rests on", "evidence")
+    heads = [standing(use), "rests on", "evidence"]
+    title = "What each of them rests on"
+    if len(use.methods) > 1:
+        heads.insert(1, "by")
+    else:  # one method needs no column
+        title += f", by {text(use.methods[0])}"
     head = "".join(element("th", name, scope="col", class_="left") for name in heads)
     rows = [_source_row(use, word, method) for word in words for method in use.methods]
     shown_table = table(element("tr", head), rows, class_="costs")
-    return element("h3", "What each of them rests on") + scrolling("sources", shown_table)
+    return element("h3", title) + scrolling("sources", shown_table)
 
 
 def _source_row(use: ContextUse, word: Found, method: str) -> str:
@@ -291,10 +296,10 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
     if is_opposed(use, word, method):
         opposing = entries(use.opposing(word.strongest, method))
         rests.append(f"{opposed_words(use, word, method)}: {opposing}")
-    judged = badge(attribution) if attribution.evidence is not None else "–"
+    judged = badge(attribution, short=True) if attribution.evidence is not None else "–"
     cells = [
         element("th", named(word.name), scope="row", class_="left"),
-        element("td", text(method), class_="left"),
+        *([element("td", text(method), class_="left")] if len(use.methods) > 1 else []),
         element("td", "; ".join(filter(None, rests)) or "–", class_="left"),
         element("td", judged, class_="left"),
     ]
@@ -304,7 +309,9 @@ def _source_row(use: ContextUse, word: Found, method: str) -> str:
 def _outputs(use: ContextUse) -> str:
     """Said as the name of the table of all tokens."""
     heads = ("token", "with", "without", use.selection.measure, "without, likeliest")
-    head = "".join(element("th", text(name), scope="col") for name in heads)
+    sides = ("left", None, None, None, None)  # of a column; as the cells below
+    columns = zip(heads, sides, strict=True)
+    head = "".join(element("th", text(name), scope="col", class_=c) for name, c in columns)
     rows = []
     for number, output in enumerate(use.outputs):
         name = named(output_name(output.name))

@@ -91,6 +91,7 @@ class Ruling:
         return f", {wording.p_of_verdict(self.verdict, self.p)}{by}"
 
     def _beats(self, beaten: float) -> str:
+        """Said of every share that is known; of one that is a mean over removals, that it is."""
         mean = " on average" if self.is_mean else ""
         return f"beats {wording.share(beaten)} of random rankings{mean}"
 
