@@ -118,7 +118,6 @@ def test_nothing_that_is_shown_formats_a_share_by_itself() -> None:
         "views/heads.py": "color-mix",
         "views/context.py": "100 * chance",  # of what is below a hundredth of a per cent
         "views/wording.py": "hundred:.2g",  # what would be 0 or 100 is told before
-        "views/context.py": "chance:.2g",  # smaller than the smallest that is told
         "core/gauge.py": "share:.0%} removed",  # asked for
         "explaining/audit_forecast.py": "passes / every",  # of a forecast
         "explaining/closed_forms.py": "infinite",

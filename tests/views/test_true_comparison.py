@@ -223,9 +223,9 @@ def label(record: Record, name: object) -> str:
     a = record.first
     if a.passage is not None and a.passage.written is not None:
         return one_line(text, 40)
-    if a.labels_are_quoted:
-        return f"“{visible(text.strip()) or signs(text)}”"
-    return visible(text) if text and text == text.strip() else f"'{visible(text)}'"
+    if text and text == text.strip() and not a.labels_are_quoted:
+        return visible(text)
+    return f"“{visible(text.strip()) or signs(text)}”"
 
 
 def written_text(record: Record) -> tuple[str, range] | None:
@@ -524,12 +524,12 @@ def named(r: Reader, m: re.Match[str]) -> None:
     lead = m["lead"] or ""
     if record.one:
         (method,) = record.explaining
-        assert lead in (f"By {method}, ", "It would name: ")
+        assert lead in (f"By {method}, ", "It would say that ")
         is_doubted = is_tried(record.explaining[method]) and verdict(record.explaining[method]) in (
             Verdict.SAME,
             Verdict.WORSE,
         )
-        assert (lead == "It would name: ") == is_doubted
+        assert (lead == "It would say that ") == is_doubted
     else:
         assert not lead
         assert record.carried
@@ -952,6 +952,20 @@ def verdict_on_one(r: Reader, m: re.Match[str]) -> None:
     if m["p"]:
         check_p(m["p"], p)
         assert bool(m["worse"]) == (e.verdict == Verdict.WORSE)
+    check_by_removal(e, m["mean"], m["by"])
+
+
+def check_by_removal(e: Evidence, mean: str | None, by: str | None) -> None:
+    """That a share is a mean over removals is said, and p is named after the one that gives it."""
+    shares = [trial.beaten for trial in e.trials if trial.beaten is not None]
+    apart = max(shares, default=0.0) - min(shares, default=0.0)
+    assert apart > 0 if mean else apart < 0.01  # nearer ones may look the same
+    if by is not None:
+        is_worse = e.verdict == Verdict.WORSE
+        p_values = {
+            visible(trial.removal): trial.p_worse if is_worse else trial.p for trial in e.trials
+        }
+        assert p_values[by] == max(p for p in p_values.values() if p is not None)
 
 
 def anchor(r: Reader, m: re.Match[str]) -> None:
@@ -1050,12 +1064,12 @@ REASONS: list[tuple[str, Check]] = [
     ),
     (r"Nothing could be tested: (?P<note>.*)\.", nothing_to_test),
     (
-        r"(?P<lead>By <method>, |It would name: )?(?P<units><several>) (?P<verb>matters?) most for "
-        r"(?P<what>.*)\.",
+        r"(?P<lead>By <method>, |It would say that )?(?P<units><several>) (?P<verb>matters?) most "
+        r"for (?P<what>.*)\.",
         matters,
     ),
     (
-        r"(?P<lead>By <method>, |It would name: )?(?P<clauses><several> "
+        r"(?P<lead>By <method>, |It would say that )?(?P<clauses><several> "
         rf"(?:{SPEAK}) .*)\.",
         named,
     ),
@@ -1096,7 +1110,8 @@ REASONS: list[tuple[str, Check]] = [
     (
         r"(?:The ranking by (?P<method><method>)|As a ranking of all (?P<all><things>) it) is "
         r"(?P<verdict>better than random|not separable from random|worse than random)"
-        r"(?:: it beats (?P<share><share>) of random rankings(?:, (?P<p><p>)(?P<worse> of worse)?)?"
+        r"(?:: it beats (?P<share><share>) of random rankings(?P<mean> on average)?"
+        r"(?:, (?P<p><p>)(?P<worse> of worse)?(?: by (?P<by>\S+))?)?"
         r")?\.",
         verdict_on_one,
     ),

@@ -37,7 +37,7 @@ def own(r: Receipt, name: str) -> float | None:
 
 
 def label(name: str) -> str:
-    return as_read(name) if name == name.strip() else f"'{name}'"
+    return as_read(name) if name == name.strip() else f"“{name.strip()}”"
 
 
 def is_two_digits(shown: str, value: float) -> bool:
@@ -85,6 +85,7 @@ def clamped(
 
 def broken(
     r: Receipt,
+    on,
     texts,
     text,
     tokens,
@@ -99,7 +100,8 @@ def broken(
     per = "token" if r.meaning == "promoted" else "text"
     has_perplexity = own(r, "perplexity") is not None and r.plain.perplexity is not None
     return (
-        (int(texts), int(tokens.replace(",", ""))) == (r.texts, r.tokens)
+        (on == "unrelated text") == (not any("stand" in note for note in r.notes))
+        and (int(texts), int(tokens.replace(",", ""))) == (r.texts, r.tokens)
         and (text == "text") == (r.texts == 1)
         and (token == "token") == (r.tokens == 1)
         and unit == per
@@ -148,7 +150,8 @@ STEERED = Reader(
         rf"(?P<before>{PERCENT}) "
         rf"to (?P<after>{PERCENT})(?:; (?P<chance>{PERCENT}) by (?P<how>\d+ random directions?))?"
         rf"(?:[;,] (?P<means>{PERCENT}) by the difference of means)?\.": clamped,
-        rf"On unrelated text \((?P<texts>\d+) (?P<text>texts?), (?P<tokens>[\d,]+) "
+        r"On (?P<on>unrelated text|text in which the feature fires too) "
+        rf"\((?P<texts>\d+) (?P<text>texts?), (?P<tokens>[\d,]+) "
         rf"(?P<token>tokens?)\): (?:perplexity (?P<plain>{NUMBER}) → (?P<steered>{NUMBER})(?: "
         rf"\(random: (?P<other>{NUMBER})\))?, )?divergence (?P<divergence>{NUMBER}) nats a "
         rf"(?P<unit>token|text)(?: \(random: (?P<random>{NUMBER})\))?\.": broken,
@@ -167,8 +170,8 @@ STEERED = Reader(
         r"(?P<others>[RT][a-z ]+(?: \(states .*?\))?) (?P<move>moves?) the state as far at every "
         r"token\.": beside,
         r"The response is the probability of (?P<about>.+) together, on average over all places of "
-        r"the unrelated text\. These tokens were read from the weights of the feature's own "
-        r"direction(?P<random>, so random directions have to be expected to raise them less)?"
+        r"(?:unrelated text|the texts)\. These tokens were read from the weights of the feature's "
+        r"own direction(?P<random>, so random directions have to be expected to raise them less)?"
         r"\.": lambda r, about, random: (
             r.meaning == "promoted"
             and about == r.about

@@ -64,7 +64,7 @@ def of_texts(count: int) -> str:
 
 
 def shown_label(name: str) -> str:
-    return visible(name) if name and name == name.strip() else f"'{visible(name)}'"
+    return visible(name) if name and name == name.strip() else f"“{visible(name.strip())}”"
 
 
 # ---------------------------------------------------------------------- what the model says

@@ -18,6 +18,7 @@ from tests.views.test_true_comparison import (
     PLURALS,
     SHARE,
     P,
+    check_by_removal,
     check_p,
     check_share,
     half_a_digit,
@@ -86,8 +87,9 @@ def check_trial(said: str, trial: Evidence | Trial, share: float | None, comma: 
     told = re.fullmatch(
         rf"(?P<verdict>better than random|not separable from random|worse than random|no verdict)"
         rf"(?:{', ' if comma else ': beats '}(?P<share>{SHARE})"
-        rf"{'' if comma else ' of random rankings'}(?: \((?P<ends>.*? to .*?) %\))?"
-        rf"(?:, (?P<p>{P})(?P<worse> of worse)?)?)?",
+        rf"{'' if comma else ' of random rankings'}(?P<mean> on average)?"
+        r"(?: \((?P<ends>.*? to .*?) %\))?"
+        rf"(?:, (?P<p>{P})(?P<worse> of worse)?(?: by (?P<by>\S+))?)?)?",
         said,
     )
     assert told is not None, said
@@ -104,6 +106,11 @@ def check_trial(said: str, trial: Evidence | Trial, share: float | None, comma: 
     if told["p"]:
         check_p(told["p"], p_of(trial))
         assert bool(told["worse"]) == (trial.verdict == Verdict.WORSE)
+    if isinstance(trial, Evidence):
+        check_by_removal(trial, told["mean"], told["by"])
+    else:
+        assert told["mean"] is None
+        assert told["by"] is None
 
 
 def check_cost(said: str, cost: Cost) -> None:
@@ -229,6 +236,10 @@ def check_comparison_in_short(c: Comparison) -> None:
     assert lines[: len(answer)] == answer
     every = c.attributions
     is_table = [re.match(r"method +strongest units", line) is not None for line in lines]
+    if not any(is_table):  # one unit that nobody tested: the answer has said all of it
+        assert len(c.first.units) == 1
+        assert not any(is_tried(a) for a in every.values())
+        return
     at = is_table.index(True)  # what stands before it is the text
     judged = any(a.evidence is not None for a in every.values())
     seen: dict[str, None] = {}
@@ -629,7 +640,8 @@ def check_option(words: str, every: Sequence[Attribution]) -> None:
     """A method with its verdict, in the menu."""
     shown = {"every method, one below the other"}
     for a in every:
-        said = f"{MARK[verdict(a)]} {a.method}: {verdict(a) or 'no verdict'}"
+        named = (verdict(a) or "no verdict").removesuffix(" random").removesuffix(" than")
+        said = f"{MARK[verdict(a)]} {a.method}: {named.removesuffix(' from')}"
         shown.add(a.method if a.evidence is None else said)
     assert words in shown
 

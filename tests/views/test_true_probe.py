@@ -44,7 +44,7 @@ def is_points(shown: str, change: float) -> bool:
 
 
 def is_named(shown: str, name: str) -> bool:
-    return shown == (name if name.strip() == name else f"'{name}'")
+    return shown == (name if name.strip() == name else f"“{name.strip()}”")
 
 
 def is_said(p: Probe, shown: str, value: float) -> bool:
@@ -111,7 +111,7 @@ def value_changes(p: Probe, what, change, more=None, control=None, other=None) -
     own = p.values[1] - p.values[0]
     name = p.reading.of
     if p.reading.is_probability:
-        name = "probability of " + (name if name.strip() == name else f"'{name}'")
+        name = "probability of " + (name if name.strip() == name else f"“{name.strip()}”")
     if what != name or not is_change(p, change, own):
         return False
     if control is None:
@@ -250,6 +250,18 @@ def over(
     )
 
 
+def of_one(t: TemplateProbe, what, change, first, second):
+    """Of one template there is no mean, and nothing rises in some of them."""
+    own = t.contrast.differences
+    name = f"probability of {t.reading.of}" if t.reading.is_probability else t.reading.of
+    return (
+        len(own) == 1
+        and what == name
+        and is_change(t, change, own[0])
+        and (first, second) == (t.templates.first, t.templates.second)
+    )
+
+
 def reach(contrast: Contrast) -> float:
     if isnan(contrast.low):
         return abs(contrast.differences.mean())
@@ -275,13 +287,14 @@ def conclusion(t: TemplateProbe) -> str:
     return "As far as these templates tell"
 
 
-def neutral(t: TemplateProbe, up_to, change, name) -> bool:
+def neutral(t: TemplateProbe, up_to, change, name, mean=None) -> bool:
     most = max(abs(control.differences.mean()) for control in t.controls)
     hits = [c for c in t.controls if abs(c.differences.mean()) == most and c.name == name]
     return (
         bool(hits)
         and is_change(t, change, hits[0].differences.mean())
         and (up_to == "by up to") == (len(t.controls) > 1)
+        and (mean is not None) == (len(t.contrast.differences) > 1)
     )
 
 
@@ -291,6 +304,8 @@ def repeated(t: TemplateProbe, count, word) -> bool:
 
 OVER = Reader(
     {
+        rf"In the only template, the (?P<what>.+) changes by (?P<change>{CHANGE}(?: points)?) from "
+        r"(?P<first>.+?) to (?P<second>.+?)\.": of_one,
         rf"Over (?P<count>\d+) (?P<word>templates?), the (?P<what>.+) changes by "
         rf"(?P<change>{CHANGE}(?: points)?) on average from (?P<first>.+?) to (?P<second>.+?)"
         rf"(?: \(95 % interval (?P<low>{CHANGE}) to (?P<high>{CHANGE})(?: points)?\))?; it "
@@ -304,9 +319,8 @@ OVER = Reader(
             said == conclusion(t)
             and ("no bias" in rest) == (said[0] in "NA" and "alike" not in said)
         ),
-        rf"Neutral words change it (?P<up_to>by up to|by) (?P<change>{CHANGE}(?: points)?) on "
-        rf"average "
-        r"\((?P<name>\w+ → \w+)\)\.": neutral,
+        rf"Neutral words change it (?P<up_to>by up to|by) (?P<change>{CHANGE}(?: points)?)"
+        r"(?P<mean> on average)? \((?P<name>\w+ → \w+)\)\.": neutral,
         r"(?P<count>\d+) (?P<word>templates?) that stood there before: not counted "
         r"again\.": repeated,
     }
