@@ -44,7 +44,7 @@ def is_points(shown: str, change: float) -> bool:
 
 
 def is_named(shown: str, name: str) -> bool:
-    return shown == (name if name.strip() == name else f"'{name}'")
+    return shown == (name if name.strip() == name else f"“{name.strip()}”")
 
 
 def is_said(p: Probe, shown: str, value: float) -> bool:
@@ -111,7 +111,7 @@ def value_changes(p: Probe, what, change, more=None, control=None, other=None) -
     own = p.values[1] - p.values[0]
     name = p.reading.of
     if p.reading.is_probability:
-        name = "probability of " + (name if name.strip() == name else f"'{name}'")
+        name = "probability of " + (name if name.strip() == name else f"“{name.strip()}”")
     if what != name or not is_change(p, change, own):
         return False
     if control is None:

@@ -21,7 +21,7 @@ from whence.core.errors import InputError
 from whence.core.maps import AttentionMaps
 from whence.core.percent import digits, percent
 from whence.core.render import render
-from whence.core.showing import token_name, visible
+from whence.core.showing import signs, token_name, visible
 from whence.core.templates import Templates
 from whence.core.units import distinct
 from whence.core.writing import write_text
@@ -374,9 +374,9 @@ def _label(name: str) -> str:
     """A label; in quotes where white space is part of it, as in some tokens.
 
     >>> _label("good"), _label(" good")
-    ('good', "' good'")
+    ('good', '“good”')
     """
-    return name if name and name == name.strip() else f"'{name}'"
+    return name if name and name == name.strip() else f"“{name.strip() or signs(name)}”"
 
 
 def _percent(share: float) -> str:
