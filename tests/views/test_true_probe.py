@@ -215,7 +215,8 @@ def check_two(p: Probe) -> None:
     assert sum(line.startswith("The model says") for line in p.answer()) == bool(p.predictions)
     for label, one, two in said_rows(p) if p.predictions else []:
         for shown, said in zip((one, two), p.predictions, strict=True):
-            known = [v for name, v in said.items() if label.strip("'") in (name, repr(name)[1:-1])]
+            own = label.strip("“”")
+            known = [v for name, v in said.items() if own in (name.strip(), repr(name)[1:-1])]
             is_share = p.reading.is_probability
             assert any(is_percent(shown, v) if is_share else shown == f"{v:.3f}" for v in known)
     for row, control in zip(control_rows(p)[1:], p.controls, strict=True):
