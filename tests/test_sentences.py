@@ -46,11 +46,9 @@ def test_every_function_that_makes_sentences_is_in_the_catalogue():
 
 
 @pytest.mark.slow  # hundreds of made-up results of each kind say all that they can
-def test_every_one_has_an_example_and_the_page_shows_it():
+def test_every_one_has_an_example():
     lacking = catalogue().lacking(list(every_speaker()))
     assert not lacking, "\n".join(lacking)
-    made = catalogue().page(list(every_speaker()))
-    assert shown() == made, "run: python docs/assets/sentences.py"
 
 
 def test_what_is_left_out_is_there_and_has_a_reason():

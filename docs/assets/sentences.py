@@ -289,9 +289,9 @@ HEAD = """# Every sentence that can be said
 What answers, pages and notes can say: by which function, when, and an example. `…` stands for what
 is put in. This page is made by `python docs/assets/sentences.py` from the code itself and from
 made-up results that say all they can; a test fails where a function that makes sentences is not on
-it, where it does not say when it speaks, or where the page is not what the code says. That what is
-said is true of the numbers is tested apart: sentences are parsed back, and held against the record
-they speak of.
+it, where it does not say when it speaks, or where it can say something else than stands here. That
+what is said is true of the numbers is tested apart: sentences are parsed back, and held against the
+record they speak of.
 """
 
 
