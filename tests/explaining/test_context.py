@@ -526,6 +526,7 @@ def test_a_long_output_is_judged_by_the_rule_of_pecore() -> None:
     assert paper.selection.deviations == 1.0
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_deviations_are_a_number_or_auto() -> None:
     with pytest.raises(InputError, match="a number or 'auto'"):
         whence.context(translator(), SENTENCE, CONTEXT, deviations="one")  # type: ignore[arg-type]

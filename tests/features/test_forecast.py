@@ -83,6 +83,7 @@ def test_what_is_loaded_once_is_no_pace(monkeypatch: pytest.MonkeyPatch) -> None
     assert seconds_of_a_step(clock.works(0.26, 0.03, 0.02, 0.01), 1) == pytest.approx(0.01)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_measuring_is_forecast_from_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     # would catch: the time of one passage times their number, without what a batch saves; a time
     # that leaves out the rows on which features are counted

@@ -43,7 +43,7 @@ def test_the_answer_comes_first_and_then_each_word_with_its_sources():
 def test_a_source_whose_score_is_shown_as_nothing_is_none():
     """Would catch: “. −407  president 0  to 0”, the strongest sources of a line break."""
     g = generation("Go on now", [" then"], {"occlusion": True}, evidence=False, read="perplexity")
-    a = replace(g["occlusion"][0], scores=[-407.0, 0.31, -0.2])
+    a = replace(g["occlusion"][0], scores=np.array([-407.0, 0.31, -0.2]))
     g = replace(g, rows={"occlusion": (a,)})
     (line,) = [line for line in str(g).splitlines() if re.match("then .*%", line)]
     assert re.findall(r"(\w+) +(−?\d+)$", line) == [("Go", "−407")]

@@ -31,6 +31,8 @@ def test_no_view_of_attention_shows_the_sign_of_a_blank(units: str) -> None:
     for labels in (kind["from"]["labels"], kind["to"]["names"], kind["neurons"]["from"]):
         assert "people" in labels
         assert not SIGNS.search(" ".join(labels))
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")  # what other tests left open is counted by matplotlib
     axes = maps.plot(0).figure.axes
     drawn = [t.get_text() for ax in axes for t in (*ax.get_xticklabels(), *ax.get_yticklabels())]
     assert not SIGNS.search(" ".join(drawn))

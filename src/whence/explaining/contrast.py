@@ -76,7 +76,8 @@ def sides_of(
     >>> model = whence.load("writer")
     >>> prompt = model.encode("the cat")
     >>> whole = written_after(model, prompt, model.encode(" sat down").ids)
-    >>> sides = sides_of(model, prompt, whole, range(1, 2), model.encode(" there").ids)
+    >>> there = model.encode(" there").ids.tolist()
+    >>> sides = sides_of(model, prompt, whole, range(1, 2), there)
     >>> sides.second.pair
     ' sat there'
     """

@@ -176,7 +176,7 @@ def _others(use: ContextUse) -> list[str]:
 def _hardly_changes(with_it: float, without: float) -> bool:
     """Whether a probability is nearly the same: by its size, and in per cent."""
     low, high = sorted((with_it, without))
-    return high < HARDLY * low and high - low < HARDLY_MORE
+    return bool(high < HARDLY * low and high - low < HARDLY_MORE)
 
 
 def _far_out(use: ContextUse, others: Sequence[range], name: str, chances: str) -> str:

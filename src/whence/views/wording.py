@@ -315,7 +315,7 @@ def milliseconds(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """A time that something took, as a person would say it.
 
-    >>> duration(0.4), duration(42.3), duration(130)
+    >>> duration(0.4), duration(42.3), duration(130.0)
     ('under a second', '42 s', '2 min')
     """
     return spoken(seconds)
