@@ -272,7 +272,7 @@ def _sources(use: ContextUse, words: Sequence[Found]) -> str:
     if len(use.methods) > 1:
         heads.insert(1, "by")
     else:  # one method needs no column
-        title += f", by {text(use.methods[0])}"
+        title += f", by {text(''.join(use.methods))}"
     head = "".join(element("th", name, scope="col", class_="left") for name in heads)
     rows = [_source_row(use, word, method) for word in words for method in use.methods]
     shown_table = table(element("tr", head), rows, class_="costs")
