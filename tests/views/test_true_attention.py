@@ -207,7 +207,8 @@ def is_habit(h: Heads, at: tuple[int, int], said: str) -> bool:
     named = [kind for kind in sorted(KINDS, key=lambda k: -shares[k]) if shares[kind] >= 0.1]
     if not named:
         return said == "has no habit that shows in this text"
-    if "first" in named and "one" in named and shares["first"] == shares["one"]:
+    first, one = (h.aim(kind, at).partition("“")[2] for kind in ("first", "one"))
+    if "first" in named and "one" in named and first == one:
         named.remove("one")  # the one place is the first, and stands there once
     found = re.fullmatch(r"has no single habit: it looks at (.+), among others", said)
     parts = re.split(r" and at ", found[1])
